@@ -55,11 +55,11 @@ async function printConfigfile(input: ConfigInput): Promise<number> {
 	const { name, text } = input;
 	if (input.format !== 'compatfile')
 		throw new CommandFailure(`${quoteWord(name)} is not a Caddyfile; only a Caddyfile is converted to a Configfile.`);
-	const { convertedToConfigfile } = await import('../../compiler/queries/conversion.ts');
+	const { convertToConfigfile: convertedToConfigfile } = await import('../../compiler/queries/conversion.ts');
 	const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
 	const conversion = convertedToConfigfile(input, diskReader(process.cwd()));
 	if ('problem' in conversion) {
-		const lineSuffix = conversion.at === undefined ? '' : `:${text.slice(0, conversion.at).split('\n').length}`;
+		const lineSuffix = conversion.offset === undefined ? '' : `:${text.slice(0, conversion.offset).split('\n').length}`;
 		throw new CommandFailure(`${name}${lineSuffix} cannot be converted. ${conversion.problem}`);
 	}
 	print(conversion.text);

@@ -59,12 +59,12 @@ export function answerActions(connection: Connection, deps: FeatureDeps): void {
 			!context.only || context.only.some(only => kind === only || kind.startsWith(`${only}.`));
 		const actions = actionsAt(requested.workspace, requested.syntax, offsets, findings)
 			.filter(({ kind }) => isWanted(KINDS[kind]))
-			.map(({ title, kind, edits, finding, preferred }): CodeAction => {
+			.map(({ title, kind, edits, finding, isPreferred }): CodeAction => {
 				const diagnostic = finding && published.find(entry => entry.finding === finding)?.diagnostic;
 				return {
 					...{ title, kind: KINDS[kind], edit: workspaceEdit(requested, edits) },
 					...(diagnostic ? { diagnostics: [diagnostic] } : {}),
-					...(preferred ? { isPreferred: true } : {}),
+					...(isPreferred ? { isPreferred: true } : {}),
 				};
 			});
 		const allFixes = context.only && isWanted(FIX_ALL) ? safeFixes(findings) : [];

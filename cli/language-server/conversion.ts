@@ -10,7 +10,7 @@ import {
 	ResponseError,
 	type WorkspaceEdit,
 } from 'vscode-languageserver';
-import { convertedBlock, convertedToConfigfile, convertibleBlock } from '../../compiler/queries/conversion.ts';
+import { convertBlock, convertibleBlock, convertToConfigfile } from '../../compiler/queries/conversion.ts';
 import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
 import type { FeatureDeps } from './features.ts';
 import type { RequestedDocument } from './requested-document.ts';
@@ -63,10 +63,9 @@ export async function convertDocument(
 	const input = { text: document.getText(), name: path.basename(file), path: file };
 	const { reader } = workspace();
 	const offset = position && document.offsetAt(position);
-	const conversion =
-		offset === undefined ? convertedToConfigfile(input, reader) : convertedBlock(input, offset, reader);
+	const conversion = offset === undefined ? convertToConfigfile(input, reader) : convertBlock(input, offset, reader);
 	if ('problem' in conversion) {
-		const line = conversion.at === undefined ? '' : `Line ${document.positionAt(conversion.at).line + 1}: `;
+		const line = conversion.offset === undefined ? '' : `Line ${document.positionAt(conversion.offset).line + 1}: `;
 		return failed(`${line}${conversion.problem}`);
 	}
 	const syntax = workspace().syntax(file);

@@ -82,8 +82,8 @@ export class DiagnosticsPublisher {
 		const versions = this.#documents.versions();
 		const workspace = this.#workspace();
 		const published = new Map<string, PublishedFinding[]>();
-		for (const path of workspace.opened) published.set(path, []);
-		const roots = new Set(workspace.opened.flatMap(path => workspace.rootsOf(path)));
+		for (const path of workspace.openPaths) published.set(path, []);
+		const roots = new Set(workspace.openPaths.flatMap(path => workspace.rootsOf(path)));
 		for (const root of roots) {
 			const result = await workspace.check(root);
 			// A text has changed meanwhile: its own check is already scheduled.

@@ -12,12 +12,12 @@ import {
 	explainRequest,
 	type Lens,
 	lensesOf,
-	type Reached,
-	reachedByTests,
+	placesReachedByTests,
+	type ReachedPlaces,
 	runTest,
 } from '../../compiler/queries/lenses.ts';
 import { semanticTokens, TOKEN_TYPES } from '../../compiler/queries/semantic-tokens.ts';
-import { NOTHING_REAL } from '../../compiler/queries/workspace.ts';
+import { ISOLATED_DRY_RUN } from '../../compiler/queries/workspace.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { CONVERT, convertDocument } from './conversion.ts';
 import type { FeatureDeps } from './features.ts';
@@ -42,13 +42,13 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	const findDocument = requestedDocument(deps);
 	/** What the tests of a configuration reach. The tests run again only after a change. */
 	let reachedCache:
-		| { readonly document: CompileResult['document']; readonly tests: string; readonly reached: Reached }
+		| { readonly document: CompileResult['document']; readonly tests: string; readonly reached: ReachedPlaces }
 		| undefined;
-	const reachedBy = async (compiled: CompileResult): Promise<Reached> => {
+	const reachedBy = async (compiled: CompileResult): Promise<ReachedPlaces> => {
 		const { document } = compiled;
 		const tests = compiled.tests.map(({ span }) => span.source.text.slice(span.start)).join('\0');
 		if (!reachedCache || reachedCache.document !== document || reachedCache.tests !== tests)
-			reachedCache = { document, tests, reached: await reachedByTests(compiled, NOTHING_REAL) };
+			reachedCache = { document, tests, reached: await placesReachedByTests(compiled, ISOLATED_DRY_RUN) };
 		return reachedCache.reached;
 	};
 
@@ -131,9 +131,9 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		if (command === RUN_TEST) {
 			const result = await runTest(compiled, subject, realEnvironment);
 			if (!result) return requestFailed(`There is no test \`${subject}\`.`);
-			const { passed, text, at } = result;
+			const { passed, text, failedAt } = result;
 			if (isQuiet !== true) void (passed ? window.showInformationMessage(text) : window.showErrorMessage(text));
-			return { passed, text, location: at && documents.location(deps.workspace(), at) };
+			return { passed, text, location: failedAt && documents.location(deps.workspace(), failedAt) };
 		}
 		const text = await explainRequest(compiled, subject, realEnvironment);
 		if (text === undefined)

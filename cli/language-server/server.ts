@@ -102,7 +102,7 @@ class LanguageServer {
 		connection.onDidCloseTextDocument(({ textDocument: { uri } }) => {
 			const file = this.#documents.pathOf(uri);
 			this.#documents.delete(file);
-			this.#workspace.close(file);
+			this.#workspace.closeText(file);
 			this.#publisher.scheduleCheck();
 		});
 		connection.onDidChangeWatchedFiles(() => {
@@ -113,7 +113,7 @@ class LanguageServer {
 
 	#updateDocument(file: string, document: TextDocument, delay?: number): void {
 		this.#documents.set(file, document);
-		this.#workspace.open(file, { text: document.getText(), dialect: dialectOf(document.languageId, file) });
+		this.#workspace.setOpenText(file, { text: document.getText(), dialect: dialectOf(document.languageId, file) });
 		this.#publisher.scheduleCheck(delay);
 	}
 }

@@ -58,14 +58,14 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		const requested = findDocument(textDocument.uri);
 		if (!requested) return [];
 		const completions = completionsAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
-		return completions.map(({ label, kind, detail, documentation, insert, snippet, range }, index) => ({
+		return completions.map(({ label, kind, detail, documentation, insert, isSnippet, range }, index) => ({
 			label,
 			kind: KINDS[kind],
 			...(detail === undefined ? {} : { detail }),
 			...(documentation === undefined ? {} : { documentation: { kind: MarkupKind.Markdown, value: documentation } }),
 			sortText: String(index).padStart(4, '0'),
 			filterText: label,
-			insertTextFormat: snippet ? InsertTextFormat.Snippet : InsertTextFormat.PlainText,
+			insertTextFormat: isSnippet ? InsertTextFormat.Snippet : InsertTextFormat.PlainText,
 			textEdit: { range: documents.range(requested.path, requested.syntax.text, range), newText: insert },
 		}));
 	});
@@ -82,7 +82,7 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		const requested = findDocument(textDocument.uri);
 		const signature = requested && signatureAt(requested.syntax, requested.document.offsetAt(position));
 		if (!signature) return null;
-		const { usage, documentation, parameters, active } = signature;
+		const { usage, documentation, parameters, activeParameter: active } = signature;
 		return {
 			signatures: [
 				{ label: usage, documentation, parameters: parameters.map(([start, end]) => ({ label: [start, end] })) },

@@ -1,4 +1,7 @@
-/** Canonical JSON text: equal for equal values, with sorted keys and no white space. It identifies leases and unchanged sites. */
+/**
+ * Canonical JSON text, with sorted keys and no white space: equal values have equal texts. It identifies leases and unchanged
+ * sites.
+ */
 
 /** Returns the canonical text of a JSON value. Omits properties that are undefined. */
 export function canonicalJson(value: unknown): string {

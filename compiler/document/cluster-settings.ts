@@ -1,6 +1,6 @@
-/** The option `cluster`: the Redis server that machines share. */
+/** Settings of the option `cluster`: the Redis server that several machines share. */
 
-/** TLS to Redis. */
+/** TLS settings of the connection to Redis. */
 export interface ClusterTls {
 	/** PEM file of the certificates to trust, instead of the system's. */
 	readonly ca?: string;
@@ -21,15 +21,15 @@ export interface ClusterSettings {
 	/** Secret. */
 	readonly password?: string;
 	readonly database?: number;
-	/** The start of all keys in Redis. Default {@link DEFAULT_CLUSTER_PREFIX}. */
+	/** Prefix of all keys in Redis. Default {@link DEFAULT_CLUSTER_PREFIX}. */
 	readonly prefix?: string;
 	/** Maximum milliseconds that a request may wait for Redis. Default {@link DEFAULT_CLUSTER_TIMEOUT}. */
 	readonly timeout?: number;
-	/** Secret. Keys of 32 bytes in base64. The first one encrypts what is stored; all of them decrypt. */
+	/** Secret. Keys of 32 bytes in base64. Values are encrypted with the first one; any of them can decrypt a value. */
 	readonly keys?: readonly string[];
 }
 
-/** The prefix of keys in Redis if the settings have none. */
+/** Default of `prefix`. */
 export const DEFAULT_CLUSTER_PREFIX = 'svc';
 /** Default of `timeout`, in milliseconds. */
 export const DEFAULT_CLUSTER_TIMEOUT = 200;

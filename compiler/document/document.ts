@@ -77,7 +77,7 @@ export interface Settings {
 	readonly debug?: boolean;
 	/** Process logs by name; `default` is the main one. */
 	readonly logs?: { readonly [name: string]: SiteLog };
-	/** The Redis server that machines share. */
+	/** The Redis server that several machines share. */
 	readonly cluster?: ClusterSettings;
 	readonly metrics?: { readonly per_host?: boolean; readonly observe_catchall_hosts?: boolean };
 	/** CIDRs of proxies whose `X-Forwarded-*` fields are trusted. */

@@ -3,15 +3,18 @@ import { parseIp } from '../exchange/ip-address.ts';
 
 /** A parsed host to listen on. */
 export type ListenHost =
-	/** '' is every interface. `only6`: does not accept IPv4 clients, so that `tcp4/0.0.0.0` can use the same port. */
-	| { readonly network: 'tcp'; readonly host: string; readonly only6: boolean }
+	/**
+	 * `host` '' stands for every interface. `ipv6Only`: does not accept IPv4 clients, so that `tcp4/0.0.0.0` can use the same port.
+	 */
+	| { readonly network: 'tcp'; readonly host: string; readonly ipv6Only: boolean }
 	/**
 	 * A Unix socket. `path` may contain placeholders that can be resolved without a request. `mode` is the permissions of the
 	 * socket file.
 	 */
 	| { readonly network: 'unix'; readonly path: string; readonly mode: number | undefined }
 	/**
-	 * A number, the name under which a service manager passed the socket, or a placeholder that can be resolved without a request.
+	 * An inherited socket. `descriptor` is its number, the name under which a service manager passed it, or a placeholder that can
+	 * be resolved without a request.
 	 */
 	| { readonly network: 'fd'; readonly descriptor: string };
 
@@ -34,20 +37,20 @@ const PLACEHOLDERS = /\{[^{}]*\}/g;
  */
 export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 	const slash = text.indexOf('/');
-	if (slash === -1) return tcp(text, text, '');
+	if (slash === -1) return parseTcpHost(text, text, '');
 	const network = text.slice(0, slash);
-	const rest = text.slice(slash + 1);
+	const hostText = text.slice(slash + 1);
 	switch (network) {
 		case 'tcp':
 		case 'tcp4':
 		case 'tcp6':
-			return tcp(text, rest, network.slice(3));
+			return parseTcpHost(text, hostText, network.slice(3));
 		case 'unix':
-			return unix(text, rest);
+			return parseUnixSocket(text, hostText);
 		case 'fd':
-			return hasOnlyMachinePlaceholders(rest) && /^(?:\d{1,7}|[A-Za-z_][\w.-]{0,254}|[^/]*\{[^/]*)$/.test(rest)
-				? { network: 'fd', descriptor: rest }
-				: notAHost(text, 'Write the number of the descriptor, or the name under which it was passed: fd/3, fd/web.');
+			return hasOnlyMachinePlaceholders(hostText) && /^(?:\d{1,7}|[A-Za-z_][\w.-]{0,254}|[^/]*\{[^/]*)$/.test(hostText)
+				? { network: 'fd', descriptor: hostText }
+				: hostMistake(text, 'Write the number of the descriptor, or the name under which it was passed: fd/3, fd/web.');
 		case 'fdgram':
 		case 'udp':
 		case 'udp4':
@@ -59,7 +62,7 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 				hint: 'Leave it out: where `protocols` has `h3`, UDP is bound beside TCP at the same address and port.',
 			};
 		default:
-			return notAHost(text, HINT);
+			return hostMistake(text, HINT);
 	}
 }
 
@@ -68,20 +71,20 @@ export function isListenHost(parsed: ListenHost | ListenHostMistake): parsed is 
 	return 'network' in parsed;
 }
 
-function tcp(text: string, rest: string, family: string): ListenHost | ListenHostMistake {
-	const bare = rest.replace(/^\[(.*)\]$/, '$1');
-	const ip = parseIp(bare);
-	const fits = family === '' || (ip !== undefined && ip.v4 === (family === '4'));
-	if (!fits) return notAHost(text, `Write an IPv${family} address after \`tcp${family}/\`.`);
-	const isName = /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(bare);
-	if (!ip && !isName && text !== '') return notAHost(text, HINT);
-	return { network: 'tcp', host: bare, only6: family === '6' && bare === '::' };
+function parseTcpHost(text: string, hostText: string, family: string): ListenHost | ListenHostMistake {
+	const bareHost = hostText.replace(/^\[(.*)\]$/, '$1');
+	const ip = parseIp(bareHost);
+	const matchesFamily = family === '' || (ip !== undefined && ip.v4 === (family === '4'));
+	if (!matchesFamily) return hostMistake(text, `Write an IPv${family} address after \`tcp${family}/\`.`);
+	const isName = /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(bareHost);
+	if (!ip && !isName && text !== '') return hostMistake(text, HINT);
+	return { network: 'tcp', host: bareHost, ipv6Only: family === '6' && bareHost === '::' };
 }
 
-function unix(text: string, rest: string): ListenHost | ListenHostMistake {
-	const [, path, digits] = /^(.*?)(?:\|([^|/]*))?$/s.exec(rest)!;
+function parseUnixSocket(text: string, socketText: string): ListenHost | ListenHostMistake {
+	const [, path, digits] = /^(.*?)(?:\|([^|/]*))?$/s.exec(socketText)!;
 	if (!/^(?:\/|\{).*[^/]$/s.test(path!) || !hasOnlyMachinePlaceholders(path!) || /[\0\n]/.test(path!)) {
-		return notAHost(text, 'Write the absolute path of the socket: unix//run/svc.sock.');
+		return hostMistake(text, 'Write the absolute path of the socket: unix//run/svc.sock.');
 	}
 	if (digits === undefined) return { network: 'unix', path: path!, mode: undefined };
 	const mode = /^0?[0-7]{3}$/.test(digits) ? Number.parseInt(digits, 8) : 0;
@@ -94,12 +97,15 @@ function unix(text: string, rest: string): ListenHost | ListenHostMistake {
 	};
 }
 
-function notAHost(text: string, hint: string): ListenHostMistake {
+function hostMistake(text: string, hint: string): ListenHostMistake {
 	return { code: 'bind/not-a-host', message: `\`${text}\` is not a host to listen on.`, hint };
 }
 
 /** Reports whether all placeholders can be resolved without a request: sockets are bound when a configuration is loaded. */
 function hasOnlyMachinePlaceholders(text: string): boolean {
-	const found = text.match(PLACEHOLDERS) ?? [];
-	return found.every(one => /^\{(?:env|system)\./.test(one)) && !/[{}]/.test(text.replace(PLACEHOLDERS, ''));
+	const placeholders = text.match(PLACEHOLDERS) ?? [];
+	return (
+		placeholders.every(placeholder => /^\{(?:env|system)\./.test(placeholder)) &&
+		!/[{}]/.test(text.replace(PLACEHOLDERS, ''))
+	);
 }

@@ -1,4 +1,4 @@
-/** Determines which logs receive the entries of which loggers, and where a site's access log entries go. */
+/** Determines which logs receive the entries of each logger, and the outputs of a site's access log. */
 
 import type { Settings, SiteLog } from './document.ts';
 import type { LogFormat, LogOutput, LogSampling } from './log-settings.ts';
@@ -23,11 +23,11 @@ export interface AccessLogSettings {
 /** Name of the main process log. */
 const DEFAULT_LOG = 'default';
 /** Namespace of access log entries. Named loggers are below it. */
-const ACCESS = 'http.log.access';
+const ACCESS_NAMESPACE = 'http.log.access';
 
 /** Returns the name of the logger for a site's access log entries. */
 function accessLoggerName(name: string | undefined): string {
-	return name === undefined || name === DEFAULT_LOG ? ACCESS : `${ACCESS}.${name}`;
+	return name === undefined || name === DEFAULT_LOG ? ACCESS_NAMESPACE : `${ACCESS_NAMESPACE}.${name}`;
 }
 
 /**
@@ -35,13 +35,13 @@ function accessLoggerName(name: string | undefined): string {
  * decides.
  */
 export function includesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
-	const included = longest(log.include, logger);
+	const included = longestPrefix(log.include, logger);
 	if (log.include && log.include.length > 0 && included === -1) return false;
-	const excluded = longest(log.exclude, logger);
+	const excluded = longestPrefix(log.exclude, logger);
 	return excluded === -1 || included > excluded;
 }
 
-function longest(names: readonly string[] | undefined, logger: string): number {
+function longestPrefix(names: readonly string[] | undefined, logger: string): number {
 	let length = -1;
 	for (const name of names ?? []) {
 		if (logger === name || logger.startsWith(`${name}.`)) length = Math.max(length, name.length);
@@ -57,29 +57,31 @@ function longest(names: readonly string[] | undefined, logger: string): number {
 export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(log.name);
 	const logs: { readonly [name: string]: SiteLog } = settings.logs ?? {};
-	const own = log.name !== undefined || !!(log.output || log.format || log.level || log.sampling);
+	const hasOwnOutput = log.name !== undefined || !!(log.output || log.format || log.level || log.sampling);
 	const name = log.name ?? DEFAULT_LOG;
-	const base = Object.hasOwn(logs, name) ? logs[name]! : {};
+	const processLog = Object.hasOwn(logs, name) ? logs[name]! : {};
 	const targets: AccessLogSettings[] = [];
-	if (own) targets.push(target(logger, { ...base, ...log }, settings));
-	else if (includesLogger(base, logger)) targets.push(target(logger, base, settings));
-	for (const [other, process] of Object.entries(logs)) {
-		if (other === DEFAULT_LOG || other === name || !includesLogger(process, logger)) continue;
-		targets.push(target(logger, process, settings));
+	if (hasOwnOutput) targets.push(targetOf(logger, { ...processLog, ...log }, settings));
+	else if (includesLogger(processLog, logger)) targets.push(targetOf(logger, processLog, settings));
+	for (const [otherName, otherLog] of Object.entries(logs)) {
+		if (otherName === DEFAULT_LOG || otherName === name || !includesLogger(otherLog, logger)) continue;
+		targets.push(targetOf(logger, otherLog, settings));
 	}
 	return targets;
 }
 
-/** Returns the outputs for a logger that `log_name` names but the site does not define. */
+/** Returns the outputs for a logger that is named by `log_name` but not defined by the site. */
 export function namedLogTargets(name: string, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(name);
-	const { [DEFAULT_LOG]: process = {}, ...others } = (settings.logs ?? {}) as { readonly [name: string]: SiteLog };
-	return [process, ...Object.values(others)]
+	const { [DEFAULT_LOG]: defaultLog = {}, ...otherLogs } = (settings.logs ?? {}) as {
+		readonly [name: string]: SiteLog;
+	};
+	return [defaultLog, ...Object.values(otherLogs)]
 		.filter(log => includesLogger(log, logger))
-		.map(log => target(logger, log, settings));
+		.map(log => targetOf(logger, log, settings));
 }
 
-function target(logger: string, log: SiteLog, settings: Settings): AccessLogSettings {
+function targetOf(logger: string, log: SiteLog, settings: Settings): AccessLogSettings {
 	return {
 		logger,
 		output: log.output ?? { writer: 'stderr' },

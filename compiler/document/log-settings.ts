@@ -27,7 +27,7 @@ export type LogFilter =
 /** Formats of durations: seconds or milliseconds as numbers, nanoseconds, or text such as `1.5ms`. */
 export const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
 
-/** How a level is written: `warn`, `WARN`, or `WARN` in color. */
+/** Formats of levels: `warn`, `WARN`, or `WARN` in color. */
 export const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
 
 /** Settings that rename the keys of an entry. */

@@ -9,7 +9,7 @@ const MAX_DOCUMENT_DEPTH = 1000;
 
 /** Reports a value that is nested deeper than {@link MAX_DOCUMENT_DEPTH}; returns true if it is not. Does not use recursion. */
 export function checkNesting(document: unknown, report: Report): boolean {
-	let level: object[] = isHolder(document) ? [document] : [];
+	let level: object[] = isContainer(document) ? [document] : [];
 	for (let depth = 1; level.length > 0; depth++) {
 		if (depth > MAX_DOCUMENT_DEPTH) {
 			report({
@@ -21,12 +21,13 @@ export function checkNesting(document: unknown, report: Report): boolean {
 			return false;
 		}
 		const next: object[] = [];
-		for (const holder of level) for (const value of Object.values(holder)) if (isHolder(value)) next.push(value);
+		for (const container of level)
+			for (const value of Object.values(container)) if (isContainer(value)) next.push(value);
 		level = next;
 	}
 	return true;
 }
 
-function isHolder(value: unknown): value is object {
+function isContainer(value: unknown): value is object {
 	return typeof value === 'object' && value !== null;
 }

@@ -4,24 +4,24 @@ import { Source } from '../source/source.ts';
 
 /** Parses a JSON configuration. Returns undefined after reporting a mistake. Skips a byte order mark. */
 export function parseJson(text: string, name: string, path: string | undefined, report: Report): unknown {
-	const bare = text.startsWith('\uFEFF') ? text.slice(1) : text;
+	const withoutMark = text.startsWith('\uFEFF') ? text.slice(1) : text;
 	try {
-		return JSON.parse(bare) as unknown;
+		return JSON.parse(withoutMark) as unknown;
 	} catch {
-		const { at, message } = findMistake(text);
+		const { offset, message } = findMistake(text);
 		const source = new Source({ name, text, path });
 		report({
 			code: 'json/syntax',
 			severity: 'error',
 			message,
-			span: { source, start: at, end: Math.min(text.length, at + 1) },
+			span: { source, start: offset, end: Math.min(text.length, offset + 1) },
 		});
 		return undefined;
 	}
 }
 
 interface Mistake {
-	readonly at: number;
+	readonly offset: number;
 	readonly message: string;
 }
 
@@ -34,24 +34,24 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 /** Returns the first place at which a string is not valid JSON. Called only for invalid JSON. */
 function findMistake(text: string): Mistake {
-	let at = text.startsWith('\uFEFF') ? 1 : 0;
-	/** The closing delimiter of each open object and array. */
-	const open: string[] = [];
+	let offset = text.startsWith('\uFEFF') ? 1 : 0;
+	/** The closing delimiters of the open objects and arrays, innermost last. */
+	const closers: string[] = [];
 	let expectation: 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' = 'value';
-	const take = (pattern: RegExp): boolean => {
-		pattern.lastIndex = at;
+	const consume = (pattern: RegExp): boolean => {
+		pattern.lastIndex = offset;
 		if (!pattern.test(text)) return false;
-		at = pattern.lastIndex;
+		offset = pattern.lastIndex;
 		return true;
 	};
-	// A regular expression would not do, because repeating an alternative overflows its stack on a string of several megabytes.
-	const takeString = (): boolean => {
-		if (text[at] !== '"') return false;
-		for (let end = at + 1; end < text.length; end++) {
+	// This is not a regular expression, because repeating an alternation overflows the stack on a string of several megabytes.
+	const consumeString = (): boolean => {
+		if (text[offset] !== '"') return false;
+		for (let end = offset + 1; end < text.length; end++) {
 			const code = text.charCodeAt(end);
 			if (code < 0x20) return false;
 			if (code === QUOTE) {
-				at = end + 1;
+				offset = end + 1;
 				return true;
 			}
 			if (code !== BACKSLASH) continue;
@@ -62,45 +62,46 @@ function findMistake(text: string): Mistake {
 		return false;
 	};
 	for (;;) {
-		take(SPACE);
-		const character = text[at];
-		const closes = character !== undefined && character === open[open.length - 1];
-		if (character === undefined) return { at, message: `The text ends where ${WANTED[expectation]} is expected.` };
+		consume(SPACE);
+		const character = text[offset];
+		const closes = character !== undefined && character === closers[closers.length - 1];
+		if (character === undefined)
+			return { offset, message: `The text ends where ${EXPECTATIONS[expectation]} is expected.` };
 		if (closes && expectation.endsWith('end')) {
-			open.pop();
-			at++;
-			if (open.length === 0) {
-				take(SPACE);
-				return { at, message: 'There is text after the end of the document.' };
+			closers.pop();
+			offset++;
+			if (closers.length === 0) {
+				consume(SPACE);
+				return { offset, message: 'There is text after the end of the document.' };
 			}
 			expectation = 'comma-or-end';
 		} else if (expectation.startsWith('key')) {
-			if (!takeString()) return mistakeAt(text, at, expectation);
+			if (!consumeString()) return mistakeAt(text, offset, expectation);
 			expectation = 'colon';
 		} else if (expectation === 'colon') {
-			if (character !== ':') return mistakeAt(text, at, expectation);
-			at++;
+			if (character !== ':') return mistakeAt(text, offset, expectation);
+			offset++;
 			expectation = 'value';
 		} else if (expectation === 'comma-or-end') {
-			if (character !== ',') return mistakeAt(text, at, expectation);
-			at++;
-			expectation = open[open.length - 1] === '}' ? 'key' : 'value';
+			if (character !== ',') return mistakeAt(text, offset, expectation);
+			offset++;
+			expectation = closers[closers.length - 1] === '}' ? 'key' : 'value';
 		} else if (character === '{' || character === '[') {
-			open.push(character === '{' ? '}' : ']');
-			at++;
+			closers.push(character === '{' ? '}' : ']');
+			offset++;
 			expectation = character === '{' ? 'key-or-end' : 'value-or-end';
 		} else {
-			if (!takeString() && !take(SCALAR)) return mistakeAt(text, at, expectation);
-			if (open.length === 0) {
-				take(SPACE);
-				return { at, message: 'There is text after the end of the document.' };
+			if (!consumeString() && !consume(SCALAR)) return mistakeAt(text, offset, expectation);
+			if (closers.length === 0) {
+				consume(SPACE);
+				return { offset, message: 'There is text after the end of the document.' };
 			}
 			expectation = 'comma-or-end';
 		}
 	}
 }
 
-const WANTED = {
+const EXPECTATIONS = {
 	value: 'a value',
 	'value-or-end': 'a value or `]`',
 	key: 'a key in double quotes',
@@ -109,9 +110,9 @@ const WANTED = {
 	'comma-or-end': '`,` or the end of the list or object',
 } as const;
 
-function mistakeAt(text: string, at: number, expectation: keyof typeof WANTED): Mistake {
-	const character = text[at]!;
+function mistakeAt(text: string, offset: number, expectation: keyof typeof EXPECTATIONS): Mistake {
+	const character = text[offset]!;
 	if (character === '"')
-		return { at, message: 'This string is not closed, or contains a character that must be escaped.' };
-	return { at, message: `Found \`${character}\` where ${WANTED[expectation]} is expected.` };
+		return { offset, message: 'This string is not closed, or contains a character that must be escaped.' };
+	return { offset, message: `Found \`${character}\` where ${EXPECTATIONS[expectation]} is expected.` };
 }

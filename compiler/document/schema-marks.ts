@@ -19,12 +19,12 @@ export class SchemaMarks {
 		this.#root = root;
 		this.#keyword = keyword;
 		this.#definitions = (root.$defs ?? {}) as SchemaMap;
-		const inner = new Map<Schema, readonly Schema[]>();
-		this.#gather(root, inner);
+		const subschemas = new Map<Schema, readonly Schema[]>();
+		this.#collect(root, subschemas);
 		// Schemas refer to each other in cycles, so this repeats until nothing changes.
-		for (let before = -1; before !== this.#marked.size; ) {
-			before = this.#marked.size;
-			for (const [schema, parts] of inner) {
+		for (let sizeBefore = -1; sizeBefore !== this.#marked.size; ) {
+			sizeBefore = this.#marked.size;
+			for (const [schema, parts] of subschemas) {
 				if (parts.some(part => this.#marked.has(part))) this.#marked.add(schema);
 			}
 		}
@@ -40,7 +40,7 @@ export class SchemaMarks {
 		if (!resolved || !this.#marked.has(resolved)) return;
 		const mark = resolved[this.#keyword];
 		if (mark !== undefined && parent) visit(mark, parent, path);
-		for (const part of alternatives(resolved)) this.#walk(part, value, parent, path, visit);
+		for (const part of untaggedAlternatives(resolved)) this.#walk(part, value, parent, path, visit);
 		if (typeof value !== 'object' || value === null) return;
 		if (Array.isArray(value)) {
 			const items = resolved.items as Schema | undefined;
@@ -55,10 +55,10 @@ export class SchemaMarks {
 		const properties = (resolved.properties ?? {}) as SchemaMap;
 		const additional = resolved.additionalProperties as Schema | boolean | undefined;
 		for (const name of Object.keys(value)) {
-			const inner = Object.hasOwn(properties, name) ? properties[name] : additional;
-			if (typeof inner !== 'object' || !this.#marked.has(inner)) continue;
+			const memberSchema = Object.hasOwn(properties, name) ? properties[name] : additional;
+			if (typeof memberSchema !== 'object' || !this.#marked.has(memberSchema)) continue;
 			path.push(name);
-			this.#walk(inner, (value as { [name: string]: unknown })[name], value, path, visit);
+			this.#walk(memberSchema, (value as { [name: string]: unknown })[name], value, path, visit);
 			path.pop();
 		}
 	}
@@ -94,12 +94,12 @@ export class SchemaMarks {
 	}
 
 	/** Collects every reachable schema with its direct subschemas, inner ones first, and marks those that have the keyword. */
-	#gather(schema: Schema, inner: Map<Schema, readonly Schema[]>, seen = new Set<Schema>()): void {
-		if (seen.has(schema)) return;
-		seen.add(schema);
+	#collect(schema: Schema, subschemas: Map<Schema, readonly Schema[]>, visited = new Set<Schema>()): void {
+		if (visited.has(schema)) return;
+		visited.add(schema);
 		const parts = this.#partsOf(schema);
-		for (const part of parts) this.#gather(part, inner, seen);
-		inner.set(schema, parts);
+		for (const part of parts) this.#collect(part, subschemas, visited);
+		subschemas.set(schema, parts);
 		if (schema[this.#keyword] !== undefined) this.#marked.add(schema);
 	}
 
@@ -120,7 +120,9 @@ export class SchemaMarks {
 	}
 }
 
-/** Returns the schemas of which one or more apply to a value but no tag says which. The marks of all of them count. */
-function alternatives({ oneOf, anyOf, allOf, discriminator }: Schema): readonly Schema[] {
+/**
+ * Returns the schemas of alternatives without a tag. The marks of all of them are used, because it is unknown which of them apply.
+ */
+function untaggedAlternatives({ oneOf, anyOf, allOf, discriminator }: Schema): readonly Schema[] {
 	return [discriminator === undefined ? oneOf : undefined, anyOf, allOf].flatMap(list => (list ?? []) as Schema[]);
 }

@@ -26,10 +26,10 @@ const FAMILY = /(?:^|\.)(header|cookie|query|vars|env)\.(.+)$/;
 
 /** Reports whether a placeholder, given without its braces, is a credential. Every cookie counts as one. */
 export function isSecretPlaceholder(name: string): boolean {
-	const [, family, own] = FAMILY.exec(name) ?? [];
+	const [, family, parameter] = FAMILY.exec(name) ?? [];
 	if (family === undefined) return !name.includes('.') && isSecretVariable(name);
 	if (family === 'cookie') return true;
-	return family === 'header' ? isSecretHeader(own!) : isSecretVariable(own!);
+	return family === 'header' ? isSecretHeader(parameter!) : isSecretVariable(parameter!);
 }
 
 /** Reports whether a string contains a placeholder whose value is a credential. */

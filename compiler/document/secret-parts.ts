@@ -1,4 +1,4 @@
-/** Finds secrets that are part of a longer string: in URLs, command arguments, and expressions that compare credentials. */
+/** Finds secrets that are parts of a longer string: in URLs, in command arguments, and in expressions that compare credentials. */
 import { isSecretHeader, isSecretPlaceholder, isSecretVariable, refersToSecret } from './secret-names.ts';
 
 /** The text shown instead of a secret. */
@@ -10,18 +10,18 @@ export interface TextPart {
 	readonly end: number;
 }
 
-/** Returns the string with {@link REDACTED} in place of the given parts, which must be in order. */
+/** Returns the string with the given parts replaced by {@link REDACTED}. The parts must be in order. */
 export function redactParts(text: string, parts: readonly TextPart[]): string {
-	let shown = '';
-	let at = 0;
+	let redacted = '';
+	let position = 0;
 	for (const { start, end } of parts) {
-		shown += text.slice(at, start) + REDACTED;
-		at = end;
+		redacted += text.slice(position, start) + REDACTED;
+		position = end;
 	}
-	return shown + text.slice(at);
+	return redacted + text.slice(position);
 }
 
-/** Reports whether a string is just a placeholder. Its value is computed later, so the string reveals nothing. */
+/** Reports whether a string is only a placeholder, which reveals nothing. */
 function isPlaceholder(text: string): boolean {
 	return /^\{[^{}]*\}$/.test(text);
 }
@@ -30,24 +30,24 @@ function isPlaceholder(text: string): boolean {
 const USERINFO = /(?<=^|:)\/\/([^/?#\s]*)@/g;
 const PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
 
-/** Parameters that sign a URL, in addition to those whose names indicate a credential. */
-const SIGNATURES: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
+/** Query parameters with the signature of a URL. They are redacted in addition to parameters whose names indicate a credential. */
+const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
 
-/** Finds credentials in URLs: the password of the userinfo, or all of it if it has no user name, and query parameters. */
+/** Finds credentials in URLs: query parameters, and the password of the userinfo, or all of the userinfo if it has no user name. */
 export function findUrlSecrets(text: string): TextPart[] {
 	const parts: TextPart[] = [];
 	if (text.includes('@')) {
 		for (const match of text.matchAll(USERINFO)) {
 			const userinfo = match[1]!;
-			const from = userinfo.indexOf(':') + 1;
-			const start = match.index + 2 + from;
+			const passwordIndex = userinfo.indexOf(':') + 1;
+			const start = match.index + 2 + passwordIndex;
 			const end = match.index + 2 + userinfo.length;
 			if (start < end && !isPlaceholder(text.slice(start, end))) parts.push({ start, end });
 		}
 	}
 	if (text.includes('=')) {
 		for (const { 1: name, 2: value, index } of text.matchAll(PARAMETER)) {
-			if (!isSecretVariable(name!) && !SIGNATURES.has(name!.toLowerCase())) continue;
+			if (!isSecretVariable(name!) && !SIGNATURE_PARAMETERS.has(name!.toLowerCase())) continue;
 			const start = index + name!.length + 1;
 			if (!isPlaceholder(value!)) parts.push({ start, end: start + value!.length });
 		}
@@ -75,25 +75,25 @@ function looksRandom(text: string): boolean {
  * Finds credentials in a command argument: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, the argument after
  * `--token`, the password in `--user name:password`, credentials in a URL, and text that looks random.
  */
-export function findArgumentSecrets(args: readonly unknown[], at: number): TextPart[] {
-	const text = String(args[at]);
-	const whole = [{ start: 0, end: text.length }];
-	if (text === REDACTED) return whole;
+export function findArgumentSecrets(args: readonly unknown[], index: number): TextPart[] {
+	const text = String(args[index]);
+	const wholeArgument = [{ start: 0, end: text.length }];
+	if (text === REDACTED) return wholeArgument;
 	if (isPlaceholder(text)) return [];
 	const [, name, separator] = /^-{0,2}([A-Za-z][\w.-]*)(=|:[ \t]*)(?=.)/s.exec(text) ?? [];
 	if (name !== undefined && isSecretVariable(name)) {
 		const start = text.indexOf(separator!, name.length) + separator!.length;
 		return isPlaceholder(text.slice(start)) ? [] : [{ start, end: text.length }];
 	}
-	const option = /^--?([A-Za-z][\w-]*)$/.exec(String(args[at - 1] ?? ''))?.[1];
-	if (at > 1 && option !== undefined && !text.startsWith('-')) {
-		if (isSecretVariable(option)) return whole;
+	const option = /^--?([A-Za-z][\w-]*)$/.exec(String(args[index - 1] ?? ''))?.[1];
+	if (index > 1 && option !== undefined && !text.startsWith('-')) {
+		if (isSecretVariable(option)) return wholeArgument;
 		const colon = text.indexOf(':');
 		if (/^(?:u|user)$/.test(option) && colon > 0 && colon < text.length - 1) {
 			return [{ start: colon + 1, end: text.length }];
 		}
 	}
-	if (at > 0 && looksRandom(text)) return whole;
+	if (index > 0 && looksRandom(text)) return wholeArgument;
 	return findUrlSecrets(text);
 }
 
@@ -108,11 +108,11 @@ const TOKEN =
 	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
 
 /** Maximum length of an expression. Longer ones are rejected. */
-const LONGEST = 16 * 1024;
+const MAX_EXPRESSION_UNITS = 16 * 1024;
 /** Maximum nesting that is examined. */
 const MAX_DEPTH = 64;
 
-function tokensOf(expression: string): Token[] {
+function tokenize(expression: string): Token[] {
 	const tokens: Token[] = [];
 	TOKEN.lastIndex = 0;
 	for (let match = TOKEN.exec(expression); match; match = TOKEN.exec(expression)) {
@@ -132,21 +132,25 @@ function tokensOf(expression: string): Token[] {
 	return tokens;
 }
 
-function endOfLiteral(expression: string, begin: number, quote: string, raw: boolean): number {
+function endOfLiteral(expression: string, begin: number, quote: string, isRaw: boolean): number {
 	let at = begin;
-	while (at < expression.length && !expression.startsWith(quote, at)) at += !raw && expression[at] === '\\' ? 2 : 1;
+	while (at < expression.length && !expression.startsWith(quote, at)) at += !isRaw && expression[at] === '\\' ? 2 : 1;
 	return Math.min(at, expression.length);
 }
 
 /**
- * Finds the literals in an expression that are used with a credential: those in the same comparison or the same call. Names of
- * fields and parameters are excepted.
+ * Finds the literals in an expression that occur in the same comparison or call as a credential, except names of fields and
+ * parameters.
  */
 export function findExpressionSecrets(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];
-	const tokens = tokensOf(expression);
+	const tokens = tokenize(expression);
 	const parts: TextPart[] = [];
-	new ExpressionSecrets(tokens, parts).search(0, tokens.length, expression.length > LONGEST ? MAX_DEPTH : 0);
+	new ExpressionSecrets(tokens, parts).search(
+		0,
+		tokens.length,
+		expression.length > MAX_EXPRESSION_UNITS ? MAX_DEPTH : 0,
+	);
 	return parts;
 }
 
@@ -155,41 +159,44 @@ class ExpressionSecrets {
 	readonly #tokens: readonly Token[];
 	readonly #parts: TextPart[];
 	/** Maps the index of the first token in a group to the index of its last. */
-	readonly #ends = new Map<number, number>();
-	/** For literals that name a field or parameter, by token index: whether that field or parameter contains a credential. */
-	readonly #names = new Map<number, boolean>();
+	readonly #groupEnds = new Map<number, number>();
+	/**
+	 * The literals that are names of a field or parameter, by token index. True if that field or parameter contains a credential.
+	 */
+	readonly #nameLiterals = new Map<number, boolean>();
 
 	constructor(tokens: readonly Token[], parts: TextPart[]) {
 		this.#tokens = tokens;
 		this.#parts = parts;
-		const open: { readonly at: number; readonly call: string }[] = [];
+		const openGroups: { readonly start: number; readonly functionName: string }[] = [];
 		for (const [at, { kind, text }] of tokens.entries()) {
-			if (kind === 'text') this.#nameAt(at, open.at(-1));
+			if (kind === 'text') this.#recordName(at, openGroups.at(-1));
 			else if (kind !== 'mark') continue;
 			else if (text === '(' || text === '[' || text === '{') {
 				const before = tokens[at - 1];
-				const call = text === '(' && before?.kind === 'word' ? before.text : (open.at(-1)?.call ?? '');
-				open.push({ at, call });
+				const functionName =
+					text === '(' && before?.kind === 'word' ? before.text : (openGroups.at(-1)?.functionName ?? '');
+				openGroups.push({ start: at, functionName });
 			} else if (text === ')' || text === ']' || text === '}') {
-				const group = open.pop();
-				if (group) this.#ends.set(group.at, at);
+				const group = openGroups.pop();
+				if (group) this.#groupEnds.set(group.start, at);
 			}
 		}
 	}
 
 	/**
-	 * Records the literals that are names: the keys of maps, and all arguments of `header_regexp` and `vars_regexp` but the last.
+	 * Records a literal that is a name: a key of a map, or an argument of `header_regexp` or `vars_regexp` other than the last one.
 	 */
-	#nameAt(at: number, group: { readonly at: number; readonly call: string } | undefined): void {
+	#recordName(index: number, group: { readonly start: number; readonly functionName: string } | undefined): void {
 		if (!group) return;
-		const next = this.#tokens[at + 1]?.text;
-		const opener = this.#tokens[group.at]!.text;
+		const next = this.#tokens[index + 1]?.text;
+		const opener = this.#tokens[group.start]!.text;
 		const isKey = opener === '{' && next === ':';
-		const isArgument = opener === '(' && next === ',' && /^(?:header|vars)_regexp$/.test(group.call);
+		const isArgument = opener === '(' && next === ',' && /^(?:header|vars)_regexp$/.test(group.functionName);
 		if (!isKey && !isArgument) return;
-		const { text } = this.#tokens[at]!;
-		const isField = group.call.startsWith('header');
-		this.#names.set(at, refersToSecret(text) || (isField ? isSecretHeader(text) : isSecretVariable(text)));
+		const { text } = this.#tokens[index]!;
+		const isField = group.functionName.startsWith('header');
+		this.#nameLiterals.set(index, refersToSecret(text) || (isField ? isSecretHeader(text) : isSecretVariable(text)));
 	}
 
 	search(from: number, to: number, depth: number): void {
@@ -197,18 +204,18 @@ class ExpressionSecrets {
 		for (let at = from; at <= to; at++) {
 			const token = this.#tokens[at];
 			if (at < to && !(token!.kind === 'mark' && /^(?:&&|\|\||\?|:)$/.test(token!.text))) {
-				at = Math.min(to - 1, this.#ends.get(at) ?? at);
+				at = Math.min(to - 1, this.#groupEnds.get(at) ?? at);
 				continue;
 			}
-			this.#operand(begin, at, depth);
+			this.#searchOperand(begin, at, depth);
 			begin = at + 1;
 		}
 	}
 
-	#operand(from: number, to: number, depth: number): void {
+	#searchOperand(from: number, to: number, depth: number): void {
 		let begin = from;
 		while (begin < to && this.#tokens[begin]!.text === '!') begin++;
-		const isGroup = this.#tokens[begin]?.text === '(' && this.#ends.get(begin) === to - 1;
+		const isGroup = this.#tokens[begin]?.text === '(' && this.#groupEnds.get(begin) === to - 1;
 		if (isGroup && depth < MAX_DEPTH) {
 			this.search(begin + 1, to - 1, depth + 1);
 			return;
@@ -217,8 +224,8 @@ class ExpressionSecrets {
 		for (let at = from; at < to; at++) {
 			const { kind, text, start, end } = this.#tokens[at]!;
 			// A string template that inserts a credential does not reveal it.
-			const tells = start < end && !isPlaceholder(text) && !refersToSecret(text);
-			if (kind === 'text' && tells && !this.#names.has(at)) this.#parts.push({ start, end });
+			const isRevealing = start < end && !isPlaceholder(text) && !refersToSecret(text);
+			if (kind === 'text' && isRevealing && !this.#nameLiterals.has(at)) this.#parts.push({ start, end });
 		}
 	}
 
@@ -226,7 +233,7 @@ class ExpressionSecrets {
 		for (let at = from; at < to; at++) {
 			const { kind, text } = this.#tokens[at]!;
 			if (kind === 'placeholder' && isSecretPlaceholder(text)) return true;
-			if (kind === 'text' && (this.#names.get(at) ?? refersToSecret(text))) return true;
+			if (kind === 'text' && (this.#nameLiterals.get(at) ?? refersToSecret(text))) return true;
 		}
 		return false;
 	}

@@ -39,7 +39,7 @@ export interface QuicSettings {
 	readonly connections_per_client?: number;
 	readonly handshakes?: number;
 	readonly handshakes_per_client?: number;
-	/** Number of unfinished handshakes of unproven addresses beyond which new clients must prove their addresses. */
+	/** Maximum unfinished handshakes with clients of unproven addresses. Beyond it, new clients must prove their addresses. */
 	readonly retry_above?: number;
 	readonly retries?: number;
 	readonly proven_handshakes?: number;
@@ -78,7 +78,7 @@ export interface ListenerAddress {
 	readonly port: number;
 }
 
-const NONE: ServerSettings = {};
+const NO_SETTINGS: ServerSettings = {};
 
 /** Parses an address of `servers`; undefined if it is invalid. `unix//path` and `fd/3` have port 0. */
 export function parseServerListener(text: string): ListenerAddress | undefined {
@@ -89,20 +89,23 @@ export function parseServerListener(text: string): ListenerAddress | undefined {
 	return { host: (parts[1] ?? parts[2] ?? '').toLowerCase(), port };
 }
 
-/** Returns the item for a listener: the most specific (longest) one that names its address; otherwise the general one. */
-export function serverSettingsFor(settings: Settings, place: ListenerAddress): ServerSettings {
+/**
+ * Returns the item for a listener: among those that name its address, the most specific (longest) one, or else the item without an
+ * address.
+ */
+export function serverSettingsFor(settings: Settings, listener: ListenerAddress): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
-	let found: ServerSettings | undefined;
+	let best: ServerSettings | undefined;
 	for (const server of servers) {
 		if (server.listener === undefined) {
-			found ??= server;
+			best ??= server;
 			continue;
 		}
 		const address = parseServerListener(server.listener);
-		if (address?.port !== place.port || address.host !== place.host) continue;
-		if ((found?.listener?.length ?? -1) < server.listener.length) found = server;
+		if (address?.port !== listener.port || address.host !== listener.host) continue;
+		if ((best?.listener?.length ?? -1) < server.listener.length) best = server;
 	}
-	return found ?? NONE;
+	return best ?? NO_SETTINGS;
 }
 
 /** An item of `settings.servers[].listener_wrappers`; `tls` marks where TLS starts. */
@@ -123,5 +126,5 @@ export interface ProxyProtocolWrapper {
 
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
 
-/** What to do with a PROXY header from a peer in neither `allow` nor `deny`. */
+/** Actions for a PROXY header from a peer that is in neither `allow` nor `deny`. */
 export const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;

@@ -1,4 +1,4 @@
-/** Lists the upstream pools that a document defines outside its sites, whether or not a site uses them. */
+/** Lists the upstream pools that a document defines outside of its sites, including unused ones. */
 import type { Document } from './document.ts';
 
 /** A named pool, or the pool of a step in a named route. */
@@ -14,15 +14,15 @@ export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPo
 	const pools: SharedPool[] = Object.entries(upstreams).flatMap(([pool, settings]) =>
 		isPool(settings) ? [{ pool, to: settings.to }] : [],
 	);
-	const gather = (value: unknown): void => {
+	const collectPools = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		for (const [key, inner] of Object.entries(value)) {
-			// A step that has its own pool keeps it under this key.
+			// A step with its own pool has it under this key.
 			if (key === 'upstreams' && isPool(inner)) pools.push({ to: inner.to });
-			else gather(inner);
+			else collectPools(inner);
 		}
 	};
-	gather(routes);
+	collectPools(routes);
 	return pools;
 }
 

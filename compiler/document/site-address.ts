@@ -7,7 +7,10 @@ export interface SiteAddress {
 	/** The address as written, truncated to 4096 characters. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https' | undefined;
-	/** Lower case except for placeholders; IPv6 without brackets and in its shortest form; '' matches every host. */
+	/**
+	 * The host in lower case, except for placeholders. IPv6 addresses have no brackets and their shortest form. '' matches every
+	 * host.
+	 */
 	readonly host: string;
 	/** The port as written; undefined if the address has none (see {@link effectivePort}). */
 	readonly port: number | undefined;
@@ -32,8 +35,8 @@ export interface SchemePorts {
 export const MAX_ADDRESS_LENGTH = 4096;
 
 /** Parses an address. Mistakes in the port are reported before those in the scheme, as in the compatible server. */
-export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
-	const text = written.trim().slice(0, MAX_ADDRESS_LENGTH);
+export function parseSiteAddress(writtenText: string): SiteAddress | SiteAddressMistake {
+	const text = writtenText.trim().slice(0, MAX_ADDRESS_LENGTH);
 	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {
 		return {
 			code: 'address/socket',
@@ -43,10 +46,10 @@ export function parseSiteAddress(written: string): SiteAddress | SiteAddressMist
 	}
 	const schemeEnd = text.indexOf('://');
 	const schemeText = schemeEnd === -1 ? '' : text.slice(0, schemeEnd).toLowerCase();
-	const rest = schemeEnd === -1 ? text : text.slice(schemeEnd + 3);
-	const slash = indexOutsideBraces(rest, '/');
-	const authority = slash === -1 ? rest : rest.slice(0, slash);
-	const path = slash === -1 ? '' : rest.slice(slash);
+	const remainder = schemeEnd === -1 ? text : text.slice(schemeEnd + 3);
+	const slash = indexOutsideBraces(remainder, '/');
+	const authority = slash === -1 ? remainder : remainder.slice(0, slash);
+	const path = slash === -1 ? '' : remainder.slice(slash);
 	const colon = portColon(authority);
 	const portText = colon === -1 ? '' : authority.slice(colon + 1);
 	const hostText = colon === -1 ? authority : authority.slice(0, colon);
@@ -69,10 +72,10 @@ export function parseSiteAddress(written: string): SiteAddress | SiteAddressMist
 		}
 	}
 	if (schemeText === 'ws' || schemeText === 'wss') {
-		const instead = schemeText === 'ws' ? 'http' : 'https';
+		const replacement = schemeText === 'ws' ? 'http' : 'https';
 		return {
 			code: 'address/unsupported-scheme',
-			message: `the scheme ${schemeText}:// is only supported in browsers; use ${instead}:// instead`,
+			message: `the scheme ${schemeText}:// is only supported in browsers; use ${replacement}:// instead`,
 		};
 	}
 	if (schemeEnd !== -1 && schemeText !== 'http' && schemeText !== 'https') {
@@ -134,7 +137,7 @@ export function formatSiteAddress(address: SiteAddress): string {
 	return `${address.scheme ? `${address.scheme}://` : ''}${host}${address.port === undefined ? '' : `:${address.port}`}${address.path}`;
 }
 
-/** Returns the host in the form in which it appears in requests. Placeholders stay. Undefined if the host is invalid. */
+/** Returns the host in the form in which it appears in requests, with placeholders unchanged; undefined if the host is invalid. */
 function normalizeHost(text: string): string | undefined {
 	if (text === '' || !text.includes('{')) return text === '' ? '' : canonicalHost(text);
 	if (/[\s,]/.test(text.replace(/\{[^}]*\}/g, ''))) return undefined;

@@ -14,7 +14,7 @@ type Fields = { [key: string]: unknown };
 export function upgradeDocument(document: unknown): unknown {
 	if (!isFields(document)) return document;
 	const upgraded: Fields = { ...document };
-	if (Array.isArray(document.sites)) upgraded.sites = document.sites.map(upgradeHolder);
+	if (Array.isArray(document.sites)) upgraded.sites = document.sites.map(upgradeObject);
 	if (isFields(document.routes)) {
 		upgraded.routes = Object.fromEntries(
 			Object.entries(document.routes).map(([name, steps]) => [name, upgradePipeline(steps)]),
@@ -29,7 +29,7 @@ export function upgradeDocument(document: unknown): unknown {
 }
 
 /** Upgrades a site, step, branch, error route or response rule. */
-function upgradeHolder(value: unknown): unknown {
+function upgradeObject(value: unknown): unknown {
 	if (!isFields(value)) return value;
 	const upgraded: Fields = {};
 	for (const [key, member] of Object.entries(value)) {
@@ -46,7 +46,7 @@ function upgradeHolder(value: unknown): unknown {
 			case 'responses':
 			case 'rules':
 			case 'zones':
-				upgraded[key] = Array.isArray(member) ? member.map(upgradeHolder) : member;
+				upgraded[key] = Array.isArray(member) ? member.map(upgradeObject) : member;
 				break;
 			case 'when':
 			case 'bypass':
@@ -68,7 +68,7 @@ function upgradeHolder(value: unknown): unknown {
 }
 
 function upgradePipeline(steps: unknown): unknown {
-	return Array.isArray(steps) ? steps.map(upgradeHolder) : steps;
+	return Array.isArray(steps) ? steps.map(upgradeObject) : steps;
 }
 
 function upgradeMatcher(value: unknown): unknown {
@@ -79,7 +79,7 @@ function upgradeMatcher(value: unknown): unknown {
 	if (!isFields(value)) return value;
 	if (typeof value.type === 'string') return upgradeNested(value);
 	const { '@id': id, ...kinds } = value;
-	const parts = Object.entries(kinds).flatMap(([kind, argument]) => upgradeKind(kind, argument));
+	const parts = Object.entries(kinds).flatMap(([kind, argument]) => upgradeUntagged(kind, argument));
 	const upgraded = parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
 	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
@@ -94,7 +94,7 @@ function upgradeNested(matcher: Fields): Fields {
 	};
 }
 
-function upgradeKind(kind: string, argument: unknown): Fields[] {
+function upgradeUntagged(kind: string, argument: unknown): Fields[] {
 	switch (kind) {
 		case 'path':
 			return [{ type: kind, patterns: argument }];
@@ -106,11 +106,11 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 		case 'client_ip':
 			return [{ type: kind, ...(isFields(argument) ? argument : { ranges: argument }) }];
 		case 'header':
-			return eachOf(kind, argument, (name, values) => ({ name, ...headerRule(values) }));
+			return matchersOfEntries(kind, argument, (name, values) => ({ name, ...headerRule(values) }));
 		case 'header_regexp':
-			return eachOf(kind, argument, (field, regexp) => ({ field, ...regexpFields(regexp) }));
+			return matchersOfEntries(kind, argument, (field, regexp) => ({ field, ...regexpFields(regexp) }));
 		case 'vars_regexp':
-			return eachOf(kind, argument, (variable, regexp) => ({ variable, ...regexpFields(regexp) }));
+			return matchersOfEntries(kind, argument, (variable, regexp) => ({ variable, ...regexpFields(regexp) }));
 		case 'path_regexp':
 		case 'url_pattern':
 			return [{ type: kind, ...regexpFields(argument) }];
@@ -133,10 +133,14 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 }
 
 /**
- * Returns one matcher for each entry of a map. Anything else is kept so that the schema rejects it: if it were dropped, the
- * condition would match everything.
+ * Returns one matcher for each entry of a map. Any other value is kept, so that the schema rejects it: without it, the condition
+ * would match everything.
  */
-function eachOf(kind: string, argument: unknown, fields: (name: string, value: unknown) => Fields): Fields[] {
+function matchersOfEntries(
+	kind: string,
+	argument: unknown,
+	fields: (name: string, value: unknown) => Fields,
+): Fields[] {
 	if (!isFields(argument)) return [{ type: kind, value: argument }];
 	return Object.entries(argument).map(([name, value]) => ({ type: kind, ...fields(name, value) }));
 }
@@ -146,7 +150,9 @@ function headerRule(values: unknown): Fields {
 	return Array.isArray(values) && values.length === 0 ? { present: true } : { values };
 }
 
-/** Returns the fields of an expression that is given as a pattern alone, or as an object that also names its captures. */
+/**
+ * Returns the fields of a regular expression, which is either a pattern or an object with a pattern and a name for its captures.
+ */
 function regexpFields(regexp: unknown): Fields {
 	return isFields(regexp) ? regexp : { pattern: regexp };
 }
@@ -154,16 +160,17 @@ function regexpFields(regexp: unknown): Fields {
 /** Upgrades the retry fields of a proxy or a pool. */
 function upgradeRetries(step: unknown): unknown {
 	if (!isFields(step)) return step;
-	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connect, ...rest } = step;
+	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connectErrors, ...rest } = step;
 	// Values of another type stay as they are, so that the schema rejects them.
 	if (![methods, statuses].every(list => list === undefined || Array.isArray(list))) return step;
-	if (connect !== undefined && typeof connect !== 'boolean') return step;
-	const any: Fields[] = [];
-	if (connect === true) any.push({ type: 'connect_error' });
-	if (Array.isArray(statuses)) any.push({ type: 'status', codes: statuses });
-	const failure = any.length > 1 ? { type: 'any', of: any } : any[0];
-	const method = Array.isArray(methods) ? { type: 'method', methods } : undefined;
-	const predicate = method && failure ? { type: 'all', of: [method, failure] } : (method ?? failure);
+	if (connectErrors !== undefined && typeof connectErrors !== 'boolean') return step;
+	const failures: Fields[] = [];
+	if (connectErrors === true) failures.push({ type: 'connect_error' });
+	if (Array.isArray(statuses)) failures.push({ type: 'status', codes: statuses });
+	const anyFailure = failures.length > 1 ? { type: 'any', of: failures } : failures[0];
+	const methodMatcher = Array.isArray(methods) ? { type: 'method', methods } : undefined;
+	const predicate =
+		methodMatcher && anyFailure ? { type: 'all', of: [methodMatcher, anyFailure] } : (methodMatcher ?? anyFailure);
 	if (rest.retry_match !== undefined) return step;
 	return predicate ? { ...rest, retry_match: predicate } : rest;
 }

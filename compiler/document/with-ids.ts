@@ -8,9 +8,9 @@ const ID: Schema = {
 };
 
 /** Keywords that contain schemas by name, in a list, or directly. */
-const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'patternProperties']);
-const LISTS: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'allOf']);
-const ONES: ReadonlySet<string> = new Set(['items', 'additionalProperties']);
+const SCHEMA_MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', '$defs', 'patternProperties']);
+const SCHEMA_LIST_KEYWORDS: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'allOf']);
+const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(['items', 'additionalProperties']);
 
 /**
  * Returns the schema with `@id` added to every object that has a fixed set of keys, so that modules need not declare it. Maps
@@ -20,13 +20,16 @@ const ONES: ReadonlySet<string> = new Set(['items', 'additionalProperties']);
 export function withIds(schema: Schema): Schema {
 	const result: { [keyword: string]: unknown } = {};
 	for (const [keyword, value] of Object.entries(schema)) {
-		if (MAPS.has(keyword)) {
-			const named = Object.entries(value as { [name: string]: Schema }).map(([name, one]) => [name, withIds(one)]);
-			result[keyword] = Object.fromEntries(named);
-		} else if (LISTS.has(keyword)) {
+		if (SCHEMA_MAP_KEYWORDS.has(keyword)) {
+			const entries = Object.entries(value as { [name: string]: Schema }).map(([name, property]) => [
+				name,
+				withIds(property),
+			]);
+			result[keyword] = Object.fromEntries(entries);
+		} else if (SCHEMA_LIST_KEYWORDS.has(keyword)) {
 			result[keyword] = (value as Schema[]).map(withIds);
 		} else {
-			const isSchema = ONES.has(keyword) && typeof value === 'object';
+			const isSchema = SCHEMA_KEYWORDS.has(keyword) && typeof value === 'object';
 			result[keyword] = isSchema ? withIds(value as Schema) : value;
 		}
 	}

@@ -21,121 +21,122 @@ export interface FileEdit extends FileRange {
 	readonly text: string;
 }
 
-/** Something that an editor offers to do. */
+/** A code action: a change of the text that an editor offers. */
 export interface Action {
 	readonly title: string;
 	readonly kind: 'fix' | 'fix-all' | 'silence' | 'extract' | 'inline';
 	readonly edits: readonly FileEdit[];
 	/** The finding that it resolves. */
 	readonly finding?: Diagnostic;
-	/** True if it is what most people would choose. */
-	readonly preferred?: boolean;
+	/** True if an editor should offer it first. */
+	readonly isPreferred?: boolean;
 }
 
-/** Returns what can be done about the findings in a range, and with the text in it. `findings` are those of the file. */
+/** Returns the actions for a range of text and for the findings in it. `findings` are all findings in the file. */
 export function actionsAt(
 	workspace: Workspace,
 	syntax: TextSyntax,
 	range: TextRange,
 	findings: readonly Diagnostic[],
 ): Action[] {
-	const here = findings.filter(({ span }) => span && span.start <= range.end && span.end >= range.start);
+	const localFindings = findings.filter(({ span }) => span && span.start <= range.end && span.end >= range.start);
 	return [
-		...here.flatMap(finding => fixes(finding)),
-		...allFixes(here, findings),
-		...here.flatMap(finding => silence(syntax, finding)),
-		...inlinedConstant(workspace, syntax, range.start),
-		...(range.end > range.start ? extractedSnippet(workspace, syntax, range) : []),
+		...localFindings.flatMap(finding => fixActions(finding)),
+		...fixAllActions(localFindings, findings),
+		...localFindings.flatMap(finding => silenceActions(syntax, finding)),
+		...inlineActions(workspace, syntax, range.start),
+		...(range.end > range.start ? extractActions(workspace, syntax, range) : []),
 	];
 }
 
 /** Returns the edits of all safe fixes in a file, for fixing on save. */
 export function safeFixes(findings: readonly Diagnostic[]): FileEdit[] {
-	return together(findings.filter(({ fix }) => fix?.safety === 'safe'));
+	return mergedEdits(findings.filter(({ fix }) => fix?.safety === 'safe'));
 }
 
-function fixes(finding: Diagnostic): Action[] {
+function fixActions(finding: Diagnostic): Action[] {
 	const { fix } = finding;
 	if (!fix || fix.edits.length === 0) return [];
-	return [{ title: titleOf(fix, finding), kind: 'fix', edits: editsOf(fix), finding, preferred: true }];
+	return [{ title: fixTitle(fix, finding), kind: 'fix', edits: fileEdits(fix), finding, isPreferred: true }];
 }
 
-function titleOf({ edits }: Fix, { code }: Diagnostic): string {
-	const [edit, more] = edits;
-	if (!edit || more) return `Fix ${code}`;
+function fixTitle({ edits }: Fix, { code }: Diagnostic): string {
+	const [edit, secondEdit] = edits;
+	if (!edit || secondEdit) return `Fix ${code}`;
 	const { source, start, end } = edit.span;
-	const before = oneLine(source.text.slice(start, end));
-	const after = oneLine(edit.text);
+	const before = shortTitle(source.text.slice(start, end));
+	const after = shortTitle(edit.text);
 	if (before === undefined || after === undefined) return `Fix ${code}`;
 	if (after === '') return `Remove \`${before}\``;
 	return before === '' ? `Insert \`${after}\`` : `Change \`${before}\` to \`${after}\``;
 }
 
-/** Returns a text that fits in a title, without the white space around it. */
-function oneLine(text: string): string | undefined {
+/** Trims a text. Returns undefined if it is too long for a title, or has several lines. */
+function shortTitle(text: string): string | undefined {
 	const trimmed = text.trim();
 	return trimmed.length <= 60 && !trimmed.includes('\n') ? trimmed : undefined;
 }
 
-/** For each rule with several fixes in the file, the action that applies all of them. */
-function allFixes(here: readonly Diagnostic[], findings: readonly Diagnostic[]): Action[] {
-	const codes = new Set(here.flatMap(({ code, fix }) => (fix ? code : [])));
+/** Returns, for each rule with several fixes in the file, the action that applies all of them. */
+function fixAllActions(localFindings: readonly Diagnostic[], findings: readonly Diagnostic[]): Action[] {
+	const codes = new Set(localFindings.flatMap(({ code, fix }) => (fix ? code : [])));
 	return [...codes].flatMap(code => {
-		const same = findings.filter(one => one.code === code && one.fix);
-		if (same.length < 2) return [];
+		const sameCode = findings.filter(finding => finding.code === code && finding.fix);
+		if (sameCode.length < 2) return [];
 		return [
 			{
-				title: `Fix all ${same.length} findings of ${code} in this file`,
+				title: `Fix all ${sameCode.length} findings of ${code} in this file`,
 				kind: 'fix-all' as const,
-				edits: together(same),
+				edits: mergedEdits(sameCode),
 			},
 		];
 	});
 }
 
-function editsOf({ edits }: Fix): FileEdit[] {
+function fileEdits({ edits }: Fix): FileEdit[] {
 	return edits.flatMap(({ span: { source, start, end }, text }): FileEdit[] => {
 		const { path } = source;
 		if (path === undefined) return [];
-		// An edit of the whole text is its formatting. Smaller edits leave an editor's cursor and marks in place.
+		// An edit that replaces the whole text is its formatting. It is divided into small edits, which leave an editor's cursor
+		// and marks in place.
 		const isWhole = start === 0 && end === source.text.length && text === formatText(source.text);
 		return isWhole ? formattingEdits(source.text).map(edit => ({ path, ...edit })) : [{ path, start, end, text }];
 	});
 }
 
 /** Returns the edits of several fixes. Of fixes that overlap, only the first one is applied. */
-function together(findings: readonly Diagnostic[]): FileEdit[] {
-	const taken: FileEdit[] = [];
+function mergedEdits(findings: readonly Diagnostic[]): FileEdit[] {
+	const accepted: FileEdit[] = [];
 	for (const { fix } of findings) {
-		const edits = fix ? editsOf(fix) : [];
+		const edits = fix ? fileEdits(fix) : [];
 		const overlaps = edits.some(edit =>
-			taken.some(other => other.path === edit.path && edit.start < other.end && other.start < edit.end),
+			accepted.some(other => other.path === edit.path && edit.start < other.end && other.start < edit.end),
 		);
 		const repeats = edits.some(edit =>
-			taken.some(other => other.path === edit.path && other.start === edit.start && other.end === edit.end),
+			accepted.some(other => other.path === edit.path && other.start === edit.start && other.end === edit.end),
 		);
-		if (!overlaps && !repeats) taken.push(...edits);
+		if (!overlaps && !repeats) accepted.push(...edits);
 	}
-	return taken;
+	return accepted;
 }
 
 /** Returns the action that inserts `# lint: off RULE` above the line of a finding. */
-function silence(syntax: TextSyntax, finding: Diagnostic): Action[] {
+function silenceActions(syntax: TextSyntax, finding: Diagnostic): Action[] {
 	const { code, severity, span } = finding;
 	if (severity === 'error' || !span) return [];
 	const { text, path } = syntax;
 	const start = text.lastIndexOf('\n', span.start - 1) + 1;
-	const isFree = !/\\\r?\n$/.test(text.slice(0, start)) && !insideWord(syntax, start);
+	const isFree = !/\\\r?\n$/.test(text.slice(0, start)) && !isInsideWord(syntax, start);
 	if (!isFree) return [];
-	const above = /(?:^|\n)[ \t]*# lint: off((?: [\w/*-]+)*)[ \t]*\n$/.exec(text.slice(0, start));
+	const commentAbove = /(?:^|\n)[ \t]*# lint: off((?: [\w/*-]+)*)[ \t]*\n$/.exec(text.slice(0, start));
 	const indent = /^[ \t]*/.exec(text.slice(start))![0];
-	const edit = above?.[1]
+	const edit = commentAbove?.[1]
 		? { path, start: start - 1, end: start - 1, text: ` ${code}` }
 		: { path, start, end: start, text: `${indent}# lint: off ${code}\n` };
 	return [{ title: `Silence ${code} here`, kind: 'silence', edits: [edit], finding }];
 }
 
-function insideWord({ lines }: TextSyntax, offset: number): boolean {
+function isInsideWord({ lines }: TextSyntax, offset: number): boolean {
 	for (const { line } of everyLine(lines)) {
 		if (line.words.some(({ span }) => span.start < offset && offset <= span.end)) return true;
 	}
@@ -143,29 +144,29 @@ function insideWord({ lines }: TextSyntax, offset: number): boolean {
 }
 
 /** Returns the action that replaces a constant by its value everywhere and removes its definition. */
-function inlinedConstant(workspace: Workspace, syntax: TextSyntax, offset: number): Action[] {
+function inlineActions(workspace: Workspace, syntax: TextSyntax, offset: number): Action[] {
 	const uses = occurrencesAt(workspace, syntax, offset);
 	const definitions = uses.filter(({ role }) => role === 'definition');
 	const [definition] = definitions;
 	if (definition?.kind !== 'let' || definitions.length > 1) return [];
-	const from = workspace.syntax(definition.path)!;
+	const definingSyntax = workspace.syntax(definition.path)!;
 	const values = definition.line.words.slice(2);
 	if (values.length === 0) return [];
-	const written = from.text.slice(values[0]!.span.start, values.at(-1)!.span.end);
-	const isPlain = values.length === 1 && values[0]!.quote === 'none' && values[0]!.text === written;
+	const valueText = definingSyntax.text.slice(values[0]!.span.start, values.at(-1)!.span.end);
+	const isPlain = values.length === 1 && values[0]!.quote === 'none' && values[0]!.text === valueText;
 	const edits: FileEdit[] = [];
 	for (const use of uses) {
 		if (use.role === 'definition') continue;
 		const { text } = workspace.syntax(use.path)!;
 		const range = { start: use.start - '{let.'.length, end: use.end + 1 };
-		const alone = use.line.words.some(
+		const isWholeWord = use.line.words.some(
 			({ span, quote }) => quote === 'none' && span.start === range.start && span.end === range.end,
 		);
-		// In the middle of a word, only one plain value can take its place.
-		if ((!alone && !isPlain) || text[range.end - 1] !== '}') return [];
-		edits.push({ path: use.path, ...range, text: written });
+		// Inside a word, only a single unquoted value can replace the reference.
+		if ((!isWholeWord && !isPlain) || text[range.end - 1] !== '}') return [];
+		edits.push({ path: use.path, ...range, text: valueText });
 	}
-	edits.push({ path: definition.path, ...wholeLines(from.text, rangeOfLine(definition.line)), text: '' });
+	edits.push({ path: definition.path, ...wholeLines(definingSyntax.text, rangeOfLine(definition.line)), text: '' });
 	return [{ title: `Inline \`${definition.name}\``, kind: 'inline', edits }];
 }
 
@@ -176,62 +177,62 @@ function wholeLines(text: string, { start, end }: TextRange): TextRange {
 }
 
 /** Returns the action that moves the selected lines of a site to a snippet. */
-function extractedSnippet(workspace: Workspace, syntax: TextSyntax, selected: TextRange): Action[] {
+function extractActions(workspace: Workspace, syntax: TextSyntax, selection: TextRange): Action[] {
 	const { text, path, dialect } = syntax;
-	const trimmed = {
-		start: selected.start + /^\s*/.exec(text.slice(selected.start, selected.end))![0].length,
-		end: selected.end - /\s*$/.exec(text.slice(selected.start, selected.end))![0].length,
+	const trimmedRange = {
+		start: selection.start + /^\s*/.exec(text.slice(selection.start, selection.end))![0].length,
+		end: selection.end - /\s*$/.exec(text.slice(selection.start, selection.end))![0].length,
 	};
-	if (trimmed.end <= trimmed.start) return [];
-	const { around } = placeAt(syntax, trimmed.start);
-	const [top] = around;
-	const inner = around.at(-1)?.block;
-	if (!top || !inner) return [];
+	if (trimmedRange.end <= trimmedRange.start) return [];
+	const { enclosingLines } = placeAt(syntax, trimmedRange.start);
+	const [top] = enclosingLines;
+	const innerBlock = enclosingLines.at(-1)?.block;
+	if (!top || !innerBlock) return [];
 	const kind = kindOfTopLevel(top, dialect, registryOf(dialect).directives);
 	if (kind !== 'site' && kind !== 'route') return [];
-	const lines = inner.lines.filter(line => touches(rangeOfLine(line), trimmed));
+	const lines = innerBlock.lines.filter(line => overlap(rangeOfLine(line), trimmedRange));
 	const isWhole =
-		lines.length > 0 && lines.every(line => line.alternative === undefined || touches(rangeOfLine(line), trimmed));
+		lines.length > 0 && lines.every(line => line.alternative === undefined || overlap(rangeOfLine(line), trimmedRange));
 	if (!isWhole || lines.some(({ words: [first] }) => first?.text === 'let')) return [];
-	const moved = wholeLines(text, { start: rangeOfLine(lines[0]!).start, end: endOf(lines.at(-1)!) });
-	if (moved.start < inner.open.end || moved.end > inner.close.start) return [];
-	const name = freeName(workspace, syntax);
-	const indent = /^[ \t]*/.exec(text.slice(moved.start))![0];
+	const movedRange = wholeLines(text, { start: rangeOfLine(lines[0]!).start, end: endOfLine(lines.at(-1)!) });
+	if (movedRange.start < innerBlock.open.end || movedRange.end > innerBlock.close.start) return [];
+	const name = unusedName(workspace, syntax);
+	const indent = /^[ \t]*/.exec(text.slice(movedRange.start))![0];
 	const body = text
-		.slice(moved.start, moved.end)
+		.slice(movedRange.start, movedRange.end)
 		.split('\n')
 		.map(line => (line.startsWith(indent) ? `\t${line.slice(indent.length)}` : line))
 		.join('\n')
 		.replace(/\t$/, '');
-	const at = wholeLines(text, rangeOfLine(top)).start;
+	const insertOffset = wholeLines(text, rangeOfLine(top)).start;
 	return [
 		{
 			title: `Extract to the snippet \`${name}\``,
 			kind: 'extract',
 			edits: [
-				{ path, start: at, end: at, text: `(${name}) {\n${body}}\n\n` },
-				{ path, ...moved, text: `${indent}${dialect === 'configfile' ? 'use' : 'import'} ${name}\n` },
+				{ path, start: insertOffset, end: insertOffset, text: `(${name}) {\n${body}}\n\n` },
+				{ path, ...movedRange, text: `${indent}${dialect === 'configfile' ? 'use' : 'import'} ${name}\n` },
 			],
 		},
 	];
 }
 
-function touches(one: TextRange, other: TextRange): boolean {
+function overlap(one: TextRange, other: TextRange): boolean {
 	return one.start < other.end && other.start < one.end;
 }
 
-function endOf(line: ParsedLine): number {
-	return line.alternative ? endOf(line.alternative) : rangeOfLine(line).end;
+function endOfLine(line: ParsedLine): number {
+	return line.alternative ? endOfLine(line.alternative) : rangeOfLine(line).end;
 }
 
-function freeName(workspace: Workspace, syntax: TextSyntax): string {
-	const taken = new Set(
-		workspace.related(syntax.path).flatMap(file => {
+function unusedName(workspace: Workspace, syntax: TextSyntax): string {
+	const usedNames = new Set(
+		workspace.relatedFiles(syntax.path).flatMap(file => {
 			const lines = workspace.syntax(file)?.lines ?? [];
 			return lines.map(({ words: [first] }) => first?.text);
 		}),
 	);
 	let name = 'extracted';
-	for (let number = 2; taken.has(`(${name})`); number++) name = `extracted${number}`;
+	for (let number = 2; usedNames.has(`(${name})`); number++) name = `extracted${number}`;
 	return name;
 }

@@ -27,7 +27,7 @@ import { type Place, placeAt, type TextRange, type TextSyntax } from './text-syn
 import { usageArguments } from './usage.ts';
 import type { Workspace } from './workspace.ts';
 
-/** What a completion is. */
+/** The kind of word that a completion inserts. */
 export type CompletionKind =
 	| 'directive'
 	| 'subdirective'
@@ -46,14 +46,14 @@ export type CompletionKind =
 export interface Completion {
 	readonly label: string;
 	readonly kind: CompletionKind;
-	/** One line. */
+	/** A description of one line. */
 	readonly detail?: string | undefined;
 	/** Markdown. */
 	readonly documentation?: string | undefined;
 	readonly insert: string;
-	/** True if {@link insert} has places to fill in: `$0`. */
-	readonly snippet?: boolean;
-	/** What it replaces. */
+	/** True if {@link insert} has placeholders for the editor, such as `$0`. */
+	readonly isSnippet?: boolean;
+	/** The text that it replaces. */
 	readonly range: TextRange;
 }
 
@@ -66,17 +66,17 @@ export function completionsAt(workspace: Workspace, syntax: TextSyntax, offset: 
 	const before = text.slice(lineStart, offset);
 	if (before.includes('#')) {
 		const comment = scanComments(text, syntax.dialect).find(({ start, end }) => start < offset && offset <= end);
-		if (comment) return rules(text.slice(comment.start, offset), offset);
+		if (comment) return completeRules(text.slice(comment.start, offset), offset);
 	}
 	const place = placeAt(syntax, offset);
 	return new Completer(workspace, syntax, place, offset).complete(before);
 }
 
-/** Completes the names of rules in a comment that silences some. */
-function rules(comment: string, offset: number): Completion[] {
-	const typed = /^#\s*lint:\s*(?:off|off-file)\s(?:\S+\s+)*(\S*)$/.exec(comment);
-	if (!typed) return [];
-	const range = { start: offset - typed[1]!.length, end: offset };
+/** Returns the names of rules, for a comment that silences findings. */
+function completeRules(comment: string, offset: number): Completion[] {
+	const typedName = /^#\s*lint:\s*(?:off|off-file)\s(?:\S+\s+)*(\S*)$/.exec(comment);
+	if (!typedName) return [];
+	const range = { start: offset - typedName[1]!.length, end: offset };
 	return lintRules.map(({ name, summary }) => ({
 		...{ label: name, kind: 'rule' as const, detail: summary, insert: name, range },
 		documentation: manualText(ruleManual(name)!),
@@ -91,8 +91,8 @@ class Completer {
 	/** The word at the offset, up to its end. */
 	readonly #range: TextRange;
 	#names: readonly NameUse[] | undefined;
-	readonly #found: Completion[] = [];
-	readonly #seen = new Set<string>();
+	readonly #completions: Completion[] = [];
+	readonly #labels = new Set<string>();
 
 	constructor(workspace: Workspace, syntax: TextSyntax, place: Place, offset: number) {
 		this.#workspace = workspace;
@@ -105,58 +105,70 @@ class Completer {
 	}
 
 	complete(before: string): readonly Completion[] {
-		const brace = /\{([^{}\s]*)$/.exec(before);
-		if (brace && !before.endsWith('\\{')) {
-			this.#placeholders(brace[1]!);
-			return this.#found;
+		const openBrace = /\{([^{}\s]*)$/.exec(before);
+		if (openBrace && !before.endsWith('\\{')) {
+			this.#addPlaceholders(openBrace[1]!);
+			return this.#completions;
 		}
-		const { word, index, line, around } = this.#place;
+		const { word, index, line, enclosingLines } = this.#place;
 		if (word && word.quote !== 'none') return [];
 		const first = line?.words[0];
 		const typed = word ? this.#syntax.text.slice(word.span.start, this.#offset) : '';
 		if (first && index > 0 && first.quote === 'none') {
-			if (first.text === 'import') return this.#import(typed);
-			if (first.text === 'use' && this.#syntax.dialect === 'configfile') return this.#use(line!.words[1]?.text);
-			if (first.text === 'let' && this.#syntax.dialect === 'configfile') return this.#found;
+			if (first.text === 'import') return this.#completeImport(typed);
+			if (first.text === 'use' && this.#syntax.dialect === 'configfile') return this.#completeUse(line!.words[1]?.text);
+			if (first.text === 'let' && this.#syntax.dialect === 'configfile') return this.#completions;
 		}
-		const top = around[0]?.words[0];
-		if (top?.text === 'test' && this.#syntax.dialect === 'configfile') return this.#test(index);
+		const top = enclosingLines[0]?.words[0];
+		if (top?.text === 'test' && this.#syntax.dialect === 'configfile') return this.#completeTest(index);
 		if (typed.startsWith('upstream://')) {
-			this.#upstreams();
-			return this.#found;
+			this.#addUpstreams();
+			return this.#completions;
 		}
 		const expected = expectedAt(this.#syntax, this.#place);
-		if (index === 0) this.#beginning(expected);
-		else this.#argument(expected, typed);
-		return this.#found;
+		if (index === 0) this.#completeLineStart(expected);
+		else this.#completeArgument(expected, typed);
+		return this.#completions;
 	}
 
 	#add(
 		kind: CompletionKind,
 		label: string,
-		more: { manual?: Manual | undefined; detail?: string; insert?: string; snippet?: boolean; range?: TextRange } = {},
+		details: {
+			manual?: Manual | undefined;
+			detail?: string;
+			insert?: string;
+			snippet?: boolean;
+			range?: TextRange;
+		} = {},
 	): void {
-		if (this.#seen.has(label)) return;
-		this.#seen.add(label);
-		const { manual, detail = manual?.summary, insert = label, range = this.#range, snippet } = more;
-		this.#found.push({
+		if (this.#labels.has(label)) return;
+		this.#labels.add(label);
+		const { manual, detail = manual?.summary, insert = label, range = this.#range, snippet } = details;
+		this.#completions.push({
 			...{ label, kind, detail, insert, range },
-			...(snippet ? { snippet } : {}),
+			...(snippet ? { isSnippet: snippet } : {}),
 			documentation: manual && manualText(manual),
 		});
 	}
 
-	#defined(kind: NameKind): readonly NameUse[] {
+	#definitions(kind: NameKind): readonly NameUse[] {
 		this.#names ??= namesAround(this.#workspace, this.#syntax.path);
-		return this.#names.filter(one => one.kind === kind && one.role === 'definition');
+		return this.#names.filter(name => name.kind === kind && name.role === 'definition');
 	}
 
-	/** The first word of a line. */
-	#beginning({ directive, words, of, top, matcher }: Expected): void {
+	/** Completes the first word of a line. */
+	#completeLineStart({
+		allowsDirective: directive,
+		lineWords: words,
+		owner,
+		top,
+		allowsMatcher: matcher,
+	}: Expected): void {
 		const { dialect } = this.#syntax;
-		const { around } = this.#place;
-		if (around.length === 0) this.#topLevel();
-		if (top === 'options' && around.length === 1) {
+		const { enclosingLines } = this.#place;
+		if (enclosingLines.length === 0) this.#addTopLevelKeywords();
+		if (top === 'options' && enclosingLines.length === 1) {
 			for (const name of registryOf(dialect).options.keys())
 				this.#add('option', name, {
 					manual: optionManual(name, dialect),
@@ -165,17 +177,17 @@ class Completer {
 		}
 		for (const word of words) {
 			const manual = subdirectiveManual(word, this.#outerManual(), undefined);
-			this.#add('subdirective', word, { manual, ...(manual ? {} : { detail: `of \`${of}\`` }) });
+			this.#add('subdirective', word, { manual, ...(manual ? {} : { detail: `of \`${owner}\`` }) });
 		}
-		if (directive && around.length > 0) this.#directives();
-		if (matcher) this.#matchers();
-		if (around.length > 0 && (words.length > 0 || directive)) this.#inserting(directive);
-		const outer = around.at(-1);
-		if (!directive && outer && /^(?:header|request_header)$/.test(outer.words[0]?.text ?? ''))
-			this.#fields(outer.words[0]!.text);
+		if (directive && enclosingLines.length > 0) this.#addDirectives();
+		if (matcher) this.#addMatchers();
+		if (enclosingLines.length > 0 && (words.length > 0 || directive)) this.#addInsertingKeywords(directive);
+		const outerLine = enclosingLines.at(-1);
+		if (!directive && outerLine && /^(?:header|request_header)$/.test(outerLine.words[0]?.text ?? ''))
+			this.#addFields(outerLine.words[0]!.text);
 	}
 
-	#topLevel(): void {
+	#addTopLevelKeywords(): void {
 		const { dialect, path } = this.#syntax;
 		for (const word of ['import', 'let', 'upstream', 'test']) {
 			const manual = keywordManual(word, dialect);
@@ -188,34 +200,34 @@ class Completer {
 				snippet: (block ?? test) !== undefined,
 			});
 		}
-		// The text may be inserted into a site.
-		if (this.#workspace.rootsOf(path)[0] !== path || this.#syntax.lines.length === 0) this.#directives();
+		// The file may be one that is imported into a site.
+		if (this.#workspace.rootsOf(path)[0] !== path || this.#syntax.lines.length === 0) this.#addDirectives();
 	}
 
-	#directives(): void {
+	#addDirectives(): void {
 		const { dialect } = this.#syntax;
 		for (const [name, { kind }] of registryOf(dialect).directives) {
-			// Settings of a site are not allowed in its blocks.
-			if (kind === 'site' && this.#place.around.length > 1) continue;
+			// Directives with settings of a site are not allowed in nested blocks.
+			if (kind === 'site' && this.#place.enclosingLines.length > 1) continue;
 			const manual = directiveManual(name, dialect);
 			this.#add('directive', name, { manual, ...blockInsert(name, manual) });
 		}
 	}
 
-	/** Words that insert other lines. */
-	#inserting(directive: boolean): void {
+	/** Adds the keywords that insert other lines. */
+	#addInsertingKeywords(inSite: boolean): void {
 		const { dialect } = this.#syntax;
 		this.#add('keyword', 'import', { manual: keywordManual('import', dialect), insert: 'import ' });
 		if (dialect === 'compatfile') return;
 		this.#add('keyword', 'use', { manual: keywordManual('use', dialect), insert: 'use ' });
-		if (directive && this.#place.around.length === 1)
+		if (inSite && this.#place.enclosingLines.length === 1)
 			this.#add('keyword', 'let', { manual: keywordManual('let', dialect), insert: 'let ' });
 	}
 
-	/** Returns the manual of the line around the place, or of the nearest outer one that has any. */
+	/** Returns the manual of the innermost enclosing line that has one. */
 	#outerManual(): Manual | undefined {
 		const { dialect } = this.#syntax;
-		for (const { words } of this.#place.around.toReversed()) {
+		for (const { words } of this.#place.enclosingLines.toReversed()) {
 			const name = words[0]?.text ?? '';
 			const manual = directiveManual(name, dialect) ?? optionManual(name, dialect) ?? matcherManual(name, dialect);
 			if (manual) return manual;
@@ -224,92 +236,94 @@ class Completer {
 		return undefined;
 	}
 
-	#argument({ choices, values, matcher, usage, top }: Expected, typed: string): void {
+	#completeArgument({ choices, values, allowsMatcher: matcher, usage, top }: Expected, typed: string): void {
 		const { line, index } = this.#place;
 		const { dialect } = this.#syntax;
 		const name = line!.words[0]!.text;
 		if (matcher) {
-			this.#matchers();
+			this.#addMatchers();
 			if (dialect === 'configfile') for (const word of ['not', 'and', 'or']) this.#add('keyword', word);
 		}
 		for (const choice of choices) this.#add('value', choice);
 		if (values.has('boolean')) for (const word of ['on', 'off']) this.#add('value', word);
-		if (values.has('route')) for (const route of this.#defined('route')) this.#add('route', route.name);
+		if (values.has('route')) for (const route of this.#definitions('route')) this.#add('route', route.name);
 		const directive = registryOf(dialect).directives.get(name);
 		const isDirective = directive?.kind === 'handler' && top !== 'options';
 		const takesMatcher = isDirective && directive.matcherToken !== 'none';
-		if (index === 1 && takesMatcher) this.#namedMatchers();
+		if (index === 1 && takesMatcher) this.#addNamedMatchers();
 		const hasMatcher = takesMatcher && index > 1 && /^[@/*]/.test(line!.words[1]!.text);
-		const written = usage ?? directive?.usage ?? registryOf(dialect).options.get(name)?.usage;
+		const usageLine = usage ?? directive?.usage ?? registryOf(dialect).options.get(name)?.usage;
 		const position = index - 1 - (hasMatcher ? 1 : 0);
-		const all = written === undefined ? [] : usageArguments(written);
-		const at = all[position] ?? all.findLast(({ repeats }) => repeats);
-		for (const word of at?.words ?? []) this.#add('value', word);
-		const kinds = new Set(at?.values.map(value => value.replace(/^.*[-_ ]/, '')));
-		if (values.has('status') || kinds.has('status')) this.#statuses();
-		if (kinds.has('upstream')) this.#upstreams();
+		const usageParts = usageLine === undefined ? [] : usageArguments(usageLine);
+		const currentPart = usageParts[position] ?? usageParts.findLast(({ isRepeatable: repeats }) => repeats);
+		for (const word of currentPart?.words ?? []) this.#add('value', word);
+		const kinds = new Set(currentPart?.valueNames.map(value => value.replace(/^.*[-_ ]/, '')));
+		if (values.has('status') || kinds.has('status')) this.#addStatuses();
+		if (kinds.has('upstream')) this.#addUpstreams();
 		if (kinds.has('method')) for (const method of METHODS) this.#add('value', method);
-		if (kinds.has('field') || /^header_(?:up|down)$/.test(name)) this.#fields(name);
+		if (kinds.has('field') || /^header_(?:up|down)$/.test(name)) this.#addFields(name);
 		const isFile = ['file', 'path', 'certificate', 'key', 'folder'].some(kind => kinds.has(kind));
-		if (values.has('file') || (isFile && dialect === 'configfile')) this.#files(typed);
+		if (values.has('file') || (isFile && dialect === 'configfile')) this.#addFiles(typed);
 	}
 
-	#matchers(): void {
+	#addMatchers(): void {
 		const { dialect } = this.#syntax;
 		for (const name of registryOf(dialect).matchers.keys())
 			this.#add('matcher', name, { manual: matcherManual(name, dialect) });
-		this.#namedMatchers();
+		this.#addNamedMatchers();
 	}
 
-	#namedMatchers(): void {
-		const { around } = this.#place;
+	#addNamedMatchers(): void {
+		const { enclosingLines } = this.#place;
 		const { path, text } = this.#syntax;
-		for (const { name, key, path: from, line, start } of this.#defined('matcher')) {
+		for (const { name, key, path: definingPath, line, start } of this.#definitions('matcher')) {
 			const scope = /^matcher \S+ (.*) (\d+)$/.exec(key);
 			const isVisible = scope
-				? scope[1] === path && around.some(({ block }) => block?.open.start === Number(scope[2]))
+				? scope[1] === path && enclosingLines.some(({ block }) => block?.open.start === Number(scope[2]))
 				: true;
-			if (!isVisible || (from === path && start > this.#range.start && start <= this.#range.end)) continue;
-			const detail = from === path ? oneLine(text.slice(line.span.start, line.span.end)) : undefined;
+			if (!isVisible || (definingPath === path && start > this.#range.start && start <= this.#range.end)) continue;
+			const detail = definingPath === path ? shortLine(text.slice(line.span.start, line.span.end)) : undefined;
 			this.#add('matcher', `@${name}`, detail === undefined ? {} : { detail });
 		}
 	}
 
-	#upstreams(): void {
-		for (const { name } of this.#defined('upstream')) this.#add('upstream', `upstream://${name}`);
+	#addUpstreams(): void {
+		for (const { name } of this.#definitions('upstream')) this.#add('upstream', `upstream://${name}`);
 	}
 
-	#statuses(): void {
+	#addStatuses(): void {
 		for (const [status, phrase] of Object.entries(STATUS_CODES)) this.#add('value', status, { detail: phrase });
 	}
 
-	#fields(directive: string): void {
+	#addFields(directive: string): void {
 		const isRequest = /request|_up$/.test(directive);
 		for (const field of isRequest ? REQUEST_FIELDS : RESPONSE_FIELDS) this.#add('field', field);
 	}
 
-	#import(typed: string): readonly Completion[] {
-		for (const { name, line } of this.#defined('snippet')) this.#add('snippet', name, { detail: headOf(line.words) });
-		this.#files(typed);
-		return this.#found;
+	#completeImport(typed: string): readonly Completion[] {
+		for (const { name, line } of this.#definitions('snippet'))
+			this.#add('snippet', name, { detail: joinWords(line.words) });
+		this.#addFiles(typed);
+		return this.#completions;
 	}
 
-	#use(snippet: string | undefined): readonly Completion[] {
+	#completeUse(snippet: string | undefined): readonly Completion[] {
 		if (this.#place.index === 1) {
-			for (const { name, line } of this.#defined('snippet')) this.#add('snippet', name, { detail: headOf(line.words) });
-			return this.#found;
+			for (const { name, line } of this.#definitions('snippet'))
+				this.#add('snippet', name, { detail: joinWords(line.words) });
+			return this.#completions;
 		}
-		const given = new Set(this.#place.line!.words.slice(2).map(({ text }) => text.split('=')[0]));
-		const definition = this.#defined('snippet').find(({ name }) => name === snippet);
+		const givenNames = new Set(this.#place.line!.words.slice(2).map(({ text }) => text.split('=')[0]));
+		const definition = this.#definitions('snippet').find(({ name }) => name === snippet);
 		for (const { text } of definition?.line.words.slice(1) ?? []) {
 			const [name, value] = text.split(/=(.*)/s) as [string, string | undefined];
-			if (given.has(name) && this.#place.word?.text.split('=')[0] !== name) continue;
+			if (givenNames.has(name) && this.#place.word?.text.split('=')[0] !== name) continue;
 			this.#add('parameter', `${name}=`, { detail: value === undefined ? 'required' : `default: ${value}` });
 		}
-		return this.#found;
+		return this.#completions;
 	}
 
-	#test(index: number): readonly Completion[] {
+	#completeTest(index: number): readonly Completion[] {
 		const first = this.#place.line?.words[0]?.text;
 		if (index === 0) {
 			for (const method of METHODS) this.#add('keyword', method);
@@ -318,14 +332,14 @@ class Completer {
 			for (const [word, { usage }] of Object.entries(EXPECTATIONS)) this.#add('keyword', word, { detail: usage });
 		} else if (first === 'upstream' && (index === 1 || index === 2)) {
 			for (const behavior of UPSTREAM_BEHAVIORS) this.#add('keyword', behavior === 'times' ? 'times out' : behavior);
-		} else if (first === 'expect' && index === 2 && this.#place.line!.words[1]?.text === 'status') this.#statuses();
+		} else if (first === 'expect' && index === 2 && this.#place.line!.words[1]?.text === 'status') this.#addStatuses();
 		else if (first === 'header' || (first === 'expect' && this.#place.line!.words[1]?.text === 'header' && index === 2))
-			this.#fields(first === 'header' ? 'request' : 'response');
-		return this.#found;
+			this.#addFields(first === 'header' ? 'request' : 'response');
+		return this.#completions;
 	}
 
-	/** Files and folders that a relative path may name. */
-	#files(typed: string): void {
+	/** Adds the files and folders in the folder of the typed path. */
+	#addFiles(typed: string): void {
 		const slash = typed.lastIndexOf('/') + 1;
 		if (/[{}*]/.test(typed)) return;
 		const folder = typed.startsWith('/')
@@ -348,53 +362,53 @@ class Completer {
 		}
 	}
 
-	#placeholders(typed: string): void {
+	#addPlaceholders(typed: string): void {
 		const { dialect, text } = this.#syntax;
 		const start = this.#offset - typed.length;
-		const closed = /^[^{}\s]*\}/.exec(text.slice(this.#offset));
-		const range = { start, end: this.#offset + (closed ? closed[0].length : 0) };
-		const insert = (name: string): { insert: string; snippet: boolean; range: TextRange } => {
-			const open = name.endsWith('*');
-			return { insert: open ? `${name.slice(0, -1)}$\{1:NAME}}` : `${name}}`, snippet: open, range };
+		const closingPart = /^[^{}\s]*\}/.exec(text.slice(this.#offset));
+		const range = { start, end: this.#offset + (closingPart ? closingPart[0].length : 0) };
+		const insertion = (name: string): { insert: string; snippet: boolean; range: TextRange } => {
+			const isOpen = name.endsWith('*');
+			return { insert: isOpen ? `${name.slice(0, -1)}$\{1:NAME}}` : `${name}}`, snippet: isOpen, range };
 		};
 		if (dialect === 'configfile') {
-			for (const { name, line } of this.#defined('let'))
+			for (const { name, line } of this.#definitions('let'))
 				this.#add('let', `let.${name}`, {
-					...insert(`let.${name}`),
+					...insertion(`let.${name}`),
 					detail: line.words
 						.slice(2)
 						.map(word => word.text)
 						.join(' '),
 				});
-			const snippet = this.#place.around[0]?.words;
+			const snippet = this.#place.enclosingLines[0]?.words;
 			if (snippet?.[0]?.text.startsWith('(')) {
 				for (const { text: parameter } of snippet.slice(1)) {
 					const name = `param.${parameter.split('=')[0]}`;
-					this.#add('parameter', name, insert(name));
+					this.#add('parameter', name, insertion(name));
 				}
 			}
 		}
 		if (typed.startsWith('$')) return;
-		for (const name of [...shorthandNames(), ...placeholders.map(one => one.name)])
-			this.#add('placeholder', name, { manual: placeholderManual(name, dialect), ...insert(name) });
+		for (const name of [...shorthandNames(), ...placeholders.map(placeholder => placeholder.name)])
+			this.#add('placeholder', name, { manual: placeholderManual(name, dialect), ...insertion(name) });
 	}
 }
 
 /** Returns the text to insert for a line that needs a block. */
 function blockInsert(name: string, manual: Manual | undefined): { insert: string; snippet: boolean } {
-	// With optional arguments, the block is usually left out.
+	// A line with optional arguments usually has no block.
 	const hasOptions = /\[(?!matcher\])/.test(manual?.usage?.split('{')[0] ?? '');
-	const needs =
+	const needsBlock =
 		!hasOptions && manual?.usage !== undefined && /[^[] ?\{[^{}]*\}$/.test(manual.usage) && !manual.usage.endsWith(']');
-	const args = manual?.usage?.includes('<') === true && !/^\S+ (?:\[matcher\] )?\{/.test(manual.usage);
-	if (!needs) return { insert: name, snippet: false };
-	return { insert: args ? `${name} $1 {\n\t$0\n}` : `${name} {\n\t$0\n}`, snippet: true };
+	const takesArguments = manual?.usage?.includes('<') === true && !/^\S+ (?:\[matcher\] )?\{/.test(manual.usage);
+	if (!needsBlock) return { insert: name, snippet: false };
+	return { insert: takesArguments ? `${name} $1 {\n\t$0\n}` : `${name} {\n\t$0\n}`, snippet: true };
 }
 
-function headOf(words: readonly { readonly text: string }[]): string {
+function joinWords(words: readonly { readonly text: string }[]): string {
 	return words.map(({ text }) => text).join(' ');
 }
 
-function oneLine(text: string): string {
+function shortLine(text: string): string {
 	return text.replace(/\s+/g, ' ').slice(0, 100);
 }

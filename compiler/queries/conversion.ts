@@ -1,6 +1,6 @@
 /**
- * Converts a Compatfile, or one block of it, to a Configfile: writes directives in the order in which they run, and old names as
- * current ones.
+ * Converts a Compatfile, or one block of it, to a Configfile: writes directives in the order in which they run, and replaces old
+ * names by current ones.
  */
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
@@ -12,21 +12,21 @@ import { formatText } from '../syntax/format.ts';
 import type { ParsedBlock, ParsedLine } from '../syntax/parsed-file.ts';
 import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
 
-/** The Configfile, or why there is none. */
+/** The resulting Configfile, or the reason why there is none. */
 export type Conversion =
 	| { readonly text: string }
 	| {
 			readonly problem: string;
-			/** Offset of the difference in the Compatfile, if it has a place. */
-			readonly at?: number | undefined;
+			/** Offset in the Compatfile of the part that causes the problem, if known. */
+			readonly offset?: number | undefined;
 	  };
 
 const OLD_ARGUMENT = /(?<!\\)\{args\.(\d+)\}/g;
 
-/** A part of the text that is moved as a whole, with the comments above it. */
+/** A line with the comments above it, which are moved together. */
 interface Piece {
 	readonly text: string;
-	/** The number of the first step that comes from it; undefined if none does. */
+	/** The number of the first step that is lowered from it; undefined if there is none. */
 	readonly step: number | undefined;
 }
 
@@ -41,20 +41,20 @@ export interface ConvertibleBlock {
 type CompatInput = Omit<ConfigInput, 'format'>;
 
 /** Converts a Compatfile. Succeeds only if the result compiles to the same document. */
-export function convertedToConfigfile(input: CompatInput, reader: Reader): Conversion {
-	return converted(input, input.text, reader) ?? { problem: 'The Caddyfile has errors. Correct them first.' };
+export function convertToConfigfile(input: CompatInput, reader: Reader): Conversion {
+	return convertChecked(input, input.text, reader) ?? { problem: 'The Caddyfile has errors. Correct them first.' };
 }
 
-/** Returns the block that an offset is in; undefined if there is none, or if the file has nothing else. */
+/** Returns the block that contains an offset; undefined if there is none, or if it is the only content of the file. */
 export function convertibleBlock(syntax: TextSyntax, offset: number): ConvertibleBlock | undefined {
 	const { lines, dialect } = syntax;
-	const line = lines.find(one => {
-		const { start, end } = rangeOfLine(one);
+	const line = lines.find(candidate => {
+		const { start, end } = rangeOfLine(candidate);
 		return start <= offset && offset <= end;
 	});
 	const name = line?.words[0]?.text;
 	if (dialect !== 'compatfile' || !line?.block || name === undefined) return undefined;
-	if (!lines.some(one => one !== line && one.words.length > 0)) return undefined;
+	if (!lines.some(candidate => candidate !== line && candidate.words.length > 0)) return undefined;
 	const kind = kindOfTopLevel(line, dialect, registryOf(dialect).directives);
 	if (kind === 'snippet') return { kind, name: name.slice(1, -1), line };
 	if (kind === 'route') return { kind: 'named route', name: name.slice(2, -1), line };
@@ -66,216 +66,226 @@ export function convertibleBlock(syntax: TextSyntax, offset: number): Convertibl
  * options, so that the result compiles to the same document as the Compatfile with this site alone. A snippet or named route is
  * checked in the sites that use it.
  */
-export function convertedBlock(input: CompatInput, offset: number, reader: Reader): Conversion {
+export function convertBlock(input: CompatInput, offset: number, reader: Reader): Conversion {
 	const syntax = parseSyntax(input.path ?? input.name, input.text, 'compatfile');
 	const block = convertibleBlock(syntax, offset);
 	if (!block) return { problem: 'There is no site, snippet or named route to convert by itself here.' };
 	const { kind, name, line } = block;
 	const { directives } = registryOf('compatfile');
-	const linesOfKind = (wanted: string): ParsedLine[] =>
-		syntax.lines.filter(one => kindOfTopLevel(one, 'compatfile', directives) === wanted);
-	const used = withUsed(syntax, [line]);
-	const users = kind === 'site' ? [] : linesOfKind('site').filter(site => withUsed(syntax, [site]).has(line));
-	if (kind !== 'site' && users.length === 0) {
+	const linesOfKind = (kind: string): ParsedLine[] =>
+		syntax.lines.filter(candidate => kindOfTopLevel(candidate, 'compatfile', directives) === kind);
+	const usedLines = withUsedDefinitions(syntax, [line]);
+	const usingSites =
+		kind === 'site' ? [] : linesOfKind('site').filter(site => withUsedDefinitions(syntax, [site]).has(line));
+	if (kind !== 'site' && usingSites.length === 0) {
 		return {
 			problem: `No site in this file uses the ${kind} \`${name}\`, so the order in which its directives run is not known.`,
 		};
 	}
-	const checked = [...linesOfKind('options'), ...withUsed(syntax, [line, ...users])];
-	const wanted = kind === 'site' ? checked : [...used];
-	// Files that the whole file imports can have other sites. They are needed only if a snippet is in one of them.
-	for (const imports of [[], linesOfKind('import')]) {
-		const text = withOnly(syntax, [...checked, ...imports]);
-		const conversion = converted({ ...input, text }, withOnly(syntax, [...wanted, ...imports]), reader);
+	const checkedLines = [...linesOfKind('options'), ...withUsedDefinitions(syntax, [line, ...usingSites])];
+	const shownLines = kind === 'site' ? checkedLines : [...usedLines];
+	// Imports at the top level are left out in the first attempt, because the files may contain other sites. They are needed only
+	// if a snippet is defined in one of these files.
+	for (const importLines of [[], linesOfKind('import')]) {
+		const text = blankOthers(syntax, [...checkedLines, ...importLines]);
+		const conversion = convertChecked({ ...input, text }, blankOthers(syntax, [...shownLines, ...importLines]), reader);
 		if (conversion) return conversion;
 	}
 	return { problem: `By itself, the ${kind} \`${name}\` has errors. Correct them first.` };
 }
 
-/** Returns top-level lines and, transitively, the snippets and named routes of the same file that they use. */
-function withUsed({ lines }: TextSyntax, given: readonly ParsedLine[]): ReadonlySet<ParsedLine> {
-	const defined = new Map(lines.flatMap(line => (line.words[0] ? [[line.words[0].text, line] as const] : [])));
-	const used = new Set(given);
-	for (const one of used) {
-		for (const { line } of everyLine([one])) {
+/** Returns the given top-level lines and, transitively, the snippets and named routes of the same file that they use. */
+function withUsedDefinitions({ lines }: TextSyntax, startLines: readonly ParsedLine[]): ReadonlySet<ParsedLine> {
+	const definitionsByHead = new Map(
+		lines.flatMap(line => (line.words[0] ? [[line.words[0].text, line] as const] : [])),
+	);
+	const used = new Set(startLines);
+	for (const userLine of used) {
+		for (const { line } of everyLine([userLine])) {
 			const [keyword, target] = line.words;
-			const sign = keyword?.text === 'import' ? '' : keyword?.text === 'invoke' ? '&' : undefined;
-			if (sign === undefined || !target) continue;
+			const prefix = keyword?.text === 'import' ? '' : keyword?.text === 'invoke' ? '&' : undefined;
+			if (prefix === undefined || !target) continue;
 			const isComputed = target.text.includes('{');
-			for (const [name, definition] of defined) {
-				if (name === `${sign}(${target.text})` || (isComputed && name.startsWith(`${sign}(`))) used.add(definition);
+			for (const [name, definition] of definitionsByHead) {
+				if (name === `${prefix}(${target.text})` || (isComputed && name.startsWith(`${prefix}(`))) used.add(definition);
 			}
 		}
 	}
 	return used;
 }
 
-/** Returns the text with blanks in place of all other top-level lines, so that what remains keeps its offset. */
-function withOnly({ text, lines }: TextSyntax, kept: readonly ParsedLine[]): string {
-	// The first and the last newline remain: one empty line in place of what is left out.
-	const blank = (start: number, end: number): string => {
-		const ends = [text.indexOf('\n', start), text.lastIndexOf('\n', end - 1)];
-		return text.slice(start, end).replace(/[\s\S]/g, (_, index: number) => (ends.includes(start + index) ? '\n' : ' '));
+/** Returns the text with all other top-level lines replaced by spaces, so that the remaining lines keep their offsets. */
+function blankOthers({ text, lines }: TextSyntax, keptLines: readonly ParsedLine[]): string {
+	// The first and last newlines are kept, so that one empty line takes the place of the omitted text.
+	const blankOut = (start: number, end: number): string => {
+		const newlines = [text.indexOf('\n', start), text.lastIndexOf('\n', end - 1)];
+		return text
+			.slice(start, end)
+			.replace(/[\s\S]/g, (_, index: number) => (newlines.includes(start + index) ? '\n' : ' '));
 	};
 	let result = '';
-	let at = 0;
-	let previous = 0;
+	let position = 0;
+	let previousEnd = 0;
 	for (const line of lines) {
 		const { start, end } = rangeOfLine(line);
-		const comments = /(?:(?<=^|\n)[ \t]*#.*\r?\n)*[ \t]*$/.exec(text.slice(previous, start))![0];
+		const comments = /(?:(?<=^|\n)[ \t]*#.*\r?\n)*[ \t]*$/.exec(text.slice(previousEnd, start))![0];
 		const comment = /^[ \t]*#.*/.exec(text.slice(end))?.[0] ?? '';
-		previous = end + comment.length;
-		if (!kept.includes(line)) continue;
-		result += blank(at, start - comments.length) + text.slice(start - comments.length, previous);
-		at = previous;
+		previousEnd = end + comment.length;
+		if (!keptLines.includes(line)) continue;
+		result += blankOut(position, start - comments.length) + text.slice(start - comments.length, previousEnd);
+		position = previousEnd;
 	}
-	return result + blank(at, text.length);
+	return result + blankOut(position, text.length);
 }
 
 /**
- * Converts `shown`, which is the text of a Compatfile or a part of it at the same offsets. Returns undefined if the Compatfile has
- * errors.
+ * Converts `shownText`, which is the text of a Compatfile, or a part of it at the same offsets. Returns undefined if the Compatfile
+ * has errors.
  */
-function converted(input: CompatInput, shown: string, reader: Reader): Conversion | undefined {
-	const before = compile({ ...input, format: 'compatfile' }, reader);
-	if (!before.document) return undefined;
-	const parsed = (text: string): TextSyntax => parseSyntax(input.path ?? input.name, text, 'compatfile');
-	const pointers = stepPointers(before.document, '');
+function convertChecked(input: CompatInput, shownText: string, reader: Reader): Conversion | undefined {
+	const compatResult = compile({ ...input, format: 'compatfile' }, reader);
+	if (!compatResult.document) return undefined;
+	const parse = (text: string): TextSyntax => parseSyntax(input.path ?? input.name, text, 'compatfile');
+	const pointers = stepPointers(compatResult.document, '');
 	const steps: (readonly number[])[] = pointers.map(pointer => {
 		const places: number[] = [];
-		for (let at = before.locate(pointer); at; at = at.source.importedAt)
-			if (at.source.path === input.path && at.source.name === input.name) places.push(at.start);
+		for (let place = compatResult.locate(pointer); place; place = place.source.importedAt)
+			if (place.source.path === input.path && place.source.name === input.name) places.push(place.start);
 		return places;
 	});
-	const convert = (text: string): string => formatText(new Converter(parsed(text), steps).whole());
+	const convert = (text: string): string => formatText(new Converter(parse(text), steps).convertText());
 	const text = convert(input.text);
-	const after = compile({ ...input, text, format: 'configfile' }, reader);
-	if (!after.document) {
-		const [mistake] = after.diagnostics.filter(({ severity }) => severity === 'error');
+	const configResult = compile({ ...input, text, format: 'configfile' }, reader);
+	if (!configResult.document) {
+		const [mistake] = configResult.diagnostics.filter(({ severity }) => severity === 'error');
 		return { problem: `A Configfile does not accept it: ${mistake?.message ?? 'it has errors.'}` };
 	}
-	const difference = firstDifference(comparable(before.document), comparable(after.document), '');
-	if (difference === undefined) return { text: shown === input.text ? text : convert(shown) };
+	const difference = firstDifference(
+		comparableDocument(compatResult.document),
+		comparableDocument(configResult.document),
+		'',
+	);
+	if (difference === undefined) return { text: shownText === input.text ? text : convert(shownText) };
 	return {
 		problem: `A Configfile would mean something else: \`${difference}\` of the document differs.`,
-		at: placeOf(difference, before.locate, input.path),
+		offset: nearestPlace(difference, compatResult.locate, input.path),
 	};
 }
 
 /** Returns the pointers of all steps, in the order in which they run. */
 function stepPointers(value: unknown, pointer: string): string[] {
 	if (typeof value !== 'object' || value === null) return [];
-	const inside = Object.entries(value).flatMap(([name, part]) =>
+	const innerPointers = Object.entries(value).flatMap(([name, part]) =>
 		stepPointers(part, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
 	);
-	return 'handler' in value ? [pointer, ...inside] : inside;
+	return 'handler' in value ? [pointer, ...innerPointers] : innerPointers;
 }
 
 class Converter {
 	readonly #syntax: TextSyntax;
 	readonly #steps: readonly (readonly number[])[];
-	readonly #current = registryOf('configfile').oldSpellings;
+	readonly #currentNames = registryOf('configfile').oldSpellings;
 
 	constructor(syntax: TextSyntax, steps: readonly (readonly number[])[]) {
 		this.#syntax = syntax;
 		this.#steps = steps;
 	}
 
-	whole(): string {
+	convertText(): string {
 		const { text, lines } = this.#syntax;
 		let result = '';
-		let at = 0;
+		let position = 0;
 		for (const line of lines) {
 			const { start, end } = rangeOfLine(line);
-			result += text.slice(at, start) + this.#line(line, line.words.length === 0);
-			at = end;
+			result += text.slice(position, start) + this.#convertLine(line, line.words.length === 0);
+			position = end;
 		}
-		return result + text.slice(at);
+		return result + text.slice(position);
 	}
 
 	/** Returns the text of a line with its block. */
-	#line(line: ParsedLine, isOptions: boolean): string {
+	#convertLine(line: ParsedLine, isOptions: boolean): string {
 		const { text } = this.#syntax;
 		const { start, end } = rangeOfLine(line);
 		const { block } = line;
-		if (!block) return this.#renamed(line, text.slice(start, end));
-		const head = this.#renamed(line, text.slice(start, block.open.end));
-		return `${head}${this.#block(block, isOptions)}${text.slice(block.close.start, end)}`;
+		if (!block) return this.#convertWords(line, text.slice(start, end));
+		const head = this.#convertWords(line, text.slice(start, block.open.end));
+		return `${head}${this.#convertBlock(block, isOptions)}${text.slice(block.close.start, end)}`;
 	}
 
 	/** Returns the text of a line's words with current names, and an expression as one quoted argument. */
-	#renamed({ words }: ParsedLine, text: string): string {
+	#convertWords({ words }: ParsedLine, text: string): string {
 		const [first] = words;
 		if (!first) return text;
-		const at = first.text.startsWith('@') ? 1 : 0;
-		const expression = words[at + 1];
+		const keywordIndex = first.text.startsWith('@') ? 1 : 0;
+		const expression = words[keywordIndex + 1];
 		const last = words.at(-1);
-		if (words[at]?.text === 'expression' && expression && last && expression.quote === 'none') {
+		if (words[keywordIndex]?.text === 'expression' && expression && last && expression.quote === 'none') {
 			const { start } = first.span;
-			const written = text.slice(expression.span.start - start, last.span.end - start);
-			if (!written.includes('`'))
-				return `${text.slice(0, expression.span.start - start)}\`${written}\`${text.slice(last.span.end - start)}`;
+			const expressionText = text.slice(expression.span.start - start, last.span.end - start);
+			if (!expressionText.includes('`'))
+				return `${text.slice(0, expression.span.start - start)}\`${expressionText}\`${text.slice(last.span.end - start)}`;
 		}
-		const current = first.quote === 'none' ? this.#current.get(first.text) : undefined;
-		const renamed = current === undefined ? text : current + text.slice(first.text.length);
-		return renamed.replaceAll(OLD_ARGUMENT, '{args[$1]}');
+		const currentName = first.quote === 'none' ? this.#currentNames.get(first.text) : undefined;
+		const renamedText = currentName === undefined ? text : currentName + text.slice(first.text.length);
+		return renamedText.replaceAll(OLD_ARGUMENT, '{args[$1]}');
 	}
 
 	/** Returns the content of a block. Its lines are in the order of their steps; lines without steps come first. */
-	#block({ open, close, lines }: ParsedBlock, isOptions: boolean): string {
+	#convertBlock({ open, close, lines }: ParsedBlock, isOptions: boolean): string {
 		const { text } = this.#syntax;
 		const pieces: Piece[] = [];
-		let at = open.end;
+		let position = open.end;
 		for (const line of lines) {
 			const { start, end } = rangeOfLine(line);
-			const next = text.indexOf('\n', end);
-			const lineEnd = next === -1 || next > close.start ? end : next;
+			const newline = text.indexOf('\n', end);
+			const lineEnd = newline === -1 || newline > close.start ? end : newline;
 			const step = this.#steps.findIndex(places => places.some(place => place >= start && place < end));
-			// What a Configfile does by its own order.
+			// A Configfile needs no `order` option, because its directives run in the order in which they are written.
 			const isOrder = isOptions && line.words[0]?.text === 'order';
-			const own = isOrder ? '' : this.#line(line, false);
+			const lineText = isOrder ? '' : this.#convertLine(line, false);
 			pieces.push({
-				text: text.slice(at, start) + own + text.slice(end, lineEnd),
+				text: text.slice(position, start) + lineText + text.slice(end, lineEnd),
 				step: step === -1 ? undefined : step,
 			});
-			at = lineEnd;
+			position = lineEnd;
 		}
 		const sorted = pieces.toSorted((one, other) => (one.step ?? -1) - (other.step ?? -1));
-		return sorted.map(piece => piece.text).join('') + text.slice(at, close.start);
+		return sorted.map(piece => piece.text).join('') + text.slice(position, close.start);
 	}
 }
 
-/** Returns a document without the names for captures of expressions that capture nothing. */
-function comparable(document: Document): unknown {
+/** Returns the document for comparison. Omits the capture names of expressions that capture nothing. */
+function comparableDocument(document: Document): unknown {
 	return JSON.parse(JSON.stringify(printedForm(document)), (_, value) => {
 		if (value?.type !== 'expression' || typeof value.expression !== 'string' || value.expression.includes('_regexp'))
 			return value;
-		const { name: _name, ...rest } = value;
-		return rest;
+		const { name: _name, ...otherFields } = value;
+		return otherFields;
 	});
 }
 
-/** Returns the pointer of the first part that differs; undefined if none does. */
+/** Returns the pointer of the first part that differs, or undefined if the values are equal. */
 function firstDifference(one: unknown, other: unknown, pointer: string): string | undefined {
 	if (Object.is(one, other)) return undefined;
 	if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return pointer;
 	for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
-		const found = firstDifference(one[name as never], other[name as never], `${pointer}/${name}`);
-		if (found !== undefined) return found;
+		const difference = firstDifference(one[name as never], other[name as never], `${pointer}/${name}`);
+		if (difference !== undefined) return difference;
 	}
 	return undefined;
 }
 
-/** Returns the place of a part of the document, or of the nearest enclosing part that has one. */
-function placeOf(
+/** Returns the offset of a part of the document, or of the nearest enclosing part with a place in the file. */
+function nearestPlace(
 	pointer: string,
 	locate: (
 		pointer: string,
 	) => { readonly start: number; readonly source: { readonly path?: string | undefined } } | undefined,
 	path: string | undefined,
 ): number | undefined {
-	for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
-		const span = locate(at);
+	for (let ancestor = pointer; ancestor !== ''; ancestor = ancestor.slice(0, ancestor.lastIndexOf('/'))) {
+		const span = locate(ancestor);
 		if (span && span.source.path === path) return span.start;
 	}
 	return undefined;

@@ -1,4 +1,4 @@
-/** Formatting as edits: only the lines that change, so that an editor keeps its cursor and marks. */
+/** Formats a text by edits of only the lines that change, so that an editor keeps its cursor and marks. */
 import { formatText } from '../syntax/format.ts';
 import { markedLines, splitLines } from '../syntax/format-difference.ts';
 import type { TextRange } from './text-syntax.ts';
@@ -9,29 +9,29 @@ export interface RangeEdit extends TextRange {
 }
 
 /** Returns the edits that format a text, in order. With a range, only those that touch its lines. */
-export function formattingEdits(text: string, within?: TextRange): RangeEdit[] {
+export function formattingEdits(text: string, range?: TextRange): RangeEdit[] {
 	const formatted = formatText(text);
 	if (formatted === text) return [];
 	const edits: RangeEdit[] = [];
-	let at = 0;
+	let position = 0;
 	let edit: { start: number; end: number; text: string } | undefined;
 	for (const { mark, line } of markedLines(splitLines(text), splitLines(formatted))) {
 		if (mark === ' ') {
 			if (edit) edits.push(edit);
 			edit = undefined;
-			at += line.length;
+			position += line.length;
 			continue;
 		}
-		edit ??= { start: at, end: at, text: '' };
+		edit ??= { start: position, end: position, text: '' };
 		if (mark === '-') {
-			at += line.length;
-			edit.end = at;
+			position += line.length;
+			edit.end = position;
 		} else edit.text += line;
 	}
 	if (edit) edits.push(edit);
-	if (!within) return edits;
-	const start = text.lastIndexOf('\n', within.start - 1) + 1;
-	const newline = text.indexOf('\n', within.end);
+	if (!range) return edits;
+	const start = text.lastIndexOf('\n', range.start - 1) + 1;
+	const newline = text.indexOf('\n', range.end);
 	const end = newline === -1 ? text.length : newline + 1;
-	return edits.filter(one => one.start < end && (one.end > start || one.start >= start));
+	return edits.filter(edit => edit.start < end && (edit.end > start || edit.start >= start));
 }

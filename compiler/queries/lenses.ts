@@ -1,4 +1,4 @@
-/** Code lenses: run a test, explain a request, and how many tests reach a route. */
+/** Code lenses: commands to run a test or explain a request, and the number of tests that reach a site or route. */
 import type { CompileResult } from '../compiler.ts';
 import { renderDiagnostic } from '../diagnostics/render.ts';
 import { DryRun, type DryRunEnvironment, type DryRunTracer } from '../dry-run/dry-run.ts';
@@ -17,7 +17,7 @@ import {
 	type TextSyntax,
 } from './text-syntax.ts';
 
-/** What an editor shows above a line. */
+/** A command or note that an editor shows above a line. */
 export type Lens = TextRange &
 	(
 		| { readonly kind: 'test'; readonly name: string }
@@ -25,81 +25,89 @@ export type Lens = TextRange &
 		| { readonly kind: 'coverage'; readonly tests: number; readonly of: 'site' | 'route' }
 	);
 
-type Place = readonly { readonly path: string | undefined; readonly start: number }[];
+type PlaceChain = readonly { readonly path: string | undefined; readonly start: number }[];
 
 /** The places of the sites and steps that each test of a configuration reaches. */
-export type Reached = readonly (readonly Place[])[];
+export type ReachedPlaces = readonly (readonly PlaceChain[])[];
 
-/** Runs each test without files and network, and returns what it reaches. Empty if the configuration does not compile. */
-export async function reachedByTests(
+/**
+ * Runs each test without files and network, and returns the places that it reaches. Returns an empty list if the configuration does
+ * not compile.
+ */
+export async function placesReachedByTests(
 	{ plan, tests, locate }: CompileResult,
 	deps: DryRunEnvironment,
-): Promise<Reached> {
+): Promise<ReachedPlaces> {
 	if (!plan || tests.length === 0) return [];
-	let hits = new Set<string>();
+	let reachedPointers = new Set<string>();
 	const tracer: DryRunTracer = {
-		begins: (_x, _listener, site) => void hits.add(`/sites/${site}`),
+		begins: (_x, _listener, site) => void reachedPointers.add(`/sites/${site}`),
 		handler: (pointer, _step, handler) => x => {
-			hits.add(pointer);
+			reachedPointers.add(pointer);
 			return handler(x);
 		},
 		matcher: (_pointer, _matcher, predicate) => predicate,
 	};
 	const dryRun = new DryRun(plan, deps, tracer);
-	const places = new Map<string, Place>();
-	const placeOf = (pointer: string): Place => {
-		const known = places.get(pointer);
-		if (known) return known;
+	const places = new Map<string, PlaceChain>();
+	const placesOf = (pointer: string): PlaceChain => {
+		const cached = places.get(pointer);
+		if (cached) return cached;
 		const place: { path: string | undefined; start: number }[] = [];
-		for (let at = locate(pointer); at; at = at.source.importedAt) place.push({ path: at.source.path, start: at.start });
+		for (let span = locate(pointer); span; span = span.source.importedAt)
+			place.push({ path: span.source.path, start: span.start });
 		places.set(pointer, place);
 		return place;
 	};
-	const reached: Place[][] = [];
+	const reachedPlaces: PlaceChain[][] = [];
 	for (const test of tests) {
-		hits = new Set();
+		reachedPointers = new Set();
 		await sendRequests(test, dryRun, () => true);
-		reached.push([...hits].map(placeOf));
+		reachedPlaces.push([...reachedPointers].map(placesOf));
 	}
-	return reached;
+	return reachedPlaces;
 }
 
-/** Returns the lenses of a text. `compiled` is the configuration that it belongs to, if it compiles. */
-export function lensesOf(syntax: TextSyntax, compiled: CompileResult | undefined, reached: Reached): Lens[] {
+/** Returns the lenses of a text. `compiled` is the configuration to which it belongs, if that compiles. */
+export function lensesOf(
+	syntax: TextSyntax,
+	compiled: CompileResult | undefined,
+	reachedPlaces: ReachedPlaces,
+): Lens[] {
 	const { dialect, lines, path } = syntax;
 	const { directives } = registryOf(dialect);
 	const lenses: Lens[] = [];
 	const plan = compiled?.plan;
-	const sites = new Map<number, string>();
+	const urlsByOffset = new Map<number, string>();
 	for (let site = 0; plan && site < (plan.document.sites?.length ?? 0); site++) {
 		const span = compiled.locate(`/sites/${site}`);
 		const [origin] = siteOrigins(plan, site);
-		if (span?.source.path === path && origin !== undefined) sites.set(span.start, `${origin}/`);
+		if (span?.source.path === path && origin !== undefined) urlsByOffset.set(span.start, `${origin}/`);
 	}
-	for (const { line, around } of everyLine(lines)) {
+	for (const { line, enclosingLines } of everyLine(lines)) {
 		const [first, second] = line.words;
 		if (!first) continue;
 		const range = { start: first.span.start, end: first.span.end };
-		const kind = around.length === 0 ? kindOfTopLevel(line, dialect, directives) : undefined;
+		const kind = enclosingLines.length === 0 ? kindOfTopLevel(line, dialect, directives) : undefined;
 		if (kind === 'test') {
 			if (second) lenses.push({ ...range, kind: 'test', name: second.text });
 			continue;
 		}
 		const isSite = kind === 'site' && line.block !== undefined;
-		const url = isSite ? sites.get(first.span.start) : undefined;
+		const url = isSite ? urlsByOffset.get(first.span.start) : undefined;
 		if (url !== undefined) lenses.push({ ...range, kind: 'explain', url });
-		const directive = around.length > 0 || kind === 'directive' ? directives.get(first.text) : undefined;
+		const directive = enclosingLines.length > 0 || kind === 'directive' ? directives.get(first.text) : undefined;
 		if (
-			reached.length === 0 ||
+			reachedPlaces.length === 0 ||
 			!line.block ||
-			!(isSite || directive?.isBlock || (around.length > 0 && first.text === 'else'))
+			!(isSite || directive?.isBlock || (enclosingLines.length > 0 && first.text === 'else'))
 		)
 			continue;
-		if (kindOfTopLevel(around[0] ?? line, dialect, directives) === 'options') continue;
+		if (kindOfTopLevel(enclosingLines[0] ?? line, dialect, directives) === 'options') continue;
 		const { start, end } = isSite ? rangeOfLine(line) : { start: line.block.open.start, end: line.block.close.end };
-		const isWithin = (place: Place): boolean =>
-			place.some(at => at.path === path && at.start >= start && at.start < end);
-		const tests = reached.filter(places => places.some(isWithin)).length;
+		const isInBlock = (place: PlaceChain): boolean =>
+			place.some(position => position.path === path && position.start >= start && position.start < end);
+		const tests = reachedPlaces.filter(places => places.some(isInBlock)).length;
 		lenses.push({ ...range, kind: 'coverage', tests, of: isSite ? 'site' : 'route' });
 	}
 	return lenses;
@@ -109,7 +117,7 @@ export interface TestResult {
 	readonly passed: boolean;
 	readonly text: string;
 	/** The expectation that failed. */
-	readonly at?: FileRange;
+	readonly failedAt?: FileRange;
 }
 
 /** Runs one test of a configuration. Returns its result as text; undefined if there is no such test. */
@@ -124,12 +132,12 @@ export async function runTest(
 	if (failed === 0) return { passed: true, text: `${JSON.stringify(name)} passed.` };
 	const text = diagnostics.map(one => renderDiagnostic(one)).join('\n');
 	const { source, start, end } = diagnostics[0]?.span ?? test.span;
-	return { passed: false, text, ...(source.path === undefined ? {} : { at: { path: source.path, start, end } }) };
+	return { passed: false, text, ...(source.path === undefined ? {} : { failedAt: { path: source.path, start, end } }) };
 }
 
 /**
- * Explains a request, which is a URL, optionally after a method. Returns undefined if the configuration does not compile or
- * nothing listens there.
+ * Explains a request, given as `[METHOD] URL`. Returns undefined if the configuration does not compile, or if nothing listens at
+ * the URL.
  */
 export async function explainRequest(
 	{ plan, locate }: CompileResult,
@@ -137,9 +145,9 @@ export async function explainRequest(
 	deps: DryRunEnvironment,
 ): Promise<string | undefined> {
 	const [, method = 'GET', url] = /^\s*(?:(\S+)\s+)?(\S+)\s*$/.exec(text) ?? [];
-	const sample = url === undefined ? undefined : sampleGet(url);
-	if (!plan || !sample || methodMistake(method)) return undefined;
-	const request = { ...sample, method };
+	const sampleRequest = url === undefined ? undefined : sampleGet(url);
+	if (!plan || !sampleRequest || methodMistake(method)) return undefined;
+	const request = { ...sampleRequest, method };
 	const explained = await new Explainer({ plan, locate }, deps).explain(request);
 	explained?.result.response?.close();
 	return explained && renderExplanation(explained.explanation);

@@ -1,4 +1,4 @@
-/** Links from a text to the files that it names. */
+/** Links from the words of a text to the files that they name. */
 import { registryOf } from '../lower/registry.ts';
 import { filePathsOf } from './observed-lowering.ts';
 import { everyLine, type FileRange, kindOfTopLevel, placeAt, type TextRange, type TextSyntax } from './text-syntax.ts';
@@ -22,14 +22,14 @@ export function linksOf(workspace: Workspace, syntax: TextSyntax): FileLink[] {
 	for (const line of syntax.lines) {
 		const kind = kindOfTopLevel(line, syntax.dialect, directives);
 		for (const { span, path } of filePathsOf(line, kind, syntax)) {
-			const known = workspace.reader.kind(path);
-			if (known === 'file' || known === 'directory') links.push({ start: span.start, end: span.end, path });
+			const kind = workspace.reader.kind(path);
+			if (kind === 'file' || kind === 'directory') links.push({ start: span.start, end: span.end, path });
 		}
 	}
 	return links;
 }
 
-/** Returns the beginnings of the files that the `import` at an offset names. */
+/** Returns a range at the beginning of each file that the `import` at an offset names. */
 export function importedFiles(workspace: Workspace, syntax: TextSyntax, offset: number): FileRange[] {
 	const { line, word, index } = placeAt(syntax, offset);
 	if (!word || index !== 1 || line?.words[0]?.text !== 'import') return [];

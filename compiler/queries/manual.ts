@@ -1,4 +1,4 @@
-/** The manual of a word: what hover, completion and signatures show. It comes from the modules. */
+/** The manual of a word, which hover, completion and signatures show. It is taken from the modules. */
 import { placeholders } from '../codegen/placeholders/index.ts';
 import { compatiblePlaceholderName, fullPlaceholderName } from '../codegen/placeholders/shorthands.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -7,15 +7,15 @@ import { registryOf } from '../lower/registry.ts';
 
 /** Documentation of a word, as Markdown. */
 export interface Manual {
-	/** How it is written, if it is a directive, a matcher or an option. */
+	/** The usage line of a directive, matcher or option. */
 	readonly usage: string | undefined;
-	/** One sentence. */
+	/** A description of one sentence. */
 	readonly summary: string;
 	/** Further paragraphs; may be empty. */
 	readonly details: string;
 }
 
-/** Words of the languages themselves. */
+/** Manuals of the words that belong to the languages themselves rather than to a module. */
 const KEYWORDS: { readonly [word: string]: Manual } = {
 	import: {
 		usage: 'import <file | pattern | snippet> [<argument>…]',
@@ -58,49 +58,49 @@ export function keywordManual(word: string, dialect: Dialect): Manual | undefine
 
 /** Returns the manual of a directive. */
 export function directiveManual(name: string, dialect: Dialect): Manual | undefined {
-	return ofModule(registryOf(dialect).directives.get(name));
+	return moduleManual(registryOf(dialect).directives.get(name));
 }
 
 /** Returns the manual of a matcher. */
 export function matcherManual(name: string, dialect: Dialect): Manual | undefined {
-	return ofModule(registryOf(dialect).matchers.get(name));
+	return moduleManual(registryOf(dialect).matchers.get(name));
 }
 
 /** Returns the manual of a global option. */
 export function optionManual(name: string, dialect: Dialect): Manual | undefined {
-	return ofModule(registryOf(dialect).options.get(name));
+	return moduleManual(registryOf(dialect).options.get(name));
 }
 
-function ofModule(
+function moduleManual(
 	module: { readonly usage: string; readonly summary: string; readonly documentation: string } | undefined,
 ): Manual | undefined {
 	return module && { usage: module.usage, summary: module.summary, details: module.documentation };
 }
 
-/** Returns the manual of a word in a block: what the manual of the outer word says about it. */
+/** Returns the manual of a word in a block: the part of the outer word's manual that mentions it. */
 export function subdirectiveManual(
 	word: string,
 	outer: Manual | undefined,
 	usage: string | undefined,
 ): Manual | undefined {
-	const said = outer && clauseAbout(word, `${outer.summary}\n${outer.details}`);
-	if (said === undefined && usage === undefined) return undefined;
-	return { usage, summary: said ?? '', details: '' };
+	const clause = outer && clauseAbout(word, `${outer.summary}\n${outer.details}`);
+	if (clause === undefined && usage === undefined) return undefined;
+	return { usage, summary: clause ?? '', details: '' };
 }
 
 /** Returns the part of a sentence of a manual that begins with a word, or the sentence that contains it. */
 function clauseAbout(word: string, text: string): string | undefined {
 	const prose = text.replace(/```[\s\S]*?```|^\|.*$/gm, '').replace(/\n(?!\n)/g, ' ');
-	const mark = `\`${word}`;
+	const quotedWord = `\`${word}`;
 	for (const row of text.split('\n')) {
 		const cells = row.startsWith('| `') ? row.slice(2).replace(/ \|$/, '').split(' | ') : [];
-		if (cells[0]?.startsWith(mark) && cells[1]) return `${cells[0]}: ${cells[1]}`;
+		if (cells[0]?.startsWith(quotedWord) && cells[1]) return `${cells[0]}: ${cells[1]}`;
 	}
 	const sentences = prose.split(/(?<=[.:])\s+(?=[A-Z`])|\n+/);
 	let containing: string | undefined;
 	for (const sentence of sentences) {
-		if (!sentence.includes(mark)) continue;
-		const clause = sentence.split(/;\s+/).find(part => part.startsWith(mark));
+		if (!sentence.includes(quotedWord)) continue;
+		const clause = sentence.split(/;\s+/).find(part => part.startsWith(quotedWord));
 		if (clause !== undefined) return clause.replace(/[.;]?$/, '.');
 		containing ??= sentence;
 	}
@@ -109,15 +109,19 @@ function clauseAbout(word: string, text: string): string | undefined {
 
 /** Returns the manual of a placeholder, without braces. */
 export function placeholderManual(name: string, dialect: Dialect): Manual | undefined {
-	const full = fullPlaceholderName(name);
-	const meant = dialect === 'compatfile' ? compatiblePlaceholderName(full) : full;
-	const found =
-		placeholders.find(one => one.name === meant) ??
+	const fullName = fullPlaceholderName(name);
+	const queriedName = dialect === 'compatfile' ? compatiblePlaceholderName(fullName) : fullName;
+	const placeholder =
+		placeholders.find(one => one.name === queriedName) ??
 		placeholders
-			.filter(one => one.name.endsWith('*') && meant.startsWith(one.name.slice(0, -1)))
+			.filter(one => one.name.endsWith('*') && queriedName.startsWith(one.name.slice(0, -1)))
 			.sort((a, b) => b.name.length - a.name.length)[0];
-	if (!found) return undefined;
-	return { usage: `{${name}}`, summary: found.summary, details: full === name ? '' : `Short for \`{${full}}\`.` };
+	if (!placeholder) return undefined;
+	return {
+		usage: `{${name}}`,
+		summary: placeholder.summary,
+		details: fullName === name ? '' : `Short for \`{${fullName}}\`.`,
+	};
 }
 
 /** Returns the page of a lint rule. */

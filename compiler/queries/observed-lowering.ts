@@ -1,6 +1,6 @@
 /**
- * Asks the modules themselves what a line means: lowers a part of a text and records what its modules ask for. Completion, hover
- * and signatures derive from this, so no list of words is kept beside the modules.
+ * Determines the meaning of words from the modules: lowers a part of a text and observes how its modules read the words.
+ * Completion, hover and signatures use this, so there is no separate list of words.
  */
 import { dirname, resolve } from 'node:path';
 import type { Matcher } from '../document/document.ts';
@@ -32,23 +32,23 @@ export type ReadValue =
 	| 'upstream'
 	| 'route';
 
-/** Receives what modules ask for. All are optional. */
+/** Receives the calls by which modules read words. All methods are optional. */
 export interface LoweringObserver {
-	/** A block whose lines begin with one of these words. `of` is what the block belongs to. */
-	block?(block: Block, words: readonly string[], of: string): void;
-	/** A word that must be one of these. */
+	/** Called for a block whose lines begin with one of these words. `owner` is the directive or option with the block. */
+	block?(block: Block, words: readonly string[], owner: string): void;
+	/** Called for a word that must be one of these values. */
 	choice?(word: Word, values: readonly string[]): void;
-	/** A word that is read as a value of this kind. */
+	/** Called for a word that is read as a value of this kind. */
 	value?(span: SourceSpan, kind: ReadValue, text: string): void;
-	/** The usage of a line. */
+	/** Called with the usage of a line. */
 	usage?(line: Line, usage: string): void;
-	/** Lines that are directives. `inOrder`: they run as they are written, even in a Compatfile. */
+	/** Called for lines that are directives. `inOrder`: they run in the order in which they are written, even in a Compatfile. */
 	pipeline?(lines: readonly Line[], inOrder: boolean): void;
-	/** Words and a block that are a matcher. */
+	/** Called for words and a block that are a matcher. */
 	matcher?(words: readonly Word[], block: Block | undefined): void;
 }
 
-/** Lowers lines and reports to an observer what they ask for. Mistakes and results are ignored. */
+/** Lowers a top-level line, and passes the calls of its modules to an observer. Mistakes and results are ignored. */
 export function observeLowering(
 	top: ParsedLine,
 	kind: TopLevelKind,
@@ -86,19 +86,19 @@ export function observeLowering(
 	}
 }
 
-/** Returns lines without those that have no words, which expansion would have removed. */
-function withoutBareBlocks(lines: readonly ParsedLine[], top: boolean): readonly ParsedLine[] {
-	const cleaned: ParsedLine[] = [];
+/** Returns the lines that have words. Expansion, which is skipped here, would have removed the others. */
+function withoutBareBlocks(lines: readonly ParsedLine[], isTopLevel: boolean): readonly ParsedLine[] {
+	const withWords: ParsedLine[] = [];
 	for (const line of lines) {
-		if (line.words.length === 0 && !top) continue;
+		if (line.words.length === 0 && !isTopLevel) continue;
 		const { block, alternative } = line;
-		cleaned.push({
+		withWords.push({
 			...line,
 			block: block && { ...block, lines: withoutBareBlocks(block.lines, false) },
 			alternative: alternative && withoutBareBlocks([alternative], false)[0],
 		});
 	}
-	return cleaned;
+	return withWords;
 }
 
 class ObservedLowering extends Lowering {
@@ -117,11 +117,11 @@ class ObservedLowering extends Lowering {
 	override subdirectives(
 		block: Block | undefined,
 		known: { readonly [name: string]: SubdirectiveHandler },
-		of: string,
+		owner: string,
 		unknown?: UnknownSubdirective,
 	): void {
-		if (block) this.#observer.block?.(block, Object.keys(known), of);
-		super.subdirectives(block, known, of, unknown);
+		if (block) this.#observer.block?.(block, Object.keys(known), owner);
+		super.subdirectives(block, known, owner, unknown);
 	}
 
 	override template(word: Word): string {
@@ -154,14 +154,14 @@ class ObservedLowering extends Lowering {
 		return super.boolean(word);
 	}
 
-	override regexp(word: Word, of?: 'matcher'): string | undefined {
+	override regexp(word: Word, use?: 'matcher'): string | undefined {
 		this.#observer.value?.(word.span, 'regexp', word.text);
-		return super.regexp(word, of);
+		return super.regexp(word, use);
 	}
 
-	override oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined {
+	override oneOf<const T extends string>(word: Word, values: readonly T[], valueName: string): T | undefined {
 		this.#observer.choice?.(word, values);
-		return super.oneOf(word, values, what);
+		return super.oneOf(word, values, valueName);
 	}
 
 	override pipeline(lines: readonly Line[]): ReturnType<Lowering['pipeline']> {
@@ -194,21 +194,21 @@ class ObservedLowering extends Lowering {
 	}
 }
 
-/** Returns the words of a top-level line, and of the lines in it, that name files, with their absolute paths. */
+/** Returns the words that name files in a top-level line and its block, with their absolute paths. */
 export function filePathsOf(
 	top: ParsedLine,
 	kind: TopLevelKind,
 	syntax: TextSyntax,
 ): { readonly span: SourceSpan; readonly path: string }[] {
-	const found: { span: SourceSpan; path: string }[] = [];
+	const paths: { span: SourceSpan; path: string }[] = [];
 	const observer: LoweringObserver = {
-		value: (span, what, text) => {
-			if (what !== 'file' || text === '' || /[{}]/.test(text)) return;
+		value: (span, kind, text) => {
+			if (kind !== 'file' || text === '' || /[{}]/.test(text)) return;
 			// Relative paths in a Compatfile are relative to the server's working directory, which is unknown.
 			if (syntax.dialect === 'configfile' || text.startsWith('/'))
-				found.push({ span, path: resolve(dirname(syntax.path), text) });
+				paths.push({ span, path: resolve(dirname(syntax.path), text) });
 		},
 	};
 	observeLowering(top, kind, syntax, observer);
-	return found;
+	return paths;
 }

@@ -12,7 +12,7 @@ import {
 	type TextSyntax,
 } from './text-syntax.ts';
 
-/** What a symbol is. */
+/** The kind of a symbol. */
 export type SymbolKind =
 	| 'options'
 	| 'site'
@@ -39,7 +39,7 @@ export interface TextSymbol {
 /** Returns the symbols of a text: its top-level blocks and, in them, named matchers and directives with blocks. */
 export function symbolsOf(syntax: TextSyntax): TextSymbol[] {
 	const { directives } = registryOf(syntax.dialect);
-	const lines = joinedHeads(syntax.lines);
+	const lines = joinHeads(syntax.lines);
 	return lines.flatMap(({ head, line }) => {
 		const kind = kindOfTopLevel(head, syntax.dialect, directives);
 		if (kind === 'import') return [];
@@ -68,31 +68,32 @@ export function symbolsOf(syntax: TextSyntax): TextSymbol[] {
 }
 
 /** Joins the head of a block with the `{` on the next line. */
-function joinedHeads(lines: readonly ParsedLine[]): { readonly head: ParsedLine; readonly line: ParsedLine }[] {
+function joinHeads(lines: readonly ParsedLine[]): { readonly head: ParsedLine; readonly line: ParsedLine }[] {
 	const joined: { head: ParsedLine; line: ParsedLine }[] = [];
 	for (const line of lines) {
-		const before = joined.at(-1);
-		if (line.words.length === 0 && before && !before.line.block && before.line.words.length > 0) before.line = line;
+		const previous = joined.at(-1);
+		if (line.words.length === 0 && previous && !previous.line.block && previous.line.words.length > 0)
+			previous.line = line;
 		else joined.push({ head: line, line });
 	}
 	return joined;
 }
 
 function innerSymbols({ block, alternative }: ParsedLine): TextSymbol[] {
-	const own = (block?.lines ?? []).flatMap(line => {
+	const ownSymbols = (block?.lines ?? []).flatMap(line => {
 		const first = line.words[0];
 		if (!first) return [];
-		const matcher = first.text.startsWith('@');
-		if (!matcher && !line.block) return [];
+		const isMatcher = first.text.startsWith('@');
+		if (!isMatcher && !line.block) return [];
 		const detail = line.words
 			.slice(1)
 			.map(({ text }) => text)
 			.join(' ');
-		const kind: SymbolKind = matcher ? 'matcher' : 'directive';
+		const kind: SymbolKind = isMatcher ? 'matcher' : 'directive';
 		const range = rangeOfLine(line);
 		return [{ name: first.text, detail, kind, range, name_range: rangeOf(first.span), children: innerSymbols(line) }];
 	});
-	return alternative ? [...own, ...innerSymbols(alternative)] : own;
+	return alternative ? [...ownSymbols, ...innerSymbols(alternative)] : ownSymbols;
 }
 
 /** A range of lines that an editor can fold. */
@@ -111,38 +112,43 @@ export function foldsOf(syntax: TextSyntax): Fold[] {
 		if (line.block) add('block', line.block.open.start, line.block.close.end);
 		for (const { span, quote } of line.words) if (quote !== 'none') add('block', span.start, span.end);
 	}
-	let run: { start: number; end: number } | undefined;
+	let commentRun: { start: number; end: number } | undefined;
 	for (const { start, end, alone } of scanComments(text, syntax.dialect)) {
-		if (alone && run && /^\s*$/.test(text.slice(run.end, start)) && !/\n\s*\n/.test(text.slice(run.end, start)))
-			run.end = end;
+		if (
+			alone &&
+			commentRun &&
+			/^\s*$/.test(text.slice(commentRun.end, start)) &&
+			!/\n\s*\n/.test(text.slice(commentRun.end, start))
+		)
+			commentRun.end = end;
 		else {
-			if (run) add('comment', run.start, run.end);
-			run = alone ? { start, end } : undefined;
+			if (commentRun) add('comment', commentRun.start, commentRun.end);
+			commentRun = alone ? { start, end } : undefined;
 		}
 	}
-	if (run) add('comment', run.start, run.end);
-	let imports: TextRange | undefined;
+	if (commentRun) add('comment', commentRun.start, commentRun.end);
+	let importRun: TextRange | undefined;
 	for (const line of syntax.lines) {
 		const word = line.words[0]?.text;
 		const range = rangeOfLine(line);
-		if (word === 'import' || word === 'use') imports = { start: imports?.start ?? range.start, end: range.end };
+		if (word === 'import' || word === 'use') importRun = { start: importRun?.start ?? range.start, end: range.end };
 		else {
-			if (imports) add('imports', imports.start, imports.end);
-			imports = undefined;
+			if (importRun) add('imports', importRun.start, importRun.end);
+			importRun = undefined;
 		}
 	}
-	if (imports) add('imports', imports.start, imports.end);
+	if (importRun) add('imports', importRun.start, importRun.end);
 	return folds;
 }
 
 /** Returns the ranges that enclose an offset, innermost first: word, line, block with its head, …, the whole text. */
 export function enclosingRanges(syntax: TextSyntax, offset: number): TextRange[] {
-	const { around, line, word } = placeAt(syntax, offset);
+	const { enclosingLines, line, word } = placeAt(syntax, offset);
 	const ranges: TextRange[] = [];
 	const add = (range: TextRange): void => {
-		const inner = ranges.at(-1);
-		if (inner && (range.start > inner.start || range.end < inner.end)) return;
-		if (inner?.start !== range.start || inner.end !== range.end) ranges.push(range);
+		const innermost = ranges.at(-1);
+		if (innermost && (range.start > innermost.start || range.end < innermost.end)) return;
+		if (innermost?.start !== range.start || innermost.end !== range.end) ranges.push(range);
 	};
 	if (word) {
 		const { start, end } = word.span;
@@ -154,7 +160,7 @@ export function enclosingRanges(syntax: TextSyntax, offset: number): TextRange[]
 		add({ start: line.words[0]!.span.start, end: line.words.at(-1)!.span.end });
 		add(rangeOfLine(line));
 	}
-	for (const outer of around.toReversed()) {
+	for (const outer of enclosingLines.toReversed()) {
 		if (outer.block) {
 			add({ start: outer.block.open.end, end: outer.block.close.start });
 			add({ start: outer.block.open.start, end: outer.block.close.end });

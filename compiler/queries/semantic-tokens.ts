@@ -1,4 +1,4 @@
-/** Semantic tokens: what the words of a text are, for coloring. */
+/** Semantic tokens: the kinds of the words of a text, for syntax highlighting. */
 import { registryOf } from '../lower/registry.ts';
 import { scanComments } from '../syntax/scan-comments.ts';
 import { namesIn } from './names.ts';
@@ -30,7 +30,7 @@ export interface SemanticToken extends TextRange {
 	readonly definition: boolean;
 }
 
-const NAMES = {
+const TOKEN_TYPES_OF_NAMES = {
 	snippet: 'macro',
 	parameter: 'parameter',
 	let: 'variable',
@@ -40,7 +40,7 @@ const NAMES = {
 } as const;
 
 const KEYWORDS = /^(?:import|use|let|upstream|test|else|when)$/;
-/** A backslash before a brace makes it text. */
+/** A placeholder. A brace after a backslash is text. */
 const PLACEHOLDER = /(?<!\\)\{[^{}\s]*[^{}\s\\]\}/;
 const PLACEHOLDERS = new RegExp(PLACEHOLDER, 'g');
 
@@ -48,14 +48,15 @@ const PLACEHOLDERS = new RegExp(PLACEHOLDER, 'g');
 export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 	const { text, dialect, lines } = syntax;
 	const { directives, matchers } = registryOf(dialect);
-	const found: SemanticToken[] = [];
-	const taken = new Set<number>();
+	const tokens: SemanticToken[] = [];
+	const usedStarts = new Set<number>();
 	const add = (range: TextRange, type: TokenType, definition: boolean = false): void => {
-		if (range.end <= range.start || taken.has(range.start)) return;
-		taken.add(range.start);
-		found.push({ start: range.start, end: range.end, type, definition });
+		if (range.end <= range.start || usedStarts.has(range.start)) return;
+		usedStarts.add(range.start);
+		tokens.push({ start: range.start, end: range.end, type, definition });
 	};
-	for (const { kind, role, start, end } of namesIn(syntax)) add({ start, end }, NAMES[kind], role === 'definition');
+	for (const { kind, role, start, end } of namesIn(syntax))
+		add({ start, end }, TOKEN_TYPES_OF_NAMES[kind], role === 'definition');
 	for (const { start, end } of scanComments(text, dialect)) add({ start, end }, 'comment');
 	const kinds = new Map(lines.map(line => [line, kindOfTopLevel(line, dialect, directives)]));
 	for (const line of lines) {
@@ -69,18 +70,18 @@ export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 			choice: ({ span, text: word }, values) => {
 				if (values.includes(word)) add(span, 'enumMember');
 			},
-			value: (span, what) => {
+			value: (span, kind) => {
 				if (PLACEHOLDER.test(text.slice(span.start, span.end))) return;
-				const isNumber = what === 'duration' || what === 'size' || what === 'status' || what === 'integer';
+				const isNumber = kind === 'duration' || kind === 'size' || kind === 'status' || kind === 'integer';
 				if (isNumber) add(span, 'number');
-				else if (what === 'regexp') add(span, 'regexp');
-				else if (what === 'boolean') add(span, 'enumMember');
-				else if (what === 'file') add(span, 'string');
+				else if (kind === 'regexp') add(span, 'regexp');
+				else if (kind === 'boolean') add(span, 'enumMember');
+				else if (kind === 'file') add(span, 'string');
 			},
-			pipeline: own => {
+			pipeline: pipelineLines => {
 				for (const {
 					words: [first],
-				} of own) {
+				} of pipelineLines) {
 					if (first?.quote !== 'none' || !directives.has(first.text)) continue;
 					add(first.span, KEYWORDS.test(first.text) ? 'keyword' : 'function');
 				}
@@ -94,24 +95,24 @@ export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 			},
 		});
 	}
-	for (const { line, around } of everyLine(lines)) {
+	for (const { line, enclosingLines } of everyLine(lines)) {
 		const [first] = line.words;
 		if (!first) continue;
-		const kind = around.length === 0 ? kinds.get(line) : undefined;
+		const kind = enclosingLines.length === 0 ? kinds.get(line) : undefined;
 		if (first.quote === 'none' && KEYWORDS.test(first.text) && kind !== 'site') add(first.span, 'keyword');
 		if (kind === 'site') for (const { span } of line.words) add(span, 'class');
-		if (around.length === 1 && kindOfTopLevel(around[0]!, dialect, directives) === 'options')
+		if (enclosingLines.length === 1 && kindOfTopLevel(enclosingLines[0]!, dialect, directives) === 'options')
 			add(first.span, 'property');
 		for (const { span, quote } of line.words) {
-			for (const { 0: whole, index } of text.slice(span.start, span.end).matchAll(PLACEHOLDERS)) {
+			for (const { 0: placeholder, index } of text.slice(span.start, span.end).matchAll(PLACEHOLDERS)) {
 				const start = span.start + index;
 				// Names in braces have been added with their own ranges.
-				if (!/^\{(?:let|param)\./.test(whole)) add({ start, end: start + whole.length }, 'variable');
+				if (!/^\{(?:let|param)\./.test(placeholder)) add({ start, end: start + placeholder.length }, 'variable');
 			}
 			if (quote !== 'none' && !PLACEHOLDER.test(text.slice(span.start, span.end))) add(span, 'string');
 		}
 	}
-	return withoutOverlaps(found.sort((one, other) => one.start - other.start || one.end - other.end));
+	return withoutOverlaps(tokens.sort((one, other) => one.start - other.start || one.end - other.end));
 }
 
 function withoutOverlaps(tokens: readonly SemanticToken[]): SemanticToken[] {

@@ -1,4 +1,4 @@
-/** The syntax of one configuration text as written, before expansion: what an editor's cursor is in. */
+/** The syntax of one configuration text as written, before expansion. Editors need this to interpret the position of the cursor. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { Source, type SourceSpan } from '../source/source.ts';
 import { parseSubstitutedText } from '../syntax/config-parser.ts';
@@ -58,18 +58,18 @@ export function kindOfTopLevel(
 	if (quote !== 'none') return 'site';
 	if (isSnippetHead(text)) return 'snippet';
 	if (text.startsWith('&(') && text.endsWith(')')) return 'route';
-	const own = dialect === 'configfile';
-	if (text === 'import' || (own && text === 'use')) return 'import';
-	if (own && text === 'let') return 'let';
-	if (own && (text === 'upstream' || text === 'test')) return text;
+	const isConfigfile = dialect === 'configfile';
+	if (text === 'import' || (isConfigfile && text === 'use')) return 'import';
+	if (isConfigfile && text === 'let') return 'let';
+	if (isConfigfile && (text === 'upstream' || text === 'test')) return text;
 	if (text.startsWith('@') || text.startsWith('{block') || directives.has(text)) return 'directive';
 	return 'site';
 }
 
-/** Where an offset is in a text. */
+/** The position of an offset in the syntax of a text. */
 export interface Place {
 	/** The lines whose blocks contain the offset, outermost first. */
-	readonly around: readonly ParsedLine[];
+	readonly enclosingLines: readonly ParsedLine[];
 	/** The line that the offset is in, or at whose end it is; undefined between lines. */
 	readonly line: ParsedLine | undefined;
 	/** Index of the word that the offset is in, or at whose end it is; otherwise, of the word that would be inserted there. */
@@ -78,30 +78,30 @@ export interface Place {
 	readonly word: ParsedWord | undefined;
 }
 
-/** Returns where an offset is. */
+/** Returns the place of an offset. */
 export function placeAt(syntax: TextSyntax, offset: number): Place {
-	return placeIn(syntax, syntax.lines, [], offset);
+	return findPlace(syntax, syntax.lines, [], offset);
 }
 
-function placeIn(
+function findPlace(
 	syntax: TextSyntax,
 	lines: readonly ParsedLine[],
-	around: readonly ParsedLine[],
+	enclosingLines: readonly ParsedLine[],
 	offset: number,
 ): Place {
 	for (const line of lines) {
 		for (let part: ParsedLine | undefined = line; part; part = part.alternative) {
 			const { block } = part;
-			if (block && offset >= block.open.end && offset <= insideEnd(syntax, block))
-				return placeIn(syntax, block.lines, [...around, part], offset);
-			if (isOnLine(syntax, part, offset)) return atWord(part, around, offset);
+			if (block && offset >= block.open.end && offset <= blockContentEnd(syntax, block))
+				return findPlace(syntax, block.lines, [...enclosingLines, part], offset);
+			if (isOnLine(syntax, part, offset)) return placeInWords(part, enclosingLines, offset);
 		}
 	}
-	return { around, line: undefined, index: 0, word: undefined };
+	return { enclosingLines, line: undefined, index: 0, word: undefined };
 }
 
-/** Returns the offset up to which a position is inside of a block. A block without its `}` extends to where the parser ended it. */
-function insideEnd({ text }: TextSyntax, { close }: ParsedBlock): number {
+/** Returns the end of a block's contents. A block without its `}` extends to the offset at which the parser ended it. */
+function blockContentEnd({ text }: TextSyntax, { close }: ParsedBlock): number {
 	return text[close.start] === '}' ? close.start : close.end;
 }
 
@@ -116,23 +116,26 @@ function isOnLine({ text }: TextSyntax, { words, block }: ParsedLine, offset: nu
 	return !/[\n#]/.test(between.replace(/\\\r?\n/g, ''));
 }
 
-function atWord(line: ParsedLine, around: readonly ParsedLine[], offset: number): Place {
+function placeInWords(line: ParsedLine, enclosingLines: readonly ParsedLine[], offset: number): Place {
 	const { words } = line;
 	const index = words.findIndex(({ span }) => offset <= span.end);
-	const at = index === -1 ? words.length : index;
-	const word = words[at];
-	return { around, line, index: at, word: word && word.span.start <= offset ? word : undefined };
+	const wordIndex = index === -1 ? words.length : index;
+	const word = words[wordIndex];
+	return { enclosingLines, line, index: wordIndex, word: word && word.span.start <= offset ? word : undefined };
 }
 
-/** Yields every line of a text, depth first, with the lines around it. An `else` part follows the line that it belongs to. */
+/**
+ * Yields every line of a text, depth first, with the lines that enclose it. An `else` part is yielded after the line to which it
+ * belongs.
+ */
 export function* everyLine(
 	lines: readonly ParsedLine[],
-	around: readonly ParsedLine[] = [],
-): Generator<{ readonly line: ParsedLine; readonly around: readonly ParsedLine[] }> {
+	enclosingLines: readonly ParsedLine[] = [],
+): Generator<{ readonly line: ParsedLine; readonly enclosingLines: readonly ParsedLine[] }> {
 	for (const line of lines) {
 		for (let part: ParsedLine | undefined = line; part; part = part.alternative) {
-			yield { line: part, around };
-			if (part.block) yield* everyLine(part.block.lines, [...around, part]);
+			yield { line: part, enclosingLines };
+			if (part.block) yield* everyLine(part.block.lines, [...enclosingLines, part]);
 		}
 	}
 }

@@ -1,7 +1,4 @@
-/**
- * The configurations of an editor's workspace: which texts there are, which of them import which, and what the compiler says
- * about each.
- */
+/** The configurations of an editor's workspace: their texts, the imports between them, and the results of compiling them. */
 import { dirname, join } from 'node:path';
 import { UNKNOWN_HOST_FACTS } from '../codegen/placeholders/index.ts';
 import type { Plan } from '../codegen/plan/plan.ts';
@@ -31,33 +28,36 @@ export interface CheckedConfiguration {
 	readonly input: ConfigInput;
 }
 
-/** Files whose names say that they are configurations. */
-const CONFIGURATION = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
-const COMPATIBLE = /^(?:compat|caddy)file|\.(?:compat|caddy)file$/i;
+/** Matches the names of configuration files. */
+const CONFIGURATION_NAME = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
+const COMPATFILE_NAME = /^(?:compat|caddy)file|\.(?:compat|caddy)file$/i;
 
-/** Bounds of the search for configurations in a workspace. */
+/** Limits of the search for configurations in a workspace. */
 const MAX_FOLDERS = 2000;
 const MAX_DEPTH = 8;
 const MAX_CONFIGURATIONS = 200;
 
-/** Dry runs without files, network or environment: nothing is executed while somebody types. */
-export const NOTHING_REAL: DryRunEnvironment = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
+/**
+ * The environment of dry runs without access to files, the network or environment variables. Such dry runs are safe while somebody
+ * types.
+ */
+export const ISOLATED_DRY_RUN: DryRunEnvironment = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
 
 /** The texts of a workspace. Reads everything through its reader, which decides what may be read. */
 export class Workspace {
 	readonly #reader: Reader;
 	readonly #folders: readonly string[];
-	readonly #open = new Map<string, OpenText>();
-	readonly #syntax = new Map<string, TextSyntax>();
+	readonly #openTexts = new Map<string, OpenText>();
+	readonly #syntaxes = new Map<string, TextSyntax>();
 	readonly #sessions = new Map<string, { readonly dialect: Dialect; readonly session: CompilerSession }>();
 	readonly #dryRuns = new Map<string, DryRun>();
-	readonly #checked = new Map<string, CheckedConfiguration>();
-	#found: readonly string[] | undefined;
+	readonly #results = new Map<string, CheckedConfiguration>();
+	#configurationPaths: readonly string[] | undefined;
 
 	/** `folders` are absolute; configurations are searched for in them. */
 	constructor(reader: Reader, folders: readonly string[]) {
 		this.#folders = folders;
-		this.#reader = { ...overlaid(reader, this.#open), workingDirectory: reader.workingDirectory };
+		this.#reader = { ...overlayReader(reader, this.#openTexts), workingDirectory: reader.workingDirectory };
 	}
 
 	/** The files as the editor sees them: open texts hide those on disk. */
@@ -66,37 +66,37 @@ export class Workspace {
 	}
 
 	/** Sets the text of an open file. */
-	open(path: string, text: OpenText): void {
-		this.#open.set(path, text);
+	setOpenText(path: string, text: OpenText): void {
+		this.#openTexts.set(path, text);
 	}
 
-	/** Closes a file: from now on, its contents on disk count. */
-	close(path: string): void {
-		this.#open.delete(path);
-		this.#syntax.delete(path);
+	/** Closes a file. From now on, its contents on disk are used. */
+	closeText(path: string): void {
+		this.#openTexts.delete(path);
+		this.#syntaxes.delete(path);
 		this.#sessions.delete(path);
-		this.#checked.delete(path);
+		this.#results.delete(path);
 		this.#dryRuns.delete(path);
 	}
 
 	/** Forgets which configurations exist, after files were created or deleted. */
 	forgetFiles(): void {
-		this.#found = undefined;
+		this.#configurationPaths = undefined;
 	}
 
 	/** Paths of the open texts. */
-	get opened(): readonly string[] {
-		return [...this.#open.keys()];
+	get openPaths(): readonly string[] {
+		return [...this.#openTexts.keys()];
 	}
 
 	/** Returns the syntax of a file; undefined if it cannot be read. Unchanged texts are parsed once. */
 	syntax(path: string, dialect: Dialect = this.dialectOf(path)): TextSyntax | undefined {
-		const text = this.#open.get(path)?.text ?? this.#readText(path);
+		const text = this.#openTexts.get(path)?.text ?? this.#readText(path);
 		if (text === undefined) return undefined;
-		const known = this.#syntax.get(path);
-		if (known?.text === text && known.dialect === dialect) return known;
+		const cached = this.#syntaxes.get(path);
+		if (cached?.text === text && cached.dialect === dialect) return cached;
 		const syntax = parseSyntax(path, text, dialect);
-		this.#syntax.set(path, syntax);
+		this.#syntaxes.set(path, syntax);
 		return syntax;
 	}
 
@@ -107,9 +107,9 @@ export class Workspace {
 	}
 
 	#ownDialect(path: string): Dialect {
-		const open = this.#open.get(path);
-		if (open) return open.dialect;
-		return COMPATIBLE.test(path.slice(path.lastIndexOf('/') + 1)) ? 'compatfile' : 'configfile';
+		const openText = this.#openTexts.get(path);
+		if (openText) return openText.dialect;
+		return COMPATFILE_NAME.test(path.slice(path.lastIndexOf('/') + 1)) ? 'compatfile' : 'configfile';
 	}
 
 	/**
@@ -118,8 +118,8 @@ export class Workspace {
 	 */
 	rootsOf(path: string): readonly string[] {
 		const roots = this.#configurations().filter(root => root !== path && this.filesOf(root).includes(path));
-		const own = roots.filter(root => !roots.some(other => other !== root && this.filesOf(other).includes(root)));
-		return own.length > 0 ? own : [path];
+		const outermost = roots.filter(root => !roots.some(other => other !== root && this.filesOf(other).includes(root)));
+		return outermost.length > 0 ? outermost : [path];
 	}
 
 	/** Returns a configuration and the files that it imports, directly or not. */
@@ -131,7 +131,7 @@ export class Workspace {
 	}
 
 	/** Returns the files that belong to a configuration together with a file. */
-	related(path: string): readonly string[] {
+	relatedFiles(path: string): readonly string[] {
 		return [...new Set(this.rootsOf(path).flatMap(root => this.filesOf(root)))];
 	}
 
@@ -142,25 +142,25 @@ export class Workspace {
 
 	/** Returns the configurations found in the folders, and the open texts. */
 	#configurations(): readonly string[] {
-		this.#found ??= this.#search();
-		return [...new Set([...this.#found, ...this.#open.keys()])];
+		this.#configurationPaths ??= this.#search();
+		return [...new Set([...this.#configurationPaths, ...this.#openTexts.keys()])];
 	}
 
 	#search(): readonly string[] {
-		const found: string[] = [];
+		const configurations: string[] = [];
 		const folders = this.#folders.map(folder => ({ folder, depth: 0 }));
-		for (let at = 0; at < folders.length && at < MAX_FOLDERS; at++) {
-			const { folder, depth } = folders[at]!;
+		for (let index = 0; index < folders.length && index < MAX_FOLDERS; index++) {
+			const { folder, depth } = folders[index]!;
 			for (const name of this.#list(folder)) {
 				const path = join(folder, name);
-				if (CONFIGURATION.test(name) && this.#reader.kind(path) === 'file') found.push(path);
+				if (CONFIGURATION_NAME.test(name) && this.#reader.kind(path) === 'file') configurations.push(path);
 				else if (depth < MAX_DEPTH && !name.startsWith('.') && name !== 'node_modules' && !/\.\w{1,4}$/.test(name)) {
 					if (this.#reader.kind(path) === 'directory') folders.push({ folder: path, depth: depth + 1 });
 				}
-				if (found.length >= MAX_CONFIGURATIONS) return found;
+				if (configurations.length >= MAX_CONFIGURATIONS) return configurations;
 			}
 		}
-		return found;
+		return configurations;
 	}
 
 	/** Returns the files that one file imports. */
@@ -170,7 +170,7 @@ export class Workspace {
 	}
 
 	#syntaxAs(path: string, dialect: Dialect): TextSyntax | undefined {
-		return this.syntax(path, this.#open.get(path)?.dialect ?? dialect);
+		return this.syntax(path, this.#openTexts.get(path)?.dialect ?? dialect);
 	}
 
 	/** Returns the files that `import pattern` in a file names, without those that may not be read. */
@@ -200,64 +200,66 @@ export class Workspace {
 
 	/** Returns the input for the compiler; undefined if the file cannot be read. */
 	input(root: string): ConfigInput | undefined {
-		const text = this.#open.get(root)?.text ?? this.#readText(root);
+		const text = this.#openTexts.get(root)?.text ?? this.#readText(root);
 		if (text === undefined) return undefined;
 		return { format: this.#ownDialect(root), text, name: root, path: root };
 	}
 
 	/**
-	 * Returns the last result for a configuration. Only its places can be found, because those of earlier ones are those of
-	 * earlier texts.
+	 * Returns the last result for a configuration. The places of earlier results are no longer valid, because they refer to earlier
+	 * texts.
 	 */
 	checked(root: string): CheckedConfiguration | undefined {
-		return this.#checked.get(root);
+		return this.#results.get(root);
 	}
 
-	/** Compiles a configuration; undefined if it cannot be read. What did not change is not compiled again. */
+	/** Compiles a configuration, reusing the results of unchanged parts. Returns undefined if it cannot be read. */
 	#compile(root: string): { readonly compiled: CompileResult; readonly input: ConfigInput } | undefined {
 		const input = this.input(root);
 		if (!input) return undefined;
 		const dialect = input.format as Dialect;
-		let known = this.#sessions.get(root);
-		if (known?.dialect !== dialect) {
-			known = { dialect, session: createCompiler(this.#reader) };
-			this.#sessions.set(root, known);
+		let entry = this.#sessions.get(root);
+		if (entry?.dialect !== dialect) {
+			entry = { dialect, session: createCompiler(this.#reader) };
+			this.#sessions.set(root, entry);
 		}
-		return { input, compiled: known.session.compile(input) };
+		return { input, compiled: entry.session.compile(input) };
 	}
 
-	/** Compiles and lints a configuration, as `svc validate --lint` does, without its checks of the machine and without its tests. */
+	/**
+	 * Compiles and lints a configuration like `svc validate --lint`, but without running tests and without checks of the machine.
+	 */
 	async check(root: string): Promise<CheckedConfiguration | undefined> {
-		const made = this.#compile(root);
-		if (!made) return undefined;
-		const { compiled, input } = made;
+		const result = this.#compile(root);
+		if (!result) return undefined;
+		const { compiled, input } = result;
 		const { document, plan, diagnostics } = compiled;
 		if (!document || !plan) {
 			const silences = new SilencingComments(input.format as Dialect);
-			return this.#keep(root, { compiled, input, diagnostics: silences.filter(diagnostics) });
+			return this.#store(root, { compiled, input, diagnostics: silences.filter(diagnostics) });
 		}
-		const told = { ...compiled, document, plan };
-		const dryRunOf = (now: Plan): DryRun => {
-			const dryRun = new DryRun(now, NOTHING_REAL, undefined, this.#dryRuns.get(root));
+		const lintable = { ...compiled, document, plan };
+		const dryRunFor = (nextPlan: Plan): DryRun => {
+			const dryRun = new DryRun(nextPlan, ISOLATED_DRY_RUN, undefined, this.#dryRuns.get(root));
 			dryRun.reset();
 			this.#dryRuns.set(root, dryRun);
 			return dryRun;
 		};
-		// Several rules look at the same files.
+		// Several rules read the same files.
 		const reader = new RecordingReader(this.#reader);
-		const found = await lint({ input, compiled: told, reader, deps: NOTHING_REAL, dryRunFor: dryRunOf });
-		return this.#keep(root, { compiled, input, diagnostics: found });
+		const findings = await lint({ input, compiled: lintable, reader, deps: ISOLATED_DRY_RUN, dryRunFor });
+		return this.#store(root, { compiled, input, diagnostics: findings });
 	}
 
-	#keep(root: string, checked: CheckedConfiguration): CheckedConfiguration {
-		this.#checked.set(root, checked);
+	#store(root: string, checked: CheckedConfiguration): CheckedConfiguration {
+		this.#results.set(root, checked);
 		return checked;
 	}
 }
 
 const knownImports = new WeakMap<TextSyntax, readonly string[]>();
 
-/** Returns what a text imports, as written. */
+/** Returns the arguments of a text's imports, as written. */
 function importedNames(syntax: TextSyntax): readonly string[] {
 	let names = knownImports.get(syntax);
 	if (!names) {
@@ -273,16 +275,16 @@ function importedNames(syntax: TextSyntax): readonly string[] {
 }
 
 /** Returns a reader in which open texts hide files. */
-function overlaid(reader: Reader, open: ReadonlyMap<string, OpenText>): Reader {
+function overlayReader(reader: Reader, openTexts: ReadonlyMap<string, OpenText>): Reader {
 	return {
 		workingDirectory: reader.workingDirectory,
-		readText: path => open.get(path)?.text ?? reader.readText(path),
+		readText: path => openTexts.get(path)?.text ?? reader.readText(path),
 		readBytes: path => {
-			const text = open.get(path)?.text;
+			const text = openTexts.get(path)?.text;
 			return text === undefined ? reader.readBytes(path) : Buffer.from(text);
 		},
 		list: path => reader.list(path),
-		kind: path => (open.has(path) ? 'file' : reader.kind(path)),
+		kind: path => (openTexts.has(path) ? 'file' : reader.kind(path)),
 		env: name => reader.env(name),
 	};
 }

@@ -1,4 +1,4 @@
-/** Finds values that match the schema but can never be used, before anything is started. */
+/** Finds values that match the schema but can never be used, so that they are reported before anything is started. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, SiteBind, SiteLog } from '../document/document.ts';
 import { isListenHost, parseListenHost } from '../document/listen-host.ts';
@@ -27,8 +27,8 @@ function checkStore({ settings }: Document, report: Report): void {
 }
 
 /**
- * Reports invalid hosts to listen on, invalid ranges of addresses, logs without a name, a store in Redis without what it needs, and a
- * required DNS provider that is missing.
+ * Reports invalid hosts to listen on, invalid address ranges, invalid log outputs, a missing DNS provider, and a store in Redis
+ * without its settings.
  */
 export function checkValues(document: Document, report: Report): void {
 	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
@@ -42,7 +42,7 @@ export function checkValues(document: Document, report: Report): void {
 		});
 	}
 	checkStore(document, report);
-	const hosts = (list: unknown, pointer: string): void => {
+	const checkHosts = (list: unknown, pointer: string): void => {
 		if (!Array.isArray(list)) return;
 		list.forEach((host: unknown, index) => {
 			if (typeof host !== 'string') return;
@@ -50,22 +50,22 @@ export function checkValues(document: Document, report: Report): void {
 			if (!isListenHost(parsed)) report({ ...parsed, severity: 'error', pointer: `${pointer}/${index}` });
 		});
 	};
-	const everywhere = document.settings?.default_bind;
-	if (Array.isArray(everywhere)) hosts(everywhere.map(bindHost), '/settings/default_bind');
+	const defaultBind = document.settings?.default_bind;
+	if (Array.isArray(defaultBind)) checkHosts(defaultBind.map(bindHost), '/settings/default_bind');
 	for (const [name, log] of Object.entries(document.settings?.logs ?? {})) {
 		checkOutput(log, `/settings/logs/${escapePointer(name)}`, report);
 	}
 	(document.sites ?? []).forEach(({ bind, addresses, logs }, index) => {
-		addresses.forEach((address, at) => {
+		addresses.forEach((address, addressIndex) => {
 			const mistake = address.includes('/') && /[[\\%]/.test(address) ? pathMistake(address) : undefined;
 			if (mistake === undefined) return;
-			const pointer = `/sites/${index}/addresses/${at}`;
+			const pointer = `/sites/${index}/addresses/${addressIndex}`;
 			report({ code: 'path/invalid-pattern', severity: 'error', pointer, message: mistake });
 		});
 		// Values other than lists are reported elsewhere.
-		if (Array.isArray(bind)) hosts(bind.map(bindHost), `/sites/${index}/bind`);
+		if (Array.isArray(bind)) checkHosts(bind.map(bindHost), `/sites/${index}/bind`);
 		if (Array.isArray(logs)) {
-			for (const [at, log] of logs.entries()) checkOutput(log, `/sites/${index}/logs/${at}`, report);
+			for (const [logIndex, log] of logs.entries()) checkOutput(log, `/sites/${index}/logs/${logIndex}`, report);
 		}
 	});
 	const ranges = document.settings?.trusted_proxies as unknown;
@@ -79,20 +79,20 @@ export function checkValues(document: Document, report: Report): void {
 	});
 }
 
-/** Reports outputs that depend on a request: a log is opened when the configuration is loaded. */
+/** Reports log outputs with placeholders that need a request: logs are opened when the configuration is loaded. */
 function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 	for (const field of ['path', 'address'] as const) {
 		const text = (log.output as { readonly [field: string]: unknown } | undefined)?.[field];
 		if (typeof text !== 'string') continue;
-		const of = text
+		const unavailable = text
 			.match(/(?<!\\)\{[^{}]*\}/g)
-			?.find(one => !/^\{(?:(?:env|system|file|time)\.|time\.now\})/.test(one));
-		if (of === undefined) continue;
+			?.find(placeholder => !/^\{(?:(?:env|system|file|time)\.|time\.now\})/.test(placeholder));
+		if (unavailable === undefined) continue;
 		report({
 			code: 'log/output',
 			severity: 'error',
 			pointer: `${pointer}/output/${field}`,
-			message: `\`${text}\` cannot be used here: ${of} has no value outside of a request.`,
+			message: `\`${text}\` cannot be used here: ${unavailable} has no value outside of a request.`,
 			hint: 'Write the name, or use a value of the machine: {env.NAME}, {system.hostname}.',
 		});
 	}
@@ -103,7 +103,10 @@ export function bindHost(entry: SiteBind): string {
 	return typeof entry === 'object' && entry !== null ? entry.host : entry;
 }
 
-/** Returns why the path of an address is not a valid pattern; undefined if it is valid, or if the address has other mistakes. */
+/**
+ * Returns the reason why the path of an address is not a valid pattern; undefined if it is valid, or if the address has other
+ * mistakes.
+ */
 function pathMistake(text: string): string | undefined {
 	const address = parseSiteAddress(text);
 	if (!isSiteAddress(address) || address.path === '') return undefined;
@@ -118,25 +121,25 @@ function pathMistake(text: string): string | undefined {
 
 /** Reports log files that are folders. */
 export function checkLogFiles(document: Document, reader: Reader, report: Report): void {
-	const kinds = new Map<string, boolean>();
-	const log = ({ output }: SiteLog, pointer: string): void => {
+	const isFolderByPath = new Map<string, boolean>();
+	const checkLog = ({ output }: SiteLog, pointer: string): void => {
 		const path = output?.path;
 		if (output?.writer !== 'file' || typeof path !== 'string' || path.includes('{')) return;
-		let folder = kinds.get(path);
-		if (folder === undefined) {
-			folder = reader.kind(path) === 'directory';
-			kinds.set(path, folder);
+		let isFolder = isFolderByPath.get(path);
+		if (isFolder === undefined) {
+			isFolder = reader.kind(path) === 'directory';
+			isFolderByPath.set(path, isFolder);
 		}
-		if (!folder) return;
+		if (!isFolder) return;
 		const message = `The log file \`${path}\` is a folder.`;
 		report({ code: 'log/folder', severity: 'error', pointer: `${pointer}/output/path`, message });
 	};
 	for (const [name, one] of Object.entries(document.settings?.logs ?? {})) {
-		log(one, `/settings/logs/${escapePointer(name)}`);
+		checkLog(one, `/settings/logs/${escapePointer(name)}`);
 	}
 	(document.sites ?? []).forEach(({ logs }, site) => {
 		logs?.forEach((one, index) => {
-			log(one, `/sites/${site}/logs/${index}`);
+			checkLog(one, `/sites/${site}/logs/${index}`);
 		});
 	});
 }

@@ -32,56 +32,69 @@ export function documentDifference(
 	return changes.slice(0, MAX_CHANGES);
 }
 
-interface Part {
+interface ComparedPart {
 	readonly value: unknown;
 	readonly shown: unknown;
 }
 
-function compare(before: Part, after: Part, oldPath: string, newPath: string, changes: DocumentChange[]): void {
+function compare(
+	before: ComparedPart,
+	after: ComparedPart,
+	oldPath: string,
+	newPath: string,
+	changes: DocumentChange[],
+): void {
 	if (changes.length > MAX_CHANGES || before.value === after.value) return;
 	if (Array.isArray(before.value) && Array.isArray(after.value)) {
 		compareArrays(before, after, oldPath, newPath, changes);
 	} else if (isObject(before.value) && isObject(after.value)) {
 		for (const key of Object.keys(before.value)) {
-			const below = `/${escapePointer(key)}`;
+			const memberPath = `/${escapePointer(key)}`;
 			if (Object.hasOwn(after.value, key)) {
-				compare(part(before, key), part(after, key), oldPath + below, newPath + below, changes);
-			} else changes.push({ op: 'remove', path: oldPath + below, from: part(before, key).shown });
+				compare(memberOf(before, key), memberOf(after, key), oldPath + memberPath, newPath + memberPath, changes);
+			} else changes.push({ op: 'remove', path: oldPath + memberPath, from: memberOf(before, key).shown });
 		}
 		for (const key of Object.keys(after.value)) {
 			if (Object.hasOwn(before.value, key)) continue;
-			changes.push({ op: 'add', path: `${newPath}/${escapePointer(key)}`, to: part(after, key).shown });
+			changes.push({ op: 'add', path: `${newPath}/${escapePointer(key)}`, to: memberOf(after, key).shown });
 		}
 	} else changes.push({ op: 'replace', path: newPath, from: before.shown, to: after.shown });
 }
 
-function compareArrays(before: Part, after: Part, oldPath: string, newPath: string, changes: DocumentChange[]): void {
-	const old = (before.value as readonly unknown[]).map(text);
-	const next = (after.value as readonly unknown[]).map(text);
+function compareArrays(
+	before: ComparedPart,
+	after: ComparedPart,
+	oldPath: string,
+	newPath: string,
+	changes: DocumentChange[],
+): void {
+	const oldTexts = (before.value as readonly unknown[]).map(jsonText);
+	const newTexts = (after.value as readonly unknown[]).map(jsonText);
 	let start = 0;
-	while (start < old.length && start < next.length && old[start] === next[start]) start++;
+	while (start < oldTexts.length && start < newTexts.length && oldTexts[start] === newTexts[start]) start++;
 	let end = 0;
-	const shorter = Math.min(old.length, next.length) - start;
-	while (end < shorter && old[old.length - 1 - end] === next[next.length - 1 - end]) end++;
-	const pairs = Math.min(old.length, next.length) - start - end;
-	for (let at = start; at < start + pairs; at++) {
-		compare(part(before, at), part(after, at), `${oldPath}/${at}`, `${newPath}/${at}`, changes);
+	const maxCommonEnd = Math.min(oldTexts.length, newTexts.length) - start;
+	while (end < maxCommonEnd && oldTexts[oldTexts.length - 1 - end] === newTexts[newTexts.length - 1 - end]) end++;
+	const pairCount = Math.min(oldTexts.length, newTexts.length) - start - end;
+	for (let at = start; at < start + pairCount; at++) {
+		compare(memberOf(before, at), memberOf(after, at), `${oldPath}/${at}`, `${newPath}/${at}`, changes);
 	}
-	for (let at = start + pairs; at < old.length - end; at++) {
-		changes.push({ op: 'remove', path: `${oldPath}/${at}`, from: part(before, at).shown });
+	for (let at = start + pairCount; at < oldTexts.length - end; at++) {
+		changes.push({ op: 'remove', path: `${oldPath}/${at}`, from: memberOf(before, at).shown });
 	}
-	for (let at = start + pairs; at < next.length - end; at++) {
-		changes.push({ op: 'add', path: `${newPath}/${at}`, to: part(after, at).shown });
+	for (let at = start + pairCount; at < newTexts.length - end; at++) {
+		changes.push({ op: 'add', path: `${newPath}/${at}`, to: memberOf(after, at).shown });
 	}
 }
 
-/** Returns a member together with its redacted form, which is at the same place in the redacted document. */
-function part({ value, shown }: Part, key: string | number): Part {
-	const of = (container: unknown): unknown => (container as { [key: string | number]: unknown } | undefined)?.[key];
-	return { value: of(value), shown: isObject(shown) || Array.isArray(shown) ? of(shown) : shown };
+/** Returns a member, and the member at the same place in the redacted document. */
+function memberOf({ value, shown }: ComparedPart, key: string | number): ComparedPart {
+	const memberIn = (container: unknown): unknown =>
+		(container as { [key: string | number]: unknown } | undefined)?.[key];
+	return { value: memberIn(value), shown: isObject(shown) || Array.isArray(shown) ? memberIn(shown) : shown };
 }
 
-function text(value: unknown): string {
+function jsonText(value: unknown): string {
 	return JSON.stringify(value) ?? '';
 }
 

@@ -27,7 +27,7 @@ export type EditResult =
 	{ readonly document: unknown; readonly replaces: boolean } | { readonly refusal: EditRefusal };
 
 /** Last segment of a path that appends several values at once: `POST /config/sites/...`. */
-const SEVERAL = '...';
+const APPEND_SEVERAL = '...';
 
 type Container = { [key: string]: unknown } | unknown[];
 
@@ -43,22 +43,23 @@ type Container = { [key: string]: unknown } | unknown[];
  *  Parents are never created: a path without an existing parent is rejected, and the error names the nearest existing one.
  */
 export function editDocument(document: unknown, { method, path, value }: DocumentEdit): EditResult {
-	const several = path.at(-1) === SEVERAL;
-	const segments = several ? path.slice(0, -1) : path;
-	if (several && method !== 'POST') return refused('value', '`...` at the end of a path is only allowed for POST.', '');
-	if (several && !Array.isArray(value))
-		return refused('value', 'A path that ends in `...` needs an array of values.', '');
-	const added = several ? (value as unknown[]) : [value];
-	if (segments.length === 0) return editRoot(document, method, several, value);
+	const appendsSeveral = path.at(-1) === APPEND_SEVERAL;
+	const segments = appendsSeveral ? path.slice(0, -1) : path;
+	if (appendsSeveral && method !== 'POST')
+		return refuse('value', '`...` at the end of a path is only allowed for POST.', '');
+	if (appendsSeveral && !Array.isArray(value))
+		return refuse('value', 'A path that ends in `...` needs an array of values.', '');
+	const newValues = appendsSeveral ? (value as unknown[]) : [value];
+	if (segments.length === 0) return editRoot(document, method, appendsSeveral, value);
 	const holder = { document };
 	let parent: Container = holder;
 	let key = 'document';
 	// Copies each container on the path; the copies are discarded if the edit is rejected.
 	for (const [depth, segment] of segments.entries()) {
 		const child: unknown = member(parent, key);
-		if (typeof child !== 'object' || child === null) return notThere(segments, depth);
+		if (typeof child !== 'object' || child === null) return missingMember(segments, depth);
 		if (Array.isArray(child) && !isArrayIndex(segment)) {
-			return refused(
+			return refuse(
 				'missing',
 				`${pointerOf(segments, depth)} is an array, and \`${segment}\` is not an index.`,
 				pointerOf(segments, depth),
@@ -68,22 +69,22 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 		assign(parent, key, copy);
 		parent = copy;
 		key = segment;
-		if (depth < segments.length - 1 && !has(parent, key)) return notThere(segments, depth);
+		if (depth < segments.length - 1 && !hasMember(parent, key)) return missingMember(segments, depth);
 	}
-	const exists = has(parent, key);
+	const exists = hasMember(parent, key);
 	const target = exists ? member(parent, key) : undefined;
-	const here = pointerOf(segments, segments.length);
-	const above = pointerOf(segments, segments.length - 1);
+	const pointer = pointerOf(segments, segments.length);
+	const parentPointer = pointerOf(segments, segments.length - 1);
 	let replaces = false;
 	switch (method) {
 		case 'POST':
-			if (Array.isArray(target)) assign(parent, key, [...target, ...added]);
-			else if (several) {
-				if (exists) return refused('value', `${here} is not an array.`, above);
-				return refused('missing', `There is no array at ${here}.`, above);
+			if (Array.isArray(target)) assign(parent, key, [...target, ...newValues]);
+			else if (appendsSeveral) {
+				if (exists) return refuse('value', `${pointer} is not an array.`, parentPointer);
+				return refuse('missing', `There is no array at ${pointer}.`, parentPointer);
 			} else if (Array.isArray(parent)) {
-				if (!exists) return outOfBounds(parent, key, above);
-				parent.push(...added);
+				if (!exists) return outOfBounds(parent, key, parentPointer);
+				parent.push(...newValues);
 			} else {
 				assign(parent, key, value);
 				replaces = exists;
@@ -91,20 +92,24 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 			break;
 		case 'PUT':
 			if (Array.isArray(parent)) {
-				if (Number(key) > parent.length) return outOfBounds(parent, key, above);
+				if (Number(key) > parent.length) return outOfBounds(parent, key, parentPointer);
 				parent.splice(Number(key), 0, value);
-			} else if (exists) return refused('exists', `${here} already exists; use PATCH to replace it.`, above);
+			} else if (exists) return refuse('exists', `${pointer} already exists; use PATCH to replace it.`, parentPointer);
 			else assign(parent, key, value);
 			break;
 		case 'PATCH':
 			if (!exists)
-				return Array.isArray(parent) ? outOfBounds(parent, key, above) : notThere(segments, segments.length - 1, key);
+				return Array.isArray(parent)
+					? outOfBounds(parent, key, parentPointer)
+					: missingMember(segments, segments.length - 1, key);
 			assign(parent, key, value);
 			replaces = true;
 			break;
 		case 'DELETE':
 			if (!exists)
-				return Array.isArray(parent) ? outOfBounds(parent, key, above) : notThere(segments, segments.length - 1, key);
+				return Array.isArray(parent)
+					? outOfBounds(parent, key, parentPointer)
+					: missingMember(segments, segments.length - 1, key);
 			if (Array.isArray(parent)) parent.splice(Number(key), 1);
 			else delete parent[key];
 	}
@@ -112,37 +117,37 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 }
 
 /** Edits the whole document, which always exists. */
-function editRoot(document: unknown, method: EditMethod, several: boolean, value: unknown): EditResult {
-	if (several) return refused('value', 'The document is not an array.', '');
+function editRoot(document: unknown, method: EditMethod, appendsSeveral: boolean, value: unknown): EditResult {
+	if (appendsSeveral) return refuse('value', 'The document is not an array.', '');
 	if (method === 'DELETE') return { document: {}, replaces: false };
 	if (method === 'PUT' && Object.keys(document as object).length > 0) {
-		return refused('exists', 'There already is a configuration; use PATCH to replace it.', '');
+		return refuse('exists', 'There already is a configuration; use PATCH to replace it.', '');
 	}
 	// Unlike PATCH, POST supplies a new document, which must include its secrets.
 	return { document: value, replaces: method === 'PATCH' };
 }
 
-/** Rejects a path of which only the first `depth` segments exist. */
-function notThere(
+/** Returns the refusal of a path of which only the first `depth` segments exist. */
+function missingMember(
 	segments: readonly string[],
 	depth: number,
 	missing: string | undefined = segments[depth],
 ): EditResult {
 	const nearest = pointerOf(segments, depth);
 	const parent = nearest === '' ? 'the document' : nearest;
-	return refused('missing', `There is no \`${missing}\` in ${parent}, the nearest parent that exists.`, nearest);
+	return refuse('missing', `There is no \`${missing}\` in ${parent}, the nearest parent that exists.`, nearest);
 }
 
 function outOfBounds(array: readonly unknown[], key: string, nearest: string): EditResult {
 	const count = array.length === 1 ? '1 element' : `${array.length} elements`;
-	return refused(
+	return refuse(
 		'missing',
 		`${nearest}, the nearest parent that exists, has ${count}: there is no index ${key}.`,
 		nearest,
 	);
 }
 
-function refused(reason: EditRefusal['reason'], message: string, nearest: string): EditResult {
+function refuse(reason: EditRefusal['reason'], message: string, nearest: string): EditResult {
 	return { refusal: { reason, message, nearest } };
 }
 
@@ -158,7 +163,7 @@ export function isArrayIndex(segment: string): boolean {
 	return /^(?:0|[1-9]\d{0,8})$/.test(segment);
 }
 
-function has(parent: Container, key: string): boolean {
+function hasMember(parent: Container, key: string): boolean {
 	return Array.isArray(parent) ? isArrayIndex(key) && Number(key) < parent.length : Object.hasOwn(parent, key);
 }
 
@@ -167,7 +172,7 @@ function member(parent: Container, key: string): unknown {
 	return Object.hasOwn(parent, key) ? parent[key] : undefined;
 }
 
-/** Sets a member under any name: `__proto__` is treated like any other name. */
+/** Sets a member. `__proto__` is treated like any other name. */
 function assign(parent: Container, key: string, value: unknown): void {
 	if (Array.isArray(parent)) parent[Number(key)] = value;
 	else Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });

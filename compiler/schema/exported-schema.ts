@@ -5,9 +5,9 @@ import { withIds } from '../document/with-ids.ts';
 import { documentSchema } from './schema.ts';
 
 /** Keywords that contain other schemas: by name, in a list, or directly. */
-const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties'];
-const LISTS: readonly string[] = ['oneOf', 'anyOf', 'allOf'];
-const ONES: readonly string[] = ['items', 'additionalProperties', 'not'];
+const SCHEMA_MAP_KEYWORDS: readonly string[] = ['properties', '$defs', 'patternProperties'];
+const SCHEMA_LIST_KEYWORDS: readonly string[] = ['oneOf', 'anyOf', 'allOf'];
+const SCHEMA_KEYWORDS: readonly string[] = ['items', 'additionalProperties', 'not'];
 
 /**
  * Returns the JSON Schema of documents, with every field described. `secret` marks values that are redacted when a document is
@@ -16,27 +16,29 @@ const ONES: readonly string[] = ['items', 'additionalProperties', 'not'];
  */
 export function exportedSchema(): Schema {
 	return {
-		...(described(withIds(documentSchema())) as { [word: string]: unknown }),
+		...(withIdDescriptions(withIds(documentSchema())) as { [word: string]: unknown }),
 		description:
 			'A configuration of svc as printed by `svc adapt`. Documents from before 0.2.0 are accepted too: a pipeline under `handle`, matchers without `type`, retries as separate fields.',
 	};
 }
 
-function described(schema: unknown): unknown {
+function withIdDescriptions(schema: unknown): unknown {
 	if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema;
 	const result: { [word: string]: unknown } = {};
 	for (const [word, value] of Object.entries(schema)) {
-		if (MAPS.includes(word)) {
-			const inner = Object.entries(value as { [name: string]: unknown });
-			result[word] = Object.fromEntries(inner.map(([name, one]) => [name, withId(name, described(one))]));
-		} else if (LISTS.includes(word)) result[word] = (value as unknown[]).map(described);
-		else result[word] = ONES.includes(word) ? described(value) : value;
+		if (SCHEMA_MAP_KEYWORDS.includes(word)) {
+			const entries = Object.entries(value as { [name: string]: unknown });
+			result[word] = Object.fromEntries(
+				entries.map(([name, property]) => [name, describeId(name, withIdDescriptions(property))]),
+			);
+		} else if (SCHEMA_LIST_KEYWORDS.includes(word)) result[word] = (value as unknown[]).map(withIdDescriptions);
+		else result[word] = SCHEMA_KEYWORDS.includes(word) ? withIdDescriptions(value) : value;
 	}
 	return result;
 }
 
-/** Describes `@id`, which is the same everywhere, so that modules need not declare it. */
-function withId(name: string, schema: unknown): unknown {
+/** Adds the description of `@id`, which is the same everywhere, so that modules need not declare it. */
+function describeId(name: string, schema: unknown): unknown {
 	if (name !== '@id') return schema;
 	const description = 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.';
 	return { minLength: 1, description, ...(schema as object) };

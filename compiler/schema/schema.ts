@@ -24,10 +24,10 @@ const ID: Schema = {
  * values that are redacted when read, and `startup: true` marks values that need a restart to change.
  */
 export function documentSchema(): Schema {
-	const steps = union('handler', stepVariants());
-	const matching = union('type', matcherVariants());
-	const balancing = union('policy', taggedVariants('policy', balancers));
-	const looking = union('source', taggedVariants('source', DYNAMIC_SOURCES));
+	const stepUnion = union('handler', stepVariants());
+	const matcherUnion = union('type', matcherVariants());
+	const balancerUnion = union('policy', taggedVariants('policy', balancers));
+	const sourceUnion = union('source', taggedVariants('source', DYNAMIC_SOURCES));
 	return {
 		$schema: 'http://json-schema.org/draft-07/schema#',
 		title: 'Configuration of svc',
@@ -52,19 +52,19 @@ export function documentSchema(): Schema {
 				description: 'Steps, run in order. Before 0.2.0, sites had them under `handle`, which is still accepted.',
 				items: { $ref: '#/$defs/step' },
 			},
-			step: steps.schema,
-			matcher: matching.schema,
+			step: stepUnion.schema,
+			matcher: matcherUnion.schema,
 			upstreams: upstreamSchema,
-			balance: balancing.schema,
-			dynamic: looking.schema,
+			balance: balancerUnion.schema,
+			dynamic: sourceUnion.schema,
 			retry: retrySchema(),
 			log_format: LOG_FORMAT_SCHEMA,
 			issuer: ISSUER_SCHEMA,
 			acme: { type: 'object', properties: acme.schema.properties, additionalProperties: false },
-			...steps.definitions,
-			...matching.definitions,
-			...balancing.definitions,
-			...looking.definitions,
+			...stepUnion.definitions,
+			...matcherUnion.definitions,
+			...balancerUnion.definitions,
+			...sourceUnion.definitions,
 			...retryDefinitions(),
 		},
 	};
@@ -126,12 +126,12 @@ function matcherVariants(): Variant[] {
 	return taggedVariants('type', matchers);
 }
 
-/** Returns the schema of retry predicates: their own kinds, and the request matchers that none of these replaces. */
+/** Returns the schema of retry predicates: their own kinds, and the request matchers with other names. */
 function retrySchema(): Schema {
-	const own = RETRY_PREDICATE_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
+	const ownKinds = RETRY_PREDICATE_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
 	const ids = new Set(RETRY_PREDICATE_KINDS.map(({ id }) => id));
-	const others = matchers.filter(({ id }) => !ids.has(id)).map(({ id }) => ({ $ref: `#/$defs/type.${id}` }));
-	return { type: 'object', discriminator: { propertyName: 'type' }, oneOf: [...own, ...others] };
+	const matcherKinds = matchers.filter(({ id }) => !ids.has(id)).map(({ id }) => ({ $ref: `#/$defs/type.${id}` }));
+	return { type: 'object', discriminator: { propertyName: 'type' }, oneOf: [...ownKinds, ...matcherKinds] };
 }
 
 function retryDefinitions(): { [name: string]: Schema } {
@@ -164,7 +164,7 @@ function taggedVariants(
 	}));
 }
 
-/** The schema of values with one particular tag. */
+/** One variant of a union: the schema of the values with the tag `id`. */
 interface Variant {
 	readonly id: string;
 	readonly schema: Schema;

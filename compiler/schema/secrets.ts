@@ -35,11 +35,11 @@ export interface Secret {
 	/** The parts of the string that are secrets. One part may be the whole string. */
 	readonly parts: readonly TextPart[];
 	/** The redacted string. */
-	readonly shown: string;
+	readonly redacted: string;
 	readonly mark: unknown;
 }
 
-/** Prepared once, because the marks in the schema depend only on the modules in this build. */
+/** The marks in the schema. They are collected once, because they depend only on the modules in this build. */
 const secretMarks: () => SchemaMarks = preparedOnce(() => new SchemaMarks(documentSchema(), 'secret'));
 
 function preparedOnce<T extends object>(prepare: () => T): () => T {
@@ -59,8 +59,8 @@ export function findSecrets(document: unknown): Secret[] {
 			return;
 		}
 		if (typeof value !== 'string' || value === '') return;
-		const parts = partsOf(mark, path, value, parent, document);
-		if (parts.length > 0) secrets.push({ path: [...path], parts, shown: redactParts(value, parts), mark });
+		const parts = secretPartsOf(mark, path, value, parent, document);
+		if (parts.length > 0) secrets.push({ path: [...path], parts, redacted: redactParts(value, parts), mark });
 	};
 	secretMarks().find(document, (mark, parent, path) => {
 		add(mark, path, (parent as { [key: string]: unknown })[path[path.length - 1]!], parent);
@@ -68,7 +68,7 @@ export function findSecrets(document: unknown): Secret[] {
 	return secrets;
 }
 
-function partsOf(
+function secretPartsOf(
 	mark: unknown,
 	path: readonly string[],
 	value: string,
@@ -77,32 +77,32 @@ function partsOf(
 ): readonly TextPart[] {
 	if (mark === 'expression') return findExpressionSecrets(value);
 	if (mark === 'argument') return findArgumentSecrets(parent as readonly unknown[], Number(path.at(-1)));
-	const isWhole = mark === true || isSecretByItsPlace(mark, path, document);
+	const isWhole = mark === true || isSecretInContext(mark, path, document);
 	return isWhole ? [{ start: 0, end: value.length }] : findUrlSecrets(value);
 }
 
 /** Reports whether the context of a value makes it a secret. */
-function isSecretByItsPlace(mark: unknown, path: readonly string[], document: unknown): boolean {
+function isSecretInContext(mark: unknown, path: readonly string[], document: unknown): boolean {
 	// The mark of a list applies to its elements.
-	const own = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
-	const holder = (levels: number): { readonly [key: string]: unknown } =>
-		valueAtPath(document, own.slice(0, own.length - levels)) as { [key: string]: unknown };
-	const test = (name: unknown, isSecret: (name: string) => boolean): boolean =>
+	const valuePath = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
+	const ancestor = (levels: number): { readonly [key: string]: unknown } =>
+		valueAtPath(document, valuePath.slice(0, valuePath.length - levels)) as { [key: string]: unknown };
+	const isSecretName = (name: unknown, isSecret: (name: string) => boolean): boolean =>
 		typeof name === 'string' && isSecret(name);
 	switch (mark) {
 		case 'by-name':
-			return test(holder(1).name, isSecretHeader);
+			return isSecretName(ancestor(1).name, isSecretHeader);
 		case 'by-variable':
-			return test(holder(1).name, isSecretVariable);
+			return isSecretName(ancestor(1).name, isSecretVariable);
 		case 'by-key':
-			return isSecretKey(own.at(-1)!);
+			return isSecretKey(valuePath.at(-1)!);
 		case 'by-field':
-			return test(holder(1).field, isSecretHeader) || test(holder(1).variable, isSecretKey);
+			return isSecretName(ancestor(1).field, isSecretHeader) || isSecretName(ancestor(1).variable, isSecretKey);
 		case 'by-source':
-			return test(holder(3).source, refersToSecret);
+			return isSecretName(ancestor(3).source, refersToSecret);
 		case 'by-destination': {
-			const { destinations } = holder(own.at(-1) === 'defaults' ? 1 : 3);
-			return Array.isArray(destinations) && test(destinations[Number(path.at(-1))], isSecretVariable);
+			const { destinations } = ancestor(valuePath.at(-1) === 'defaults' ? 1 : 3);
+			return Array.isArray(destinations) && isSecretName(destinations[Number(path.at(-1))], isSecretVariable);
 		}
 		default:
 			return false;
@@ -125,28 +125,28 @@ export function jsonPointer(path: readonly string[]): string {
 
 /**
  * Returns the document with every secret redacted. Parts without secrets are shared with the original.
- * @param shown Returns what to write in place of a string that contains secrets.
+ * @param replacementFor Returns what to write in place of a string that contains secrets.
  */
 export function redactSecrets<T>(
 	document: T,
-	shown: (secret: Secret, text: string) => string = secret => secret.shown,
+	replacementFor: (secret: Secret, text: string) => string = secret => secret.redacted,
 ): T {
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
 	for (const secret of findSecrets(document)) {
-		let at = holder as { [key: string]: unknown };
+		let container = holder as { [key: string]: unknown };
 		let key = 'document';
 		for (const next of secret.path) {
-			at = ownCopy(at, key, copies);
+			container = copyOnce(container, key, copies);
 			key = next;
 		}
-		at[key] = shown(secret, at[key] as string);
+		container[key] = replacementFor(secret, container[key] as string);
 	}
 	return holder.document;
 }
 
 /** Returns a copy of the object or array under a key, and stores it there. An existing copy is returned as it is. */
-function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
+function copyOnce(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
 	const value = holder[key] as { [key: string]: unknown };
 	if (copies.has(value)) return value;
 	const copy = (Array.isArray(value) ? [...value] : { ...value }) as { [key: string]: unknown };
@@ -156,31 +156,33 @@ function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<ob
 }
 
 /**
- * Returns the document with redacted strings at or below a path replaced by the secrets that the stored document has at the same
- * place. A client can thus read a value, change a part and write it back without knowing its secrets. A redacted string that
- * differs from the stored one's redacted form stays, and is rejected later.
+ * Returns the document with the redacted strings at or below a path replaced by the secrets at the same places in the stored
+ * document. A client can thus read a value, change a part and write it back without knowing its secrets. A redacted string that
+ * differs from the redacted form of the stored one is kept, and is rejected later.
  */
-export function restoreSecrets<T>(document: T, stored: unknown, below: readonly string[]): T {
-	const hidden = findSecrets(document).filter(({ path }) => below.every((segment, at) => path[at] === segment));
+export function restoreSecrets<T>(document: T, stored: unknown, parentPath: readonly string[]): T {
+	const secretsBelow = findSecrets(document).filter(({ path }) =>
+		parentPath.every((segment, at) => path[at] === segment),
+	);
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
-	const known = new Map(findSecrets(stored).map(({ path, shown }) => [jsonPointer(path), shown]));
-	for (const { path } of hidden) {
+	const redactedByPointer = new Map(findSecrets(stored).map(({ path, redacted }) => [jsonPointer(path), redacted]));
+	for (const { path } of secretsBelow) {
 		const pointer = jsonPointer(path);
 		const value = valueAt(document, pointer);
-		if (!String(value).includes(REDACTED) || known.get(pointer) !== value) continue;
-		let at = holder as { [key: string]: unknown };
+		if (!String(value).includes(REDACTED) || redactedByPointer.get(pointer) !== value) continue;
+		let container = holder as { [key: string]: unknown };
 		let key = 'document';
 		for (const next of path) {
-			at = ownCopy(at, key, copies);
+			container = copyOnce(container, key, copies);
 			key = next;
 		}
-		at[key] = valueAt(stored, pointer);
+		container[key] = valueAt(stored, pointer);
 	}
 	return holder.document;
 }
 
-/** Reports every redacted secret, which means that the document was read earlier and is now being loaded again. */
+/** Reports every redacted secret. They occur if a document that was read from the Admin API is loaded again. */
 export function rejectRedactedSecrets(document: unknown, report: Report): void {
 	for (const { path, parts } of findSecrets(document)) {
 		const pointer = jsonPointer(path);

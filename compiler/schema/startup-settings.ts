@@ -13,11 +13,11 @@ export interface StartupChange {
 }
 
 /** Returns the changes that need a restart. An option that is `off` counts as absent. */
-export function startupChanges(running: Document, wanted: Document): StartupChange[] {
+export function startupChanges(running: Document, next: Document): StartupChange[] {
 	const changes: StartupChange[] = [];
 	for (const { id, schema, startup } of options) {
-		const marked = startup ? { ...schema, startup } : schema;
-		compare(marked, [id], running.settings?.[id], wanted.settings?.[id], changes);
+		const markedSchema = startup ? { ...schema, startup } : schema;
+		compare(markedSchema, [id], running.settings?.[id], next.settings?.[id], changes);
 	}
 	return changes;
 }

@@ -12,33 +12,33 @@ import { documentSchema } from './schema.ts';
 /** Maximum number of names that a hint lists in full. */
 const MAX_NAMES = 8;
 
-/** Maximum number of errors processed. This is more than are shown, but sorting them takes quadratic time. */
+/** Maximum number of errors processed, which is more than are shown. Reducing the errors takes quadratic time. */
 const MAX_ERRORS = 4000;
 
 /**
  * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
  * because it depends only on this build's modules. `valid` holds sites known to be valid, and receives those found valid.
  */
-export function checkDocument(document: unknown, report: Report, valid?: WeakSet<object>): boolean {
+export function checkDocument(document: unknown, report: Report, validSites?: WeakSet<object>): boolean {
 	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {
-		report(otherSchema());
+		report(otherSchemaMistake());
 		return false;
 	}
-	if (valid ? isValid(document, valid) : quickValidator()(document)) return true;
+	if (validSites ? isValid(document, validSites) : quickValidator()(document)) return true;
 	const validate = thoroughValidator();
 	if (validate(document)) return true;
-	const places = new Set<string>();
-	for (const error of ofOneMistakeEach((validate.errors ?? []).slice(0, MAX_ERRORS))) {
-		const diagnostic = describe(error, document);
-		const place = `${diagnostic.code} ${diagnostic.pointer} ${diagnostic.message}`;
-		if (places.has(place)) continue;
-		places.add(place);
+	const reported = new Set<string>();
+	for (const error of withoutUnionRepeats((validate.errors ?? []).slice(0, MAX_ERRORS))) {
+		const diagnostic = describeError(error, document);
+		const reportKey = `${diagnostic.code} ${diagnostic.pointer} ${diagnostic.message}`;
+		if (reported.has(reportKey)) continue;
+		reported.add(reportKey);
 		report(diagnostic);
 	}
 	return false;
 }
 
-/** Checks a document without describing mistakes, which makes the usual case, a valid document, the cheapest. */
+/** Checks a document without describing its mistakes. This makes the usual case, a valid document, fast. */
 const quickValidator: () => QuickCheck = lazily(() => quickChecks().root);
 
 /** Like {@link quickValidator}, for one site. */
@@ -49,24 +49,24 @@ const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSche
 /** Finds every mistake, with all the information needed to describe it. */
 const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
 
-function isValid(document: unknown, known: WeakSet<object>): boolean {
-	const { sites, ...rest } = (document ?? {}) as Document;
+function isValid(document: unknown, validSites: WeakSet<object>): boolean {
+	const { sites, ...otherFields } = (document ?? {}) as Document;
 	const check = quickSiteValidator();
-	if (!Array.isArray(sites) || Array.isArray(document) || !quickValidator()(rest)) return false;
+	if (!Array.isArray(sites) || Array.isArray(document) || !quickValidator()(otherFields)) return false;
 	for (const site of sites as readonly Site[]) {
-		if (known.has(site)) continue;
+		if (validSites.has(site)) continue;
 		if (!check(site)) return false;
-		known.add(site);
+		validSites.add(site);
 	}
 	return true;
 }
 
 /** Returns a function that creates a value on first use and then returns the same one. */
 function lazily<T>(make: () => T): () => T {
-	let made: { value: T } | undefined;
+	let created: { value: T } | undefined;
 	return () => {
-		made ??= { value: make() };
-		return made.value;
+		created ??= { value: make() };
+		return created.value;
 	};
 }
 
@@ -102,43 +102,47 @@ function compileSchema(): ValidateFunction {
  * one, and that it matches none. This function keeps the most specific error: why a value of a possible type does not match or,
  * if no type fits, which types are possible.
  */
-function ofOneMistakeEach(errors: readonly ErrorObject[]): ErrorObject[] {
-	const kept = new Set(errors);
-	for (const any of errors) {
-		if (any.keyword !== 'anyOf') continue;
-		const parts = errors.filter(error => error.schemaPath.startsWith(`${any.schemaPath}/`) && within(error, any));
-		const types = parts.filter(error => error.keyword === 'type' && error.instancePath === any.instancePath);
-		if (parts.length === 0) continue;
-		kept.delete(any);
-		for (const type of types) kept.delete(type);
-		if (types.length < parts.length) continue;
-		const type = types.flatMap(error => error.params.type as string | string[]).join(',');
-		kept.add({ ...types[0]!, params: { type } });
+function withoutUnionRepeats(errors: readonly ErrorObject[]): ErrorObject[] {
+	const keptErrors = new Set(errors);
+	for (const unionError of errors) {
+		if (unionError.keyword !== 'anyOf') continue;
+		const variantErrors = errors.filter(
+			error => error.schemaPath.startsWith(`${unionError.schemaPath}/`) && isWithin(error, unionError),
+		);
+		const typeErrors = variantErrors.filter(
+			error => error.keyword === 'type' && error.instancePath === unionError.instancePath,
+		);
+		if (variantErrors.length === 0) continue;
+		keptErrors.delete(unionError);
+		for (const type of typeErrors) keptErrors.delete(type);
+		if (typeErrors.length < variantErrors.length) continue;
+		const type = typeErrors.flatMap(error => error.params.type as string | string[]).join(',');
+		keptErrors.add({ ...typeErrors[0]!, params: { type } });
 	}
-	return [...kept];
+	return [...keptErrors];
 }
 
-function within(inner: ErrorObject, outer: ErrorObject): boolean {
+function isWithin(inner: ErrorObject, outer: ErrorObject): boolean {
 	return inner.instancePath === outer.instancePath || inner.instancePath.startsWith(`${outer.instancePath}/`);
 }
 
-function describe(error: ErrorObject, document: unknown): Diagnostic {
+function describeError(error: ErrorObject, document: unknown): Diagnostic {
 	const pointer = error.instancePath;
 	const params = error.params as { [name: string]: unknown };
 	const base = { severity: 'error' as const, pointer };
 	switch (error.keyword) {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
-			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
-			// Every object accepts `@id`, so listing it would say nothing about this object, and `$schema` is for editors.
-			const named = known.filter(one => one !== '@id' && one !== '$schema');
+			const knownKeys = Object.keys((error.parentSchema?.properties ?? {}) as object);
+			// `@id`, which every object accepts, and `$schema`, which is for editors, would not help the reader of the hint.
+			const listedKeys = knownKeys.filter(one => one !== '@id' && one !== '$schema');
 			return {
 				...base,
 				code: 'document/unknown-key',
 				pointer: `${pointer}/${escapePointer(key)}`,
 				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
-				label: didYouMeanLabel(key, known),
-				hint: named.length > 0 ? knownNamesHint('keys', key, named) : undefined,
+				label: didYouMeanLabel(key, knownKeys),
+				hint: listedKeys.length > 0 ? knownNamesHint('keys', key, listedKeys) : undefined,
 			};
 		}
 		case 'required': {
@@ -155,7 +159,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/wrong-type',
-				message: `${quoteOf(error)} is not ${article(String(params.type))}.`,
+				message: `${quoteOf(error)} is not ${describeTypes(String(params.type))}.`,
 			};
 		case 'enum': {
 			const allowed = params.allowedValues as readonly unknown[];
@@ -219,8 +223,13 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 	const variants = ((error.parentSchema?.oneOf ?? []) as readonly TaggedSchema[]).map(variant =>
 		'$ref' in variant ? variant.$ref.slice(`#/$defs/${tag}.`.length) : variant.properties[tag]!.const,
 	);
-	const { what, plural, holder, code } = TAGS[tag] ?? {
-		what: tag,
+	const {
+		noun,
+		plural,
+		holder,
+		code,
+	} = TAGS[tag] ?? {
+		noun: tag,
 		plural: `values of \`${tag}\``,
 		holder: 'object',
 		code: 'document/unknown-value',
@@ -233,7 +242,7 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 		...base,
 		pointer: `${base.pointer}/${tag}`,
 		code,
-		message: `\`${tagValue}\` is not a ${what} of this server.`,
+		message: `\`${tagValue}\` is not a ${noun} of this server.`,
 		label: didYouMeanLabel(tagValue, variants),
 		hint: knownNamesHint(plural, tagValue, variants),
 	};
@@ -241,29 +250,29 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 
 const TAGS: {
 	readonly [tag: string]: {
-		readonly what: string;
+		readonly noun: string;
 		readonly plural: string;
 		readonly holder: string;
 		readonly code: string;
 	};
 } = {
-	handler: { what: 'handler', plural: 'handlers', holder: 'step', code: 'document/unknown-handler' },
-	type: { what: 'matcher type', plural: 'matcher types', holder: 'matcher', code: 'document/unknown-matcher' },
-	policy: { what: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
+	handler: { noun: 'handler', plural: 'handlers', holder: 'step', code: 'document/unknown-handler' },
+	type: { noun: 'matcher type', plural: 'matcher types', holder: 'matcher', code: 'document/unknown-matcher' },
+	policy: { noun: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
 };
 
-/** Lists the known names or, if there are too many, those most similar to the one written. */
-function knownNamesHint(what: string, written: string, known: readonly string[]): string {
+/** Returns a hint that lists the known names or, if there are many, those most similar to the written one. */
+function knownNamesHint(nouns: string, written: string, knownNames: readonly string[]): string {
 	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
-	if (known.length <= MAX_NAMES) return `The ${what} are ${quoted(known)}.`;
-	const all = `\`svc adapt --schema\` lists all ${known.length}`;
+	if (knownNames.length <= MAX_NAMES) return `The ${nouns} are ${quoted(knownNames)}.`;
+	const listAdvice = `\`svc adapt --schema\` lists all ${knownNames.length}`;
 	return written === ''
-		? `${all} ${what}.`
-		: `The nearest ${what} are ${quoted(nearestNames(written, known, 5))}; ${all}.`;
+		? `${listAdvice} ${nouns}.`
+		: `The nearest ${nouns} are ${quoted(nearestNames(written, knownNames, 5))}; ${listAdvice}.`;
 }
 
-/** Describes a document in the compatible server's JSON schema with one mistake instead of a list of unknown keys. */
-function otherSchema(): Diagnostic {
+/** Returns the diagnostic for a document in the compatible server's JSON schema, instead of a list of unknown keys. */
+function otherSchemaMistake(): Diagnostic {
 	return {
 		code: 'document/other-schema',
 		severity: 'error',
@@ -302,7 +311,7 @@ export function escapePointer(segment: string): string {
 	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Quotes the invalid value, unless its place is marked as secret: a secret of the wrong type is still a secret. */
+/** Quotes the invalid value, unless its place is marked as a secret. A secret of the wrong type is still a secret. */
 function quoteOf({ data, parentSchema }: ErrorObject): string {
 	const mark = parentSchema?.secret;
 	if (mark === undefined) return quote(data);
@@ -318,7 +327,7 @@ function quote(value: unknown): string {
 	return `\`${text.length > 60 ? `${text.slice(0, 57)}…` : text}\``;
 }
 
-function article(type: string): string {
+function describeTypes(type: string): string {
 	const names: { [type: string]: string } = {
 		object: 'an object',
 		array: 'a list',

@@ -7,9 +7,9 @@ import { compile } from '../../compiler/compiler.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import {
 	type Conversion,
-	convertedBlock,
-	convertedToConfigfile,
+	convertBlock,
 	convertibleBlock,
+	convertToConfigfile,
 } from '../../compiler/queries/conversion.ts';
 import { parseSyntax } from '../../compiler/queries/text-syntax.ts';
 import { printedForm } from '../../compiler/schema/printed-form.ts';
@@ -21,7 +21,7 @@ import { ROOT } from '../harness.ts';
 const conversion = suite('conversion to a Configfile');
 
 function convert(text: string): Conversion {
-	return convertedToConfigfile({ text, name: 'Caddyfile', path: '/Caddyfile' }, diskReader('/'));
+	return convertToConfigfile({ text, name: 'Caddyfile', path: '/Caddyfile' }, diskReader('/'));
 }
 
 function textOf(converted: Conversion): string {
@@ -80,7 +80,7 @@ http://a.test {
 conversion('says what stands in the way, and where', () => {
 	assert.equal(convert('http://a.test {\n\troot * /a\n\troot /b/* /b\n}\n'), {
 		problem: 'A Configfile would mean something else: `/sites/0/pipeline/0/exclusive` of the document differs.',
-		at: 28,
+		offset: 28,
 	});
 	const wrong = convert('http://a.test {\n\tnothing\n}\n');
 	assert.equal(wrong, { problem: 'The Caddyfile has errors. Correct them first.' });
@@ -138,7 +138,7 @@ function convertAt(text: string, place: string, files: { readonly [path: string]
 		readText: name => files[name] ?? disk.readText(name),
 		kind: name => (files[name] === undefined ? disk.kind(name) : 'file'),
 	};
-	return convertedBlock({ text, name: 'Caddyfile', path: '/Caddyfile' }, text.indexOf(place), reader);
+	return convertBlock({ text, name: 'Caddyfile', path: '/Caddyfile' }, text.indexOf(place), reader);
 }
 
 conversion('converts a site with the options and everything that it uses, whatever is wrong elsewhere', () => {
@@ -213,7 +213,7 @@ conversion('says what stands in the way of a block, and where in the whole file'
 	assert.equal(convertAt('http://a.test {\n\trespond hi\n}\n', 'respond'), none);
 	assert.equal(convertAt(`${BLOCKS}\nhttp://d.test {\n\troot * /a\n\troot /b/* /b\n}\n`, 'root * /a'), {
 		problem: 'A Configfile would mean something else: `/sites/0/pipeline/0/exclusive` of the document differs.',
-		at: BLOCKS.length + 29,
+		offset: BLOCKS.length + 29,
 	});
 });
 
@@ -227,7 +227,7 @@ conversion('converts every site of every fixture to what it is by itself', () =>
 		for (const line of syntax.lines) {
 			const at = line.words[0]?.span.start;
 			if (at === undefined || !convertibleBlock(syntax, at)) continue;
-			const result = convertedBlock(input, at, diskReader(path.dirname(whole)));
+			const result = convertBlock(input, at, diskReader(path.dirname(whole)));
 			if ('problem' in result) assert.match(result.problem, /^(By itself|No site|A Configfile)/, file);
 			else {
 				converted++;
@@ -245,7 +245,7 @@ conversion('keeps the document of every fixture that it converts', () => {
 		const whole = path.join(ROOT, file);
 		const input = { text: readFileSync(whole, 'utf8'), name: path.basename(whole), path: whole };
 		const reader = diskReader(path.dirname(whole));
-		const result = convertedToConfigfile(input, reader);
+		const result = convertToConfigfile(input, reader);
 		if ('problem' in result) {
 			assert.match(result.problem, /^(The Caddyfile has errors|A Configfile (does not accept|would mean))/, file);
 			continue;

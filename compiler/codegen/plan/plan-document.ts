@@ -266,7 +266,7 @@ function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: S
 	for (const [host, entries] of tls.redirects) {
 		// Only TCP ports have a corresponding HTTP port.
 		if (host.includes('/')) continue;
-		const socket = plannedSocket({ network: 'tcp', host, only6: false }, ports.http);
+		const socket = plannedSocket({ network: 'tcp', host, ipv6Only: false }, ports.http);
 		const { key } = socket;
 		const existing = result.get(key);
 		if (!existing) {

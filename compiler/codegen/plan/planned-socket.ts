@@ -23,7 +23,7 @@ export function plannedSocket(listenHost: ListenHost, port: number): PlannedSock
 	switch (listenHost.network) {
 		case 'tcp': {
 			const hostLabel = hostText(listenHost.host);
-			if (listenHost.only6) return { key: `tcp6/${hostLabel}:${port}`, host: listenHost.host, port, only6: true };
+			if (listenHost.ipv6Only) return { key: `tcp6/${hostLabel}:${port}`, host: listenHost.host, port, only6: true };
 			return { key: `tcp/${hostLabel}:${port}`, host: listenHost.host, port };
 		}
 		case 'unix': {

@@ -319,10 +319,10 @@ async function fresh(editor: Editor): Promise<object> {
 	const workspace = new Workspace(workspaceReader(folders), [...folders]);
 	for (const [file, { text }] of editor.buffers) {
 		const absolute = path.join(editor.folder, file);
-		workspace.open(absolute, { text, dialect: dialectOf('plaintext', absolute) });
+		workspace.setOpenText(absolute, { text, dialect: dialectOf('plaintext', absolute) });
 	}
 	const found = new Map<string, string[]>([...editor.buffers.keys()].sort().map(file => [file, []]));
-	for (const root of new Set(workspace.opened.flatMap(file => workspace.rootsOf(file)))) {
+	for (const root of new Set(workspace.openPaths.flatMap(file => workspace.rootsOf(file)))) {
 		for (const { code, message, label, severity, span } of (await workspace.check(root))!.diagnostics) {
 			const file = path.relative(editor.folder, span?.source.path ?? root);
 			const place = span

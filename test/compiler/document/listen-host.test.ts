@@ -47,7 +47,7 @@ hosts('addresses, names, sockets and descriptors are distinguished', () => {
 		const host = parseListenHost(text);
 		let found: string;
 		if (!isListenHost(host)) found = host.code;
-		else if (host.network === 'tcp') found = `tcp ${host.host}${host.only6 ? ' only6' : ''}`;
+		else if (host.network === 'tcp') found = `tcp ${host.host}${host.ipv6Only ? ' only6' : ''}`;
 		else if (host.network === 'fd') found = `fd ${host.descriptor}`;
 		else found = `unix ${host.path}${host.mode === undefined ? '' : ` ${host.mode.toString(8)}`}`;
 		assert.is(found, expected, text);

@@ -27,7 +27,7 @@ const NOTHING: Reader = {
 
 function opened(text: string, dialect: Dialect = 'configfile'): Workspace {
 	const workspace = new Workspace(NOTHING, []);
-	workspace.open(MAIN, { text, dialect });
+	workspace.setOpenText(MAIN, { text, dialect });
 	return workspace;
 }
 

@@ -21,7 +21,7 @@ const NOTHING: Reader = {
 /** Opens a text with its cursor at `|`. */
 function cursorIn(marked: string): { workspace: Workspace; offset: number } {
 	const workspace = new Workspace(NOTHING, []);
-	workspace.open(MAIN, { text: marked.replace('|', ''), dialect: 'configfile' });
+	workspace.setOpenText(MAIN, { text: marked.replace('|', ''), dialect: 'configfile' });
 	return { workspace, offset: marked.indexOf('|') };
 }
 
@@ -37,11 +37,11 @@ for (const dialect of ['configfile', 'compatfile'] as const) {
 		const { directives, matchers, options } = registryOf(dialect);
 		const workspace = new Workspace(NOTHING, []);
 		const check = (names: Iterable<string>, before: string, after: string): void => {
-			workspace.open(MAIN, { text: `${before}${after}`, dialect });
+			workspace.setOpenText(MAIN, { text: `${before}${after}`, dialect });
 			const offered = completionsAt(workspace, workspace.syntax(MAIN)!, before.length).map(({ label }) => label);
 			for (const name of names) {
 				assert.ok(offered.includes(name), `${name} is offered`);
-				workspace.open(MAIN, { text: `${before}${name}${after}`, dialect });
+				workspace.setOpenText(MAIN, { text: `${before}${name}${after}`, dialect });
 				const hover = hoverAt(workspace, workspace.syntax(MAIN)!, before.length + 1);
 				assert.ok(hover && hover.text.length > name.length, `${name} is explained`);
 			}
@@ -69,7 +69,7 @@ words('words that modules take in blocks and as arguments are offered', () => {
 
 words('usage lines are read', () => {
 	const shown = (usage: string): unknown =>
-		usageArguments(usage).map(({ text, words: literal, values }) => [text, literal, values]);
+		usageArguments(usage).map(({ text, words: literal, valueNames: values }) => [text, literal, values]);
 	assert.equal(shown('redir [matcher] <to> [<status> | temporary | html]'), [
 		['<to>', [], ['to']],
 		['[<status> | temporary | html]', ['temporary', 'html'], ['status']],
