@@ -2,8 +2,11 @@
 import type { Reader } from '../source/reader.ts';
 import type { Diagnostic } from './diagnostic.ts';
 
-/** Shorter values are ports, switches and the like. Hiding them would only make messages unreadable. */
-const shortest = 6;
+/**
+ * Minimum UTF-16 units of a value to conceal. Shorter values are ports, switches and the like; concealing them would make messages
+ * unreadable.
+ */
+const MIN_CONCEALED_LENGTH = 6;
 
 /**
  * Remembers the environment values that a compilation reads, and replaces them in messages by the names of their variables. Code
@@ -11,7 +14,7 @@ const shortest = 6;
  */
 export class ConcealedValues {
 	/** Maps each value to the text that replaces it. */
-	readonly #names = new Map<string, string>();
+	readonly #replacements = new Map<string, string>();
 
 	/** Wraps the reader so that every value it returns is remembered. */
 	watching(reader: Reader): Reader {
@@ -23,7 +26,7 @@ export class ConcealedValues {
 			kind: path => reader.kind(path),
 			env: name => {
 				const value = reader.env(name);
-				if (value !== undefined && value.length >= shortest) this.#names.set(value, `{$${name}}`);
+				if (value !== undefined && value.length >= MIN_CONCEALED_LENGTH) this.#replacements.set(value, `{$${name}}`);
 				return value;
 			},
 		};
@@ -31,22 +34,26 @@ export class ConcealedValues {
 
 	/** Returns the diagnostic with all remembered values replaced. */
 	conceal(diagnostic: Diagnostic): Diagnostic {
-		if (this.#names.size === 0) return diagnostic;
+		if (this.#replacements.size === 0) return diagnostic;
 		const { message, label, hint, fix } = diagnostic;
-		const concealed = { message: this.#text(message), label: this.#text(label), hint: this.#text(hint) };
-		const same = concealed.message === message && concealed.label === label && concealed.hint === hint;
-		// Drops a fix whose edits would write a hidden value into the file.
-		const tells = fix?.edits.some(({ text }) => this.#text(text) !== text) ?? false;
-		if (same && !tells) return diagnostic;
-		return { ...diagnostic, ...concealed, fix: tells ? undefined : fix };
+		const concealed = {
+			message: this.#concealText(message),
+			label: this.#concealText(label),
+			hint: this.#concealText(hint),
+		};
+		const isUnchanged = concealed.message === message && concealed.label === label && concealed.hint === hint;
+		// A fix whose edits would write a concealed value into the file is dropped.
+		const fixReveals = fix?.edits.some(({ text }) => this.#concealText(text) !== text) ?? false;
+		if (isUnchanged && !fixReveals) return diagnostic;
+		return { ...diagnostic, ...concealed, fix: fixReveals ? undefined : fix };
 	}
 
-	#text<T extends string | undefined>(text: T): T {
+	#concealText<T extends string | undefined>(text: T): T {
 		if (text === undefined) return text;
 		let concealed: string = text;
 		// Longer values come first, because a value may contain a shorter one.
-		for (const [value, name] of [...this.#names].sort(([one], [other]) => other.length - one.length)) {
-			for (const form of formsOf(value))
+		for (const [value, name] of [...this.#replacements].sort(([one], [other]) => other.length - one.length)) {
+			for (const form of quotedForms(value))
 				if (concealed.includes(form)) concealed = concealed.replaceAll(form, () => name);
 		}
 		return concealed as T;
@@ -57,8 +64,8 @@ export class ConcealedValues {
  * Returns the forms in which messages quote a value: verbatim, as JSON, in lower case, and its individual words, split at white
  * space or commas.
  */
-function formsOf(value: string): Set<string> {
+function quotedForms(value: string): Set<string> {
 	const trimmed = value.trim();
-	const whole = [value, trimmed, JSON.stringify(value).slice(1, -1), trimmed.toLowerCase()];
-	return new Set([...whole, ...trimmed.split(/[\s,{}]+/)].filter(form => form.length >= shortest));
+	const wholeForms = [value, trimmed, JSON.stringify(value).slice(1, -1), trimmed.toLowerCase()];
+	return new Set([...wholeForms, ...trimmed.split(/[\s,{}]+/)].filter(form => form.length >= MIN_CONCEALED_LENGTH));
 }

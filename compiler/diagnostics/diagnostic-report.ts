@@ -4,16 +4,16 @@ import { renderDiagnostic } from './render.ts';
 
 /** Converts a diagnostic to plain data, including its place as numbers and its full rendering without color. */
 export function toReport(diagnostic: Diagnostic): DiagnosticReport {
-	return reportOf(diagnostic, true);
+	return buildReport(diagnostic, true);
 }
 
 /** Converts a diagnostic for a client that may not see the file: includes its code and place, and quotes nothing. */
 export function toWithheldReport({ code, severity, span }: Diagnostic): DiagnosticReport {
 	const message = 'Details are withheld: the running configuration was not read from this file.';
-	return reportOf({ code, severity, span, message, hint: 'Run `svc validate` on the server itself.' }, false);
+	return buildReport({ code, severity, span, message, hint: 'Run `svc validate` on the server itself.' }, false);
 }
 
-function reportOf(diagnostic: Diagnostic, frame: boolean): DiagnosticReport {
+function buildReport(diagnostic: Diagnostic, withFrame: boolean): DiagnosticReport {
 	const { code, severity, message, span, pointer, hint, fix } = diagnostic;
 	const start = span?.source.position(span.start);
 	const end = span?.source.position(span.end);
@@ -27,7 +27,7 @@ function reportOf(diagnostic: Diagnostic, frame: boolean): DiagnosticReport {
 		...(pointer === undefined ? {} : { pointer }),
 		...(hint === undefined ? {} : { hint }),
 		...(fix ? { fixes: [{ safety: fix.safety, edits: fix.edits.map(reportedEdit) }] } : {}),
-		text: renderDiagnostic(diagnostic, { frame }),
+		text: renderDiagnostic(diagnostic, { frame: withFrame }),
 	};
 }
 

@@ -14,8 +14,8 @@ export interface TextEdit {
 export interface Fix {
 	readonly edits: readonly TextEdit[];
 	/**
-	 * `safe`: the meaning stays the same, or, where the text was refused, it can be read in one way only. `unsafe`: a person has to
-	 * confirm it, because it rests on a guess, such as the nearest known name, or changes what requests get.
+	 * `safe`: the fix keeps the meaning, or corrects rejected text that has only one possible meaning. `unsafe`: a person must
+	 * confirm the fix, because it is based on a guess, such as the nearest known name, or changes the responses to requests.
 	 */
 	readonly safety: FixSafety;
 }
@@ -43,7 +43,8 @@ export interface Diagnostic {
 	readonly hint?: string | undefined;
 	readonly related?: readonly RelatedPlace[] | undefined;
 	/**
-	 * Where `FILE:LINE` goes in messages worded like the compatible server's. It is inserted when the diagnostic is collected.
+	 * For messages in the wording of the compatible server, the side of the message on which `FILE:LINE` is inserted when the
+	 * diagnostic is collected.
 	 */
 	readonly place?: 'before' | 'behind' | undefined;
 	readonly fix?: Fix | undefined;

@@ -20,23 +20,22 @@ export interface AppliedFixes {
 }
 
 /**
- * Applies the fixes that `safety` admits: `safe` only the safe ones, `unsafe` all. Where fixes overlap, the smaller one is
- * applied, and where they are of the same size, the first: the other diagnostic will be found again, if it still holds. A fix is
- * applied completely or not at all.
+ * Applies fixes: only safe ones if `safety` is `safe`, otherwise all. Of overlapping fixes, the smallest is applied or, if they are
+ * of the same size, the first; if the other problem persists, it will be reported again. A fix is applied completely or not at all.
  */
 export function applyFixes(diagnostics: readonly Diagnostic[], safety: FixSafety): AppliedFixes {
 	const files = new Map<string, { path: string | undefined; name: string; text: string; edits: TextEdit[] }>();
-	const wanted = diagnostics
-		.map((diagnostic, index) => ({ diagnostic, index, edits: wholeEdits(diagnostic) }))
+	const candidates = diagnostics
+		.map((diagnostic, index) => ({ diagnostic, index, edits: editsInWholeText(diagnostic) }))
 		.filter(({ diagnostic: { fix } }) => fix && (safety === 'unsafe' || fix.safety === 'safe'))
-		.sort((one, other) => extentOf(one.edits) - extentOf(other.edits) || one.index - other.index);
+		.sort((one, other) => extentUnits(one.edits) - extentUnits(other.edits) || one.index - other.index);
 	const applied: { diagnostic: Diagnostic; index: number }[] = [];
-	for (const { diagnostic, index, edits } of wanted) {
-		const places = edits.map(edit => ({ edit, key: edit.span.source.path ?? edit.span.source.name }));
-		// A snippet that is used twice has the same diagnostic, with the same fix, twice.
-		const added = places.filter(({ edit, key }) => !files.get(key)?.edits.some(other => isSame(edit, other)));
-		if (added.some(({ edit, key }) => files.get(key)?.edits.some(other => overlaps(edit, other)))) continue;
-		for (const { edit, key } of added) {
+	for (const { diagnostic, index, edits } of candidates) {
+		const keyedEdits = edits.map(edit => ({ edit, key: edit.span.source.path ?? edit.span.source.name }));
+		// A snippet that is used twice yields the same diagnostic twice, with the same fix.
+		const newEdits = keyedEdits.filter(({ edit, key }) => !files.get(key)?.edits.some(other => isSame(edit, other)));
+		if (newEdits.some(({ edit, key }) => files.get(key)?.edits.some(other => overlaps(edit, other)))) continue;
+		for (const { edit, key } of newEdits) {
 			const { source } = edit.span;
 			const file = files.get(key) ?? { path: source.path, name: source.name, text: source.text, edits: [] };
 			files.set(key, file);
@@ -57,38 +56,38 @@ export function fixedLine({ edits }: Fix): string | undefined {
 	const [first] = edits;
 	if (!first) return undefined;
 	const { source, start } = wholeSpan(first.span);
-	const from = source.text.lastIndexOf('\n', start - 1) + 1;
-	const next = source.text.indexOf('\n', from);
-	const to = next === -1 ? source.text.length : next;
-	const moved: TextEdit[] = [];
+	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
+	const next = source.text.indexOf('\n', lineStart);
+	const lineEnd = next === -1 ? source.text.length : next;
+	const lineEdits: TextEdit[] = [];
 	for (const { span, text } of edits) {
 		const place = wholeSpan(span);
-		if (place.source.text !== source.text || place.start < from || place.end > to || text.includes('\n'))
+		if (place.source.text !== source.text || place.start < lineStart || place.end > lineEnd || text.includes('\n'))
 			return undefined;
-		moved.push({ span: { ...place, start: place.start - from, end: place.end - from }, text });
+		lineEdits.push({ span: { ...place, start: place.start - lineStart, end: place.end - lineStart }, text });
 	}
-	return applyEdits(source.text.slice(from, to), moved).trim();
+	return applyEdits(source.text.slice(lineStart, lineEnd), lineEdits).trim();
 }
 
 /** Returns a text after edits of it, which must not overlap. Their order does not matter. */
 export function applyEdits(text: string, edits: readonly TextEdit[]): string {
-	let after = '';
-	let at = 0;
+	let result = '';
+	let offset = 0;
 	for (const { span, text: inserted } of [...edits].sort(
 		(one, other) => one.span.start - other.span.start || one.span.end - other.span.end,
 	)) {
-		after += text.slice(at, span.start) + inserted;
-		at = span.end;
+		result += text.slice(offset, span.start) + inserted;
+		offset = span.end;
 	}
-	return after + text.slice(at);
+	return result + text.slice(offset);
 }
 
-function wholeEdits({ fix }: Diagnostic): readonly TextEdit[] {
+function editsInWholeText({ fix }: Diagnostic): readonly TextEdit[] {
 	return (fix?.edits ?? []).map(({ span, text }) => ({ span: wholeSpan(span), text }));
 }
 
 /** Returns the number of UTF-16 units from the start of the first edit to the end of the last. */
-function extentOf(edits: readonly TextEdit[]): number {
+function extentUnits(edits: readonly TextEdit[]): number {
 	return Math.max(...edits.map(({ span }) => span.end)) - Math.min(...edits.map(({ span }) => span.start));
 }
 
@@ -96,7 +95,7 @@ function isSame(one: TextEdit, other: TextEdit): boolean {
 	return one.span.start === other.span.start && one.span.end === other.span.end && one.text === other.text;
 }
 
-/** Reports whether two edits overlap. Two insertions at one place do, because their order would be arbitrary. */
+/** Reports whether two edits overlap. Two insertions at the same place overlap, because their order would be arbitrary. */
 function overlaps({ span: one }: TextEdit, { span: other }: TextEdit): boolean {
 	if (isEmpty(one) || isEmpty(other)) return one.start <= other.end && other.start <= one.end;
 	return one.start < other.end && other.start < one.end;

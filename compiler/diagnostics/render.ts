@@ -1,14 +1,14 @@
 /** Renders diagnostics as text for people: what is wrong, where, the lines around it, and what to do. */
 import type { SourceSpan } from '../source/source.ts';
 import type { Diagnostic, Severity } from './diagnostic.ts';
-import { cutColumns, escapeControlCharacters, layOutTerminalLine, type TerminalLine } from './terminal-text.ts';
+import { escapeControlCharacters, layOutTerminalLine, sliceColumns, type TerminalLine } from './terminal-text.ts';
 
 /** Maximum columns of source shown; longer lines are cut around the caret. */
-const frameWidth = 100;
+const maxFrameColumns = 100;
 /** Maximum UTF-16 units of a line that are laid out on each side of the caret. */
-const reach = 4000;
+const maxUnitsPerSide = 4000;
 const ansi = '\u001b[';
-const severityColours: { readonly [severity in Severity]: string } = { error: '31', warning: '33', note: '36' };
+const severityColors: { readonly [severity in Severity]: string } = { error: '31', warning: '33', note: '36' };
 
 type Paint = (text: string, style: string) => string;
 
@@ -22,90 +22,103 @@ export function renderDiagnostic(
 ): string {
 	const paint: Paint = options.color ? (text, style) => `${ansi}${style}m${text}${ansi}0m` : text => text;
 	const { severity, code, span, pointer, label, related, hint } = diagnostic;
-	const colour = severityColours[severity];
+	const severityColor = severityColors[severity];
 	const message = escapeControlCharacters(diagnostic.message);
-	const head = `${paint(`${severity}[${code}]`, `1;${colour}`)}${paint(`: ${message}`, '1')}`;
+	const head = `${paint(`${severity}[${code}]`, `1;${severityColor}`)}${paint(`: ${message}`, '1')}`;
 	const lines = [head];
 	let gutter = 1;
 	if (span) {
 		const { line } = span.source.position(span.start);
 		gutter = String(Math.min(line + 1, span.source.lineStarts.length)).length;
-		lines.push(`${' '.repeat(gutter + 1)}${paint('-->', '34')} ${place(span)}`);
-		if (options.frame !== false) frame(span, line, gutter, label, paint, colour, lines);
+		lines.push(`${' '.repeat(gutter + 1)}${paint('-->', '34')} ${formatPlace(span)}`);
+		if (options.frame !== false) addFrame(span, line, gutter, label, paint, severityColor, lines);
 	} else {
 		if (pointer !== undefined)
 			lines.push(`  ${paint('-->', '34')} ${escapeControlCharacters(pointer === '' ? 'the whole document' : pointer)}`);
 		if (label !== undefined) lines.push(`   ${escapeControlCharacters(label)}`);
 	}
 	const margin = ' '.repeat(gutter + 2);
-	for (let at = span?.source.importedAt; at; at = at.source.importedAt) lines.push(`${margin}imported at ${place(at)}`);
+	for (let importSpan = span?.source.importedAt; importSpan; importSpan = importSpan.source.importedAt)
+		lines.push(`${margin}imported at ${formatPlace(importSpan)}`);
 	for (const other of related ?? [])
-		lines.push(`${margin}${escapeControlCharacters(other.message)}: ${place(other.span)}`);
+		lines.push(`${margin}${escapeControlCharacters(other.message)}: ${formatPlace(other.span)}`);
 	if (hint !== undefined) lines.push(`${margin}${paint('hint:', '36')} ${escapeControlCharacters(hint)}`);
 	return lines.join('\n');
 }
 
-function place(span: SourceSpan): string {
+function formatPlace(span: SourceSpan): string {
 	const { line, column } = span.source.position(span.start);
 	return `${escapeControlCharacters(span.source.name)}:${line}:${column}`;
 }
 
 /** Returns the part of a line to lay out, beginning at offset `from`, which is 0 except for very long lines. */
-function textOfLine(span: SourceSpan, line: number, from: number): string {
+function lineTextFrom(span: SourceSpan, line: number, lineOffset: number): string {
 	const { lineStarts, text } = span.source;
-	const start = lineStarts[line - 1]! + from;
+	const start = lineStarts[line - 1]! + lineOffset;
 	const next = lineStarts[line];
-	return text.slice(start, Math.min(next === undefined ? text.length : Math.max(start, next - 1), start + 2 * reach));
+	return text.slice(
+		start,
+		Math.min(next === undefined ? text.length : Math.max(start, next - 1), start + 2 * maxUnitsPerSide),
+	);
 }
 
 /** Returns the span's line with its neighbors, and the caret under it. */
-function frame(
+function addFrame(
 	span: SourceSpan,
 	line: number,
 	gutter: number,
 	label: string | undefined,
 	paint: Paint,
-	colour: string,
+	severityColor: string,
 	lines: string[],
 ): void {
 	const { source } = span;
-	const skipped = Math.max(0, span.start - source.lineStarts[line - 1]! - reach);
-	const start = source.lineStarts[line - 1]! + skipped;
-	const laid = layOutTerminalLine(textOfLine(span, line, skipped));
-	const from = laid.columnOf(span.start - start);
-	const to = Math.max(from + 1, Math.min(laid.columnOf(span.end - start), laid.columnOf(Number.POSITIVE_INFINITY)));
-	const left = firstColumn(laid, from, to);
-	const numbered = (number: number, text: TerminalLine) => {
+	const skippedUnits = Math.max(0, span.start - source.lineStarts[line - 1]! - maxUnitsPerSide);
+	const start = source.lineStarts[line - 1]! + skippedUnits;
+	const layout = layOutTerminalLine(lineTextFrom(span, line, skippedUnits));
+	const caretStart = layout.columnOf(span.start - start);
+	const caretEnd = Math.max(
+		caretStart + 1,
+		Math.min(layout.columnOf(span.end - start), layout.columnOf(Number.POSITIVE_INFINITY)),
+	);
+	const leftColumn = firstVisibleColumn(layout, caretStart, caretEnd);
+	const addNumberedLine = (number: number, text: TerminalLine) => {
 		const bar = `${paint(`${String(number).padStart(gutter)} |`, '34')}`;
-		const shown = window(text, left);
-		lines.push(shown === '' ? bar : `${bar} ${shown}`);
+		const visibleText = visiblePart(text, leftColumn);
+		lines.push(visibleText === '' ? bar : `${bar} ${visibleText}`);
 	};
-	if (line > 1) numbered(line - 1, layOutTerminalLine(textOfLine(span, line - 1, skipped)));
-	numbered(line, laid);
-	const carets = '^'.repeat(Math.min(to - from, Math.max(1, frameWidth - (from - left))));
+	if (line > 1) addNumberedLine(line - 1, layOutTerminalLine(lineTextFrom(span, line - 1, skippedUnits)));
+	addNumberedLine(line, layout);
+	const carets = '^'.repeat(Math.min(caretEnd - caretStart, Math.max(1, maxFrameColumns - (caretStart - leftColumn))));
 	const note = label === undefined ? carets : `${carets} ${escapeControlCharacters(label)}`;
-	lines.push(`${paint(`${' '.repeat(gutter)} |`, '34')} ${' '.repeat(from - left)}${paint(note, colour)}`);
-	const last = source.lineStarts.length;
-	if (line < last && !(line + 1 === last && source.lineStarts[line] === source.text.length)) {
-		numbered(line + 1, layOutTerminalLine(textOfLine(span, line + 1, skipped)));
+	lines.push(
+		`${paint(`${' '.repeat(gutter)} |`, '34')} ${' '.repeat(caretStart - leftColumn)}${paint(note, severityColor)}`,
+	);
+	const lineCount = source.lineStarts.length;
+	if (line < lineCount && !(line + 1 === lineCount && source.lineStarts[line] === source.text.length)) {
+		addNumberedLine(line + 1, layOutTerminalLine(lineTextFrom(span, line + 1, skippedUnits)));
 	}
 }
 
 /** Returns the first column to show: 0 unless the line is long and the caret far to the right. */
-function firstColumn(line: TerminalLine, from: number, to: number): number {
+function firstVisibleColumn(line: TerminalLine, from: number, to: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
-	if (width <= frameWidth || to <= frameWidth - 1) return 0;
-	// Shows some text before the caret, and all of a short span.
-	const room = Math.max(10, Math.floor((frameWidth - (to - from)) / 2));
-	return Math.max(0, Math.min(from - room, width - frameWidth + 1));
+	if (width <= maxFrameColumns || to <= maxFrameColumns - 1) return 0;
+	// Leaves room for some text before the caret, and for all of a short span.
+	const room = Math.max(10, Math.floor((maxFrameColumns - (to - from)) / 2));
+	return Math.max(0, Math.min(from - room, width - maxFrameColumns + 1));
 }
 
 /** Returns the columns that fit, starting at column `left`, with an ellipsis where text is cut off. */
-function window(line: TerminalLine, left: number): string {
+function visiblePart(line: TerminalLine, leftColumn: number): string {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
-	if (left === 0 && width <= frameWidth) return line.text;
-	if (width <= left) return '';
-	const cutsRight = width > left + frameWidth;
-	const inner = cutColumns(line.text, left === 0 ? 0 : left + 1, cutsRight ? left + frameWidth - 1 : width);
-	return `${left === 0 ? '' : '…'}${inner}${cutsRight ? '…' : ''}`;
+	if (leftColumn === 0 && width <= maxFrameColumns) return line.text;
+	if (width <= leftColumn) return '';
+	const cutsRight = width > leftColumn + maxFrameColumns;
+	const inner = sliceColumns(
+		line.text,
+		leftColumn === 0 ? 0 : leftColumn + 1,
+		cutsRight ? leftColumn + maxFrameColumns - 1 : width,
+	);
+	return `${leftColumn === 0 ? '' : '…'}${inner}${cutsRight ? '…' : ''}`;
 }

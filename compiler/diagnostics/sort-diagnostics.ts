@@ -1,21 +1,22 @@
 /** Sorts diagnostics in the order in which their causes appear in the main file. */
 import type { Diagnostic } from './diagnostic.ts';
 
-interface Ranked {
+interface RankedDiagnostic {
 	readonly diagnostic: Diagnostic;
 	/** Offsets from the outside in: of the import in the main file, of each nested import, and of the place itself. */
 	readonly path: readonly number[];
 }
 
-function pathOf(diagnostic: Diagnostic): number[] {
+function sortPath(diagnostic: Diagnostic): number[] {
 	const { span } = diagnostic;
 	if (!span) return [Number.POSITIVE_INFINITY];
 	const path = [span.start];
-	for (let at = span.source.importedAt; at; at = at.source.importedAt) path.unshift(at.start);
+	for (let importSpan = span.source.importedAt; importSpan; importSpan = importSpan.source.importedAt)
+		path.unshift(importSpan.start);
 	return path;
 }
 
-function compare(left: Ranked, right: Ranked): number {
+function compareRanked(left: RankedDiagnostic, right: RankedDiagnostic): number {
 	const shared = Math.min(left.path.length, right.path.length);
 	for (let index = 0; index < shared; index++) {
 		if (left.path[index] !== right.path[index]) return left.path[index]! < right.path[index]! ? -1 : 1;
@@ -29,21 +30,21 @@ function compare(left: Ranked, right: Ranked): number {
  * import, and an error at exactly the text of an earlier error, which caused it.
  */
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[] {
-	const seen = new Set<string>();
-	const wrong = new Set<string>();
-	const ranked: Ranked[] = [];
+	const seenFindings = new Set<string>();
+	const errorPlaces = new Set<string>();
+	const ranked: RankedDiagnostic[] = [];
 	for (const diagnostic of diagnostics) {
 		const { span, code, message, pointer, severity } = diagnostic;
 		const text = span ? (span.source.path ?? span.source.name) : '';
 		const place = span ? `${text} ${span.start} ${span.end}` : (pointer ?? '');
 		const finding = `${code} ${place} ${message}`;
-		if (seen.has(finding)) continue;
-		seen.add(finding);
+		if (seenFindings.has(finding)) continue;
+		seenFindings.add(finding);
 		if (span && severity === 'error') {
-			if (wrong.has(place)) continue;
-			wrong.add(place);
+			if (errorPlaces.has(place)) continue;
+			errorPlaces.add(place);
 		}
-		ranked.push({ diagnostic, path: pathOf(diagnostic) });
+		ranked.push({ diagnostic, path: sortPath(diagnostic) });
 	}
-	return ranked.sort(compare).map(({ diagnostic }) => diagnostic);
+	return ranked.sort(compareRanked).map(({ diagnostic }) => diagnostic);
 }

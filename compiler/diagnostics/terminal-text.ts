@@ -4,7 +4,7 @@
  */
 
 /** Width of a tab in a code frame, in columns. */
-const tabWidth = 4;
+const tabColumns = 4;
 
 /** A line that is ready to print, with the column of each of its UTF-16 offsets. */
 export interface TerminalLine {
@@ -21,7 +21,7 @@ function characterWidth(character: string): number {
 	const code = character.codePointAt(0)!;
 	if (code < 0x300) return 1;
 	if (combining.test(character)) return 0;
-	const wide =
+	const isWide =
 		(code >= 0x1100 && code <= 0x115f) ||
 		(code >= 0x2e80 && code <= 0x303e) ||
 		(code >= 0x3041 && code <= 0xa4cf) ||
@@ -32,11 +32,11 @@ function characterWidth(character: string): number {
 		(code >= 0xff00 && code <= 0xff60) ||
 		(code >= 0xffe0 && code <= 0xffe6) ||
 		(code >= 0x20000 && code <= 0x3fffd);
-	return wide || pictographic.test(character) ? 2 : 1;
+	return isWide || pictographic.test(character) ? 2 : 1;
 }
 
 /** Returns a visible symbol for a control character, so that a file cannot control the terminal that shows it. */
-function visible(character: string): string {
+function visibleSymbol(character: string): string {
 	const code = character.codePointAt(0)!;
 	if (code < 0x20) return String.fromCodePoint(0x2400 + code);
 	if (code === 0x7f) return '\u2421';
@@ -48,7 +48,7 @@ function visible(character: string): string {
 
 /** Makes the control characters of a message visible, except newlines. */
 export function escapeControlCharacters(text: string): string {
-	return [...text].map(character => (character === '\n' ? '\n' : visible(character))).join('');
+	return [...text].map(character => (character === '\n' ? '\n' : visibleSymbol(character))).join('');
 }
 
 /** Lays out one line of source. Drops a trailing carriage return. */
@@ -60,12 +60,12 @@ export function layOutTerminalLine(line: string): TerminalLine {
 	for (const character of content) {
 		for (let unit = 0; unit < character.length; unit++) columns.push(column);
 		if (character === '\t') {
-			text += ' '.repeat(tabWidth);
-			column += tabWidth;
+			text += ' '.repeat(tabColumns);
+			column += tabColumns;
 		} else {
-			const shown = visible(character);
-			text += shown;
-			column += characterWidth(shown);
+			const symbol = visibleSymbol(character);
+			text += symbol;
+			column += characterWidth(symbol);
 		}
 	}
 	columns.push(column);
@@ -73,15 +73,15 @@ export function layOutTerminalLine(line: string): TerminalLine {
 }
 
 /** Returns the columns from `from` up to, but not including, `to` of a line laid out by {@link layOutTerminalLine}. */
-export function cutColumns(text: string, from: number, to: number): string {
+export function sliceColumns(text: string, from: number, to: number): string {
 	let column = 0;
-	let cut = '';
+	let result = '';
 	for (const character of text) {
 		const width = characterWidth(character);
-		if (column >= from && column + width <= to) cut += character;
-		else if (column < from && column + width > from) cut += ' ';
+		if (column >= from && column + width <= to) result += character;
+		else if (column < from && column + width > from) result += ' ';
 		column += width;
 		if (column >= to) break;
 	}
-	return cut;
+	return result;
 }

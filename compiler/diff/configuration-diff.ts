@@ -1,7 +1,7 @@
 /**
- * Compares what two configurations mean for requests. Requests are derived from both: every origin with every path at the border
- * of a pattern, and from there, the evaluated matchers are flipped one by one until no new way through either handler graph is
- * found. Each request runs through both graphs, with fakes in place of the network.
+ * Compares the effects of two configurations on requests. Requests are derived from both: first, every origin with every path at
+ * the border of a pattern; then, requests for which one of the evaluated matchers has the opposite result, until no new route
+ * through either handler graph is found. Each request runs through both graphs, with fakes instead of the network.
  */
 import type { ListenerSpec, Plan } from '../codegen/plan/plan.ts';
 import type { CompileResult } from '../compiler.ts';
@@ -33,11 +33,14 @@ export interface ComparedConfiguration extends Pick<CompileResult, 'locate'> {
 	readonly files?: readonly string[];
 }
 
-/** One way in which requests come out differently. */
+/** One difference in the outcome of requests. */
 export interface MeaningChange {
-	/** A request for which it shows. */
+	/** A request that shows the difference. */
 	readonly request: DryRunRequest;
-	/** What upstreams and rate limits are assumed to do; undefined if upstreams answer 200 without more, or none is asked, and no limit is exceeded. */
+	/**
+	 * The assumed behavior of upstreams and limits; undefined for the usual one: upstreams answer 200 with an empty body, and no
+	 * limit is exceeded.
+	 */
 	readonly upstream: UpstreamAssumption | undefined;
 	readonly aspects: readonly ChangedAspect[];
 	/** Number of request classes that differ in this way. */
@@ -47,7 +50,7 @@ export interface MeaningChange {
 	readonly after: Explanation | undefined;
 }
 
-/** An aspect of an outcome before and after; undefined where the outcome lacks it. */
+/** An aspect of an outcome, such as the status, before and after; undefined where the outcome lacks it. */
 export interface ChangedAspect {
 	readonly name: string;
 	readonly before: string | undefined;
@@ -59,10 +62,13 @@ export interface ConfigurationDiff {
 	readonly changes: readonly MeaningChange[];
 	/** Settings of the process that differ. */
 	readonly settings: readonly ChangedAspect[];
-	/** Number of request classes: ways through both handler graphs, with distinct origins. */
+	/**
+	 * Number of request classes. Requests are in the same class if they have the same origin and take the same route through both
+	 * handler graphs.
+	 */
 	readonly classes: number;
 	readonly requests: number;
-	/** What may hide differences: matchers for which no requests can be derived, and a bound that was reached. */
+	/** Possible causes of undetected differences: matchers for which no requests can be derived, and limits that were reached. */
 	readonly blindSpots: readonly string[];
 }
 
@@ -70,7 +76,7 @@ export interface ConfigurationDiff {
 export const DEFAULT_MAX_REQUESTS = 10_000;
 /** Maximum number of paths that are tried at each origin. */
 const MAX_PATHS = 400;
-/** The time of all requests, so that both runs see the same. */
+/** The time of all requests, which is the same for both configurations. */
 const NOW = Date.UTC(2026, 0, 1, 12);
 const CLIENT = '127.0.0.1';
 
@@ -88,7 +94,9 @@ export async function diffConfigurations(
 	return comparison.result();
 }
 
-/** Returns dependencies that accept one password for every account, because the hashes do not tell the real ones. */
+/**
+ * Returns dependencies that accept one password for every account, because the real passwords cannot be derived from their hashes.
+ */
 function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
 	const verifier: PasswordVerifier = {
 		live: false,
@@ -181,13 +189,13 @@ class Comparison {
 	readonly #groups = new Map<string, Group>();
 	readonly #blindSpots = new Set<string>();
 	readonly #assumptions: readonly UpstreamAssumption[];
-	/** Paths and hosts of the drafts with which the queue began. */
+	/** Paths and hosts of the initial drafts in the queue. */
 	readonly #seeded = new Set<string>();
-	/** What the rest of each of these drafts was like; see `restOf`. */
+	/** Keys of the initial drafts without their paths and origins; see `restOf`. */
 	readonly #seededRests = new Set<string>();
-	/** True if what happens to a response depends on its status. */
+	/** True if the handling of a response depends on its status. */
 	readonly #judgesStatuses: boolean;
-	/** Classes of which a request has been made partial and conditional. */
+	/** Classes for which partial and conditional requests have been added. */
 	readonly #askedForLess = new Set<string>();
 	#requests = 0;
 
@@ -208,7 +216,7 @@ class Comparison {
 		}
 	}
 
-	/** Reports whether no further request may be made. If so, the result says why. */
+	/** Reports whether no further request may be made. If so, records the reason as a blind spot. */
 	#reachedBound(): boolean {
 		if (this.#requests >= this.#maxRequests) {
 			this.#blindSpots.add(`more requests than ${this.#maxRequests} could be derived; --max raises this bound`);
@@ -261,7 +269,7 @@ class Comparison {
 			hosts,
 		);
 		for (const origin of everywhere) for (const path of tried) this.#seedAt(origin, path, mentioned);
-		// Other spellings come last, so that witnesses are plain if possible.
+		// Other spellings come last, so that differences are shown with plain paths if possible.
 		const spellings = new Set(tried.flatMap(path => otherSpellings(path, documents)));
 		for (const path of tried) spellings.delete(path);
 		for (const origin of everywhere) for (const path of spellings) this.#seedAt(origin, path, mentioned);
@@ -319,7 +327,7 @@ class Comparison {
 				for (const exceeds of zonesOf('rate_limit')) queue.push({ ...plain, exceeds });
 				for (const busy of zonesOf('limit_concurrent')) queue.push({ ...plain, busy });
 				if (sent.every(requests => requests.length === 0)) continue;
-				// If only one side asks an upstream, all that follows from its answers differs anyway.
+				// If only one side asks an upstream, other answers of the upstream would only repeat the difference.
 				if (differs && sent.some(requests => requests.length === 0)) continue;
 				queue.push(...others);
 			}
@@ -328,7 +336,7 @@ class Comparison {
 				requests.forEach(({ upstream: { address } }, index) => {
 					if (asked.has(address)) return;
 					asked.add(address);
-					// One that is asked later is reached only while those before it answer.
+					// An upstream that is asked later is reached only if those before it answer.
 					if (index > 0) queue.push(...others.map(one => ({ ...one, of: address })));
 				});
 			}
@@ -350,8 +358,8 @@ class Comparison {
 	}
 
 	/**
-	 * Records a difference. Returns true if it shows in the outcome itself, not only in settings. `reported` has the aspects that
-	 * already differ for the same request and other assumptions: they are not recorded again, and new ones are added to it.
+	 * Records a difference. Returns true if it affects the outcome itself rather than only settings. `reported` holds the differing
+	 * aspects of the same request under other assumptions. They are not recorded again; new ones are added.
 	 */
 	async #judge(
 		request: DryRunRequest,
@@ -365,7 +373,7 @@ class Comparison {
 			JSON.stringify([name, before.outcome.get(name) ?? null, after.outcome.get(name) ?? null]);
 		let names = differingAspects(before.outcome, after.outcome).filter(name => !reported.has(textOf(name)));
 		if (names.length === 0) return false;
-		// What differs between two runs of the same configuration, such as a random number, is not a change.
+		// An aspect that differs between two runs of the same configuration, such as a random number, is not a change.
 		const [again, later] = await this.#both(request, upstream);
 		const unsteady = new Set([
 			...differingAspects(before.outcome, again.outcome),
@@ -383,7 +391,7 @@ class Comparison {
 		return names.some(name => !name.startsWith('settings of'));
 	}
 
-	/** Adds the request with each evaluated matcher, and each step that decides by itself, turned over. */
+	/** Adds requests for which an evaluated matcher, or a step with conditions of its own, has another result. */
 	#flip(draft: RequestDraft, runs: readonly SideRun[]): void {
 		runs.forEach(({ trace }, index) => {
 			const { document } = this.#sides[index]!;
@@ -407,7 +415,10 @@ class Comparison {
 			for (const path of await side.existingPaths(draft.path, own)) this.#add(changedDraft(draft, { path }));
 	}
 
-	/** Adds requests for the paths to which the request is redirected: a folder is served only below its path with a slash. */
+	/**
+	 * Adds requests for the paths to which the request is redirected. For example, a folder is served only if its path ends with a
+	 * slash.
+	 */
 	#followRedirects(draft: RequestDraft, runs: readonly SideRun[]): void {
 		for (const { outcome } of runs) {
 			const path = /^\/(?!\/)[\w./-]*/.exec(outcome.get('header location') ?? '')?.[0];
@@ -415,7 +426,7 @@ class Comparison {
 		}
 	}
 
-	/** Adds the request as one for a part of the representation, and as one of a client that has it. `key` is that of its class. */
+	/** Adds a range request and a conditional request for the same resource. `key` identifies the request class. */
 	#askForLess(draft: RequestDraft, runs: readonly SideRun[], key: string): void {
 		const has = (aspect: string): boolean => runs.some(({ outcome }) => outcome.has(aspect));
 		if (this.#askedForLess.has(key) || !(has('header accept-ranges') || has('header etag'))) return;
@@ -432,8 +443,7 @@ class Comparison {
 			return;
 		}
 		for (const change of module.probeChanges(matcher)) {
-			// Each path and host in the document's matchers is first tried alone, with usual values for the rest of the request. Paths
-			// and hosts in expressions are not.
+			// The initial drafts already contain each path and host of the document's matchers, except those in expressions.
 			const text = change.path ?? change.host;
 			if (text !== undefined && this.#seeded.has(text) && this.#seededRests.has(restOf(draft))) continue;
 			this.#add(changedDraft(draft, change));
@@ -454,7 +464,7 @@ function otherSpellings(path: string, documents: readonly Document[]): readonly 
 	const hasEncoded = seesEncoded || text.includes('%*');
 	const encodedLetter = path.replace(/[A-Za-z](?=[^/]*$)/, letter => `%${letter.charCodeAt(0).toString(16)}`);
 	const encoded = `/${path.slice(1).replaceAll('/', '%2f')}`;
-	// Path patterns ignore case. What follows may not, and so tell apart requests that a pattern treats alike.
+	// Path patterns ignore case, but later steps may not, and can distinguish requests that a pattern treats alike.
 	const isCaseSensitive = /path_regexp|"expression":|"handler":"(?:lookup|files)"|"type":"file"/.test(text);
 	return [
 		`/.${path}`,
@@ -464,13 +474,13 @@ function otherSpellings(path: string, documents: readonly Document[]): readonly 
 	];
 }
 
-/** Returns what decides the outcome: the place of the answer or failure. */
+/** Returns the site, and the places of the answer and of failures, which together determine the outcome. */
 function decidersOf({ trace, result }: SideRun): readonly string[] {
 	const failures = (trace?.events ?? []).flatMap(event => (event.kind === 'failure' ? [event.pointer] : []));
 	return [String(result?.site), trace?.answer?.pointer ?? '', ...failures];
 }
 
-/** Returns the way of a request through a handler graph. */
+/** Returns a text that identifies the route of a request through a handler graph. */
 function signatureOf(trace: GraphTrace | undefined, site: number | undefined): string {
 	if (!trace) return String(site);
 	const parts = trace.events.map(event => {
@@ -502,7 +512,7 @@ function witnessChanges(document: Document): readonly RequestChange[] {
 	return changes;
 }
 
-/** Returns the changes that give a value to everything of a request that the documents mention in placeholders or field edits. */
+/** Returns the changes that set every part of a request that the documents mention in placeholders or field edits. */
 function mentionedChanges(documents: readonly Document[]): readonly RequestChange[] {
 	const names = new Set<string>();
 	for (const [, name] of JSON.stringify(documents).matchAll(
@@ -538,7 +548,7 @@ function fieldNames(edits: unknown): string[] {
 	});
 }
 
-/** Returns the fields that fake upstreams answer with: those that the documents edit in responses. */
+/** Returns the fields in the responses of fake upstreams: those that the documents edit in responses. */
 function answeredFields(documents: readonly Document[]): readonly (readonly [name: string, value: string])[] {
 	const names = documents.flatMap(document => editedFields(document, ['response', 'upstream_response']));
 	return [...new Set(names)].map(name => [name, UNMENTIONED_VALUE] as const);

@@ -1,4 +1,4 @@
-/** What a request comes to, in a form in which two configurations can be compared. */
+/** The outcome of a request, in a form in which two configurations can be compared. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Document, Step } from '../document/document.ts';
@@ -11,14 +11,14 @@ import { valueAt } from '../schema/validate.ts';
 export type Outcome = ReadonlyMap<string, string>;
 
 /** Maximum characters of a body that are compared and shown as text. A longer body is compared and shown by its hash. */
-const MAX_BODY = 200;
+const MAX_BODY_CHARS = 200;
 /** Fields that say nothing about the configuration. */
 const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
 const NO_BODY = JSON.stringify('');
-/** Aspects that describe another one, or a step that only one side runs. */
-const DETAIL = /^(?:settings of |upstream(?: \d+)? field |header server$|file looked for$)/;
-/** Fields of a step that its effects show, or that only name it. */
-const STRUCTURE: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
+/** Matches aspects that are details of another one, or of a step that only one side runs. */
+const DETAIL_ASPECT = /^(?:settings of |upstream(?: \d+)? field |header server$|file looked for$)/;
+/** Fields of a step whose effects are visible in other aspects, or which only name the step. */
+const STRUCTURE_FIELDS: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
 
 /**
  * Returns the outcome of a request. `undefined` as the result means that the connection was refused. Consumes the response.
@@ -37,9 +37,9 @@ export async function outcomeOf(
 	if (response) {
 		outcome.set('status', String(response.status));
 		for (const [name, value] of response.headers) {
-			const lower = name.toLowerCase();
-			if (IGNORED_FIELDS.has(lower)) continue;
-			const key = `header ${lower}`;
+			const lowerName = name.toLowerCase();
+			if (IGNORED_FIELDS.has(lowerName)) continue;
+			const key = `header ${lowerName}`;
 			const earlier = outcome.get(key);
 			outcome.set(key, earlier === undefined ? value : `${earlier}, ${value}`);
 		}
@@ -50,11 +50,11 @@ export async function outcomeOf(
 	});
 	exchange.sent.forEach(({ settings, upstream, request }, index) => {
 		const { name: _name, ...pool } = settings;
-		const at = `upstream${exchange.sent.length > 1 ? ` ${index + 1}` : ''}`;
-		outcome.set(at, `${request.method} ${upstream.address}${request.target}`);
-		outcome.set(`settings of the ${at}`, canonicalJson(pool));
+		const prefix = `upstream${exchange.sent.length > 1 ? ` ${index + 1}` : ''}`;
+		outcome.set(prefix, `${request.method} ${upstream.address}${request.target}`);
+		outcome.set(`settings of the ${prefix}`, canonicalJson(pool));
 		for (const [name, value] of request.headers) {
-			const key = `${at} field ${name.toLowerCase()}`;
+			const key = `${prefix} field ${name.toLowerCase()}`;
 			const earlier = outcome.get(key);
 			outcome.set(key, earlier === undefined ? value : `${earlier}, ${value}`);
 		}
@@ -66,14 +66,14 @@ export async function outcomeOf(
 		const step = valueAt(document, event.pointer) as Step | undefined;
 		const settings = step && unobservedSettings(step, ownFiles);
 		if (settings === undefined) continue;
-		const known = policies.get(event.handler);
-		if (known) known.push(settings);
+		const handlerPolicies = policies.get(event.handler);
+		if (handlerPolicies) handlerPolicies.push(settings);
 		else policies.set(event.handler, [settings]);
 	}
-	for (const [handler, all] of policies) outcome.set(`settings of \`${handler}\``, all.join(', '));
-	const own = document.sites?.[site];
-	if (own) {
-		const { tls, logs } = own;
+	for (const [handler, policyTexts] of policies) outcome.set(`settings of \`${handler}\``, policyTexts.join(', '));
+	const servingSite = document.sites?.[site];
+	if (servingSite) {
+		const { tls, logs } = servingSite;
 		if (tls !== undefined) outcome.set('settings of `tls`', canonicalJson(tls));
 		if (logs !== undefined) outcome.set('settings of `log`', canonicalJson(logs));
 	}
@@ -84,13 +84,13 @@ export async function outcomeOf(
 export function differingAspects(one: Outcome, other: Outcome): string[] {
 	const names = [...new Set([...one.keys(), ...other.keys()])].filter(name => one.get(name) !== other.get(name));
 	const isChanged = (name: string): boolean => one.has(name) && other.has(name);
-	const essential = names.filter(name => isChanged(name) || !DETAIL.test(name));
-	// If only one side has an essential difference, its details follow from that difference, so they are left out. But a different
-	// field does not tell that the body is changed, too: by compression, for example.
-	const shown = new Set(essential.length > 0 ? essential : names);
-	if (essential.every(name => name.startsWith('header ')))
-		for (const name of names) if (changesBody(name)) shown.add(name);
-	return [...shown].sort((a, b) => rankOf(a) - rankOf(b));
+	const essentialNames = names.filter(name => isChanged(name) || !DETAIL_ASPECT.test(name));
+	// Details are omitted if there is an essential difference from which they follow. If only header fields differ, the settings of
+	// steps that change bodies, such as compression, are kept, because they do not follow from the fields.
+	const shownNames = new Set(essentialNames.length > 0 ? essentialNames : names);
+	if (essentialNames.every(name => name.startsWith('header ')))
+		for (const name of names) if (changesBody(name)) shownNames.add(name);
+	return [...shownNames].sort((a, b) => aspectRank(a) - aspectRank(b));
 }
 
 /** Reports whether an aspect consists of the settings of a step that changes bodies. */
@@ -99,8 +99,8 @@ function changesBody(aspect: string): boolean {
 	return handler !== undefined && HANDLERS.get(handler)?.changesBodies === true;
 }
 
-/** Returns the position of an aspect: what matters most comes first. */
-function rankOf(name: string): number {
+/** Returns the rank of an aspect; the most important one has rank 0. */
+function aspectRank(name: string): number {
 	const rank = ['connection', 'status', 'upstream', 'header location', 'body'].indexOf(name);
 	return rank === -1 ? 5 : rank;
 }
@@ -109,16 +109,16 @@ function rankOf(name: string): number {
 function unobservedSettings(step: Step, ownFiles: ReadonlySet<string>): string | undefined {
 	const observed = HANDLERS.get(step.handler)?.observedFields;
 	if (observed === 'all') return undefined;
-	const left = Object.entries(step).filter(([name]) => !STRUCTURE.has(name) && !observed?.includes(name));
-	if (left.length === 0 && observed) return undefined;
-	const text = JSON.stringify(Object.fromEntries(left), (_, value) =>
+	const unobserved = Object.entries(step).filter(([name]) => !STRUCTURE_FIELDS.has(name) && !observed?.includes(name));
+	if (unobserved.length === 0 && observed) return undefined;
+	const text = JSON.stringify(Object.fromEntries(unobserved), (_, value) =>
 		Array.isArray(value) ? value.filter(one => !ownFiles.has(one)) : value,
 	);
 	return canonicalJson(JSON.parse(text));
 }
 
 function bodyText(text: string): string {
-	if (text.length <= MAX_BODY) return JSON.stringify(text);
+	if (text.length <= MAX_BODY_CHARS) return JSON.stringify(text);
 	const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
-	return `${JSON.stringify(text.slice(0, MAX_BODY))}… (${text.length} characters, SHA-256 ${hash}…)`;
+	return `${JSON.stringify(text.slice(0, MAX_BODY_CHARS))}… (${text.length} characters, SHA-256 ${hash}…)`;
 }

@@ -7,7 +7,7 @@ const MAX_ENTRIES = 200;
 /** Maximum examples of files in a folder, each with another extension. */
 const MAX_EXAMPLES = 3;
 
-/** Files that do not exist here may exist where the configurations are served, so it matters which ones are looked for. */
+/** Records lookups of files. A file that does not exist here may exist on the server, so a different lookup is a difference. */
 export class RecordedFiles {
 	/** The last path that was looked for since the last {@link reset}; undefined if there was none. */
 	last: string | undefined;

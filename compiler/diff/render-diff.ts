@@ -9,7 +9,7 @@ import { assumptionText } from './upstream-assumption.ts';
 const MAX_VALUE = 160;
 /** Maximum characters of a request body that text and Markdown show. */
 const MAX_BODY = 40;
-/** Columns of one of the two traces side by side. */
+/** Columns of each of the two traces, which are shown side by side. */
 const TRACE_WIDTH = 72;
 
 /** Returns the comparison as text that ends in a newline. */
@@ -78,7 +78,7 @@ export function diffAsJson(diff: ConfigurationDiff) {
 	};
 }
 
-/** Returns the comparison that {@link diffAsJson} has turned into data. */
+/** Returns the comparison from the result of {@link diffAsJson}. */
 export function diffFromJson(data: unknown): ConfigurationDiff {
 	const { changes, blind_spots: blindSpots, ...rest } = data as ReturnType<typeof diffAsJson>;
 	return {

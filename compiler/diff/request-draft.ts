@@ -1,4 +1,4 @@
-/** A request under construction, and how changes are made to it. */
+/** A request under construction, and functions that change it. */
 import {
 	type DryRunRequest,
 	fieldMistake,
@@ -25,7 +25,7 @@ export interface RequestDraft {
 	readonly protocol?: RequestProtocol | undefined;
 }
 
-/** Returns a draft after a change. The draft itself stays as it is. */
+/** Returns a copy of a draft with a change applied. */
 export function changedDraft(draft: RequestDraft, change: RequestChange): RequestDraft {
 	const { path, method, host, from, protocol, header, parameter, noQuery, body } = change;
 	return {
@@ -52,7 +52,7 @@ export function draftKey(draft: RequestDraft): string {
 	return JSON.stringify([rest, [...headers].sort(), [...parameters], body.length, body.slice(0, 100)]);
 }
 
-/** Returns the request of a draft, at a time that is the same for all of them; undefined if no client could send it. */
+/** Returns the request of a draft at a time; undefined if no client could send it. */
 export function requestOf(draft: RequestDraft, at: number): DryRunRequest | undefined {
 	const { scheme, host, port, method, path, parameters, headers, body, from, protocol } = draft;
 	if (protocol === 'h3' && scheme === 'http') return undefined;

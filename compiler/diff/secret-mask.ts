@@ -1,12 +1,12 @@
-/** Hides the secrets of configurations in what `svc diff` shows, which may become a comment on a code host. */
+/** Redacts the secrets of configurations in the output of `svc diff`, which may be posted as a comment on a code host. */
 import type { Document } from '../document/document.ts';
 import { findSecrets } from '../schema/secrets.ts';
 import { escapePointer, valueAt } from '../schema/validate.ts';
 
 /** Minimum characters of a secret. A shorter one would also be hidden where the same characters occur by chance. */
-const MIN_LENGTH = 4;
+const MIN_SECRET_CHARS = 4;
 
-/** Replaces secrets by numbers, and equal secrets by the same number, so that a reader still sees whether one has changed. */
+/** Replaces each secret by a number, which is the same for equal secrets, so that a reader can see whether a secret has changed. */
 export class SecretMask {
 	/** Secrets as they are in texts and in JSON, the longest first, with their numbers. */
 	readonly #secrets: readonly (readonly [secret: string, number: number])[];
@@ -18,7 +18,7 @@ export class SecretMask {
 				const text = valueAt(document, path.map(key => `/${escapePointer(key)}`).join('')) as string;
 				for (const { start, end } of parts) {
 					const secret = text.slice(start, end);
-					if (secret.length >= MIN_LENGTH && !numbers.has(secret)) numbers.set(secret, numbers.size + 1);
+					if (secret.length >= MIN_SECRET_CHARS && !numbers.has(secret)) numbers.set(secret, numbers.size + 1);
 				}
 			}
 		}
@@ -32,8 +32,8 @@ export class SecretMask {
 
 	/** Returns the text without secrets. */
 	hide(text: string): string {
-		let shown = text;
-		for (const [secret, number] of this.#secrets) shown = shown.replaceAll(secret, `[redacted ${number}]`);
-		return shown;
+		let masked = text;
+		for (const [secret, number] of this.#secrets) masked = masked.replaceAll(secret, `[redacted ${number}]`);
+		return masked;
 	}
 }

@@ -1,8 +1,8 @@
-/** What upstreams and limits are assumed to do while two configurations are compared. */
+/** Assumptions about the behavior of upstreams and limits while two configurations are compared. */
 import type { Document } from '../document/document.ts';
 import { type ScriptedAnswer, type UpstreamAnswer, UpstreamScript } from '../dry-run/fake-exchange.ts';
 
-/** What upstreams do with the requests that they receive, and what a client has used up before. */
+/** The assumed behavior of upstreams, and the limits that the client is assumed to have reached. */
 export interface UpstreamAssumption extends UpstreamAnswer {
 	/** Address of the only upstream that does this, while all others answer 200; undefined if all do. */
 	readonly of?: string;
@@ -17,35 +17,35 @@ export interface UpstreamAssumption extends UpstreamAnswer {
 /** Returns the script that makes fake upstreams behave as the assumption says. */
 export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
 	const { of, once, headers, exceeds, busy } = assumption;
-	const usual: UpstreamAnswer = { status: 200, body: '', ...(headers && { headers }) };
-	const answers: ScriptedAnswer[] = [{ of, answer: assumption }];
-	if (once) answers.push({ of, answer: usual });
-	if (of !== undefined) answers.push({ of: undefined, answer: usual });
+	const usualAnswer: UpstreamAnswer = { status: 200, body: '', ...(headers && { headers }) };
+	const answers: ScriptedAnswer[] = [{ upstreamName: of, answer: assumption }];
+	if (once) answers.push({ upstreamName: of, answer: usualAnswer });
+	if (of !== undefined) answers.push({ upstreamName: undefined, answer: usualAnswer });
 	return new UpstreamScript(answers, exceeds, busy === undefined ? [] : [busy]);
 }
 
 /**
- * Returns what to assume, in the order in which it is tried: answers that response matchers and error routes tell apart, and
- * failures that the settings of a pool allow. The first is a plain answer. `headers` are fields of the others.
+ * Returns the assumptions in the order in which they are tried: first a plain answer, then answers that response matchers and error
+ * routes distinguish, then failures that the settings of a pool handle. `headers` are the fields of all answers but the first.
  */
 export function upstreamAssumptions(
 	documents: readonly Document[],
 	headers: readonly (readonly [name: string, value: string])[],
 ): readonly UpstreamAssumption[] {
 	const text = JSON.stringify(documents);
-	const has = (...settings: readonly string[]): boolean => settings.some(name => text.includes(`"${name}":`));
+	const hasSetting = (...settings: readonly string[]): boolean => settings.some(name => text.includes(`"${name}":`));
 	const failures: UpstreamAssumption[] = [
 		{ status: 502, body: '', unreachable: true },
 		{ status: 504, body: '', unreachable: true, timesOut: true },
 	];
 	// Without a time limit, the client would wait forever.
-	if (has('response_header_timeout', 'read_timeout')) failures.push({ status: 504, body: '', timesOut: true });
-	if (has('retries', 'retry_duration')) {
-		// Which requests may be sent again depends on how far the first attempt came.
+	if (hasSetting('response_header_timeout', 'read_timeout')) failures.push({ status: 504, body: '', timesOut: true });
+	if (hasSetting('retries', 'retry_duration')) {
+		// Whether a request may be sent again depends on how far the first attempt got.
 		failures.push({ status: 502, body: '', disconnects: true });
 		failures.push(...failures.map((failure): UpstreamAssumption => ({ ...failure, headers, once: true })));
 	}
-	if (has('health', 'fail_duration', 'circuit')) failures.push({ status: 503, body: '', unavailable: true });
+	if (hasSetting('health', 'fail_duration', 'circuit')) failures.push({ status: 503, body: '', unavailable: true });
 	return [
 		{ status: 200, body: '' },
 		{ status: 200, body: 'from the upstream', headers },
@@ -54,7 +54,7 @@ export function upstreamAssumptions(
 	];
 }
 
-/** Returns the statuses that response matchers, error routes and expressions of documents tell apart, and two others. */
+/** Returns the statuses that response matchers, error routes and expressions of documents distinguish, and two others. */
 function distinguishedStatuses(documents: string): readonly number[] {
 	const statuses = new Set([404, 500]);
 	for (const [, list] of documents.matchAll(/"status":\[([^\]]*)\]/g)) {
@@ -65,25 +65,25 @@ function distinguishedStatuses(documents: string): readonly number[] {
 	for (const [expression] of documents.matchAll(/"expression":"(?:[^"\\]|\\.)*"/g)) {
 		if (!expression.includes('status')) continue;
 		for (const [text] of expression.matchAll(/\b[1-5]\d\d\b/g)) {
-			for (const around of [-1, 0, 1]) statuses.add(Number(text) + around);
+			for (const difference of [-1, 0, 1]) statuses.add(Number(text) + difference);
 		}
 	}
 	return [...statuses].filter(status => status >= 200 && status < 600);
 }
 
-/** Returns the assumption as the rest of a sentence: `if the upstream answers 404`. */
+/** Returns the assumption as the end of a sentence: `if the upstream answers 404`. */
 export function assumptionText(assumption: UpstreamAssumption): string {
 	const { status, unreachable, timesOut, disconnects, unavailable, of, once, exceeds, busy, headers = [] } = assumption;
 	if (exceeds !== undefined) return `if the rate limit \`${exceeds}\` is exceeded`;
 	if (busy !== undefined) return `if no place of the zone \`${busy}\` is free`;
-	const when = once ? ' at first' : '';
-	const one = of ?? 'the upstream';
+	const timing = once ? ' at first' : '';
+	const subject = of ?? 'the upstream';
 	if (unavailable) return of === undefined ? 'if no upstream is available' : `if ${of} is not available`;
-	if (unreachable && timesOut) return `if connecting to ${one} takes too long${when}`;
+	if (unreachable && timesOut) return `if connecting to ${subject} takes too long${timing}`;
 	if (unreachable && of === undefined && !once) return 'if no upstream can be reached';
-	if (unreachable) return `if ${one} cannot be reached${when}`;
-	if (timesOut) return `if ${one} does not answer in time${when}`;
-	if (disconnects) return `if ${one} closes the connection without an answer${when}`;
+	if (unreachable) return `if ${subject} cannot be reached${timing}`;
+	if (timesOut) return `if ${subject} does not answer in time${timing}`;
+	if (disconnects) return `if ${subject} closes the connection without an answer${timing}`;
 	const fields = headers.map(([name, value]) => `\`${name}: ${value}\``).join(', ');
-	return `if ${one} answers ${status}${fields === '' ? '' : ` with ${fields}`}${when}`;
+	return `if ${subject} answers ${status}${fields === '' ? '' : ` with ${fields}`}${timing}`;
 }

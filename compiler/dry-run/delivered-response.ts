@@ -1,4 +1,4 @@
-/** The response as a client receives it: the handlers' response, with what the protocol adds and removes (RFC 9112 §6). */
+/** The response as a client receives it: the handlers' response with the changes that the protocol makes (RFC 9112 §6). */
 import { type Body, bodyLength, isStream } from '../exchange/body.ts';
 import { encodeFieldText, fieldValueKind, isToken, trimBlanks } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
@@ -14,27 +14,27 @@ export class DeliveredResponse {
 
 	constructor(x: FakeExchange) {
 		const { response, received } = x;
-		const valid = response.status === 0 || (response.status >= 200 && response.status <= 999);
-		this.status = response.status === 0 ? 200 : valid ? response.status : 500;
-		this.headers = sentFields(response.headers);
+		const isValidStatus = response.status === 0 || (response.status >= 200 && response.status <= 999);
+		this.status = response.status === 0 ? 200 : isValidStatus ? response.status : 500;
+		this.headers = fieldsToSend(response.headers);
 		if (!this.headers.has('date')) this.headers.add('Date', new Date(x.now()).toUTCString());
-		const body = valid && this.status !== 205 ? response.body : null;
-		const bodiless = this.status === 204 || this.status === 304;
+		const body = isValidStatus && this.status !== 205 ? response.body : null;
+		const hasNoBody = this.status === 204 || this.status === 304;
 		const isHead = received.method === 'HEAD';
-		const declared = declaredLength(response.headers);
+		const declared = parseDeclaredLength(response.headers);
 		const length = bodyLength(body);
-		if (isHead && !bodiless) this.#length(body === null ? declared : (length ?? declared));
-		else if (!bodiless && length === undefined) this.headers.add('Transfer-Encoding', 'chunked');
-		else this.#length(this.status === 304 ? declared : bodiless ? undefined : length);
-		this.#body = bodiless || isHead ? null : body;
+		if (isHead && !hasNoBody) this.#addContentLength(body === null ? declared : (length ?? declared));
+		else if (!hasNoBody && length === undefined) this.headers.add('Transfer-Encoding', 'chunked');
+		else this.#addContentLength(this.status === 304 ? declared : hasNoBody ? undefined : length);
+		this.#body = hasNoBody || isHead ? null : body;
 		if (this.#body !== response.body && isStream(response.body)) response.body.cancel();
 	}
 
-	#length(length: number | undefined): void {
+	#addContentLength(length: number | undefined): void {
 		if (length !== undefined) this.headers.add('Content-Length', String(length));
 	}
 
-	/** Returns the whole body. If a stream fails, returns the bytes that came before the failure. */
+	/** Returns the complete body. If a stream fails, returns the bytes received before the failure. */
 	async bytes(): Promise<Uint8Array> {
 		if (this.#bytes) return this.#bytes;
 		const body = this.#body;
@@ -56,7 +56,7 @@ export class DeliveredResponse {
 		return this.#bytes;
 	}
 
-	/** Returns the whole body as UTF-8. */
+	/** Returns the complete body, decoded from UTF-8. */
 	async text(): Promise<string> {
 		const bytes = await this.bytes();
 		return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
@@ -70,14 +70,14 @@ export class DeliveredResponse {
 }
 
 /** Returns the length that handlers declared for a response without a body. */
-function declaredLength(headers: HeaderList): number | undefined {
+function parseDeclaredLength(headers: HeaderList): number | undefined {
 	const text = headers.get('content-length');
 	return text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
 /** Returns the fields that are sent: drops connection fields, which the protocol sets, and fields whose values are invalid. */
-function sentFields(headers: HeaderList): HeaderList {
-	const sent = new HeaderList();
+function fieldsToSend(headers: HeaderList): HeaderList {
+	const fields = new HeaderList();
 	for (const [name, value] of headers) {
 		switch (name.toLowerCase()) {
 			case 'connection':
@@ -89,7 +89,7 @@ function sentFields(headers: HeaderList): HeaderList {
 		}
 		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
 		// The recipient strips surrounding white space from values.
-		if (kind !== 'invalid') sent.add(name, trimBlanks(kind === 'text' ? encodeFieldText(value) : value));
+		if (kind !== 'invalid') fields.add(name, trimBlanks(kind === 'text' ? encodeFieldText(value) : value));
 	}
-	return sent;
+	return fields;
 }

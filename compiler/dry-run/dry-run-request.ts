@@ -23,13 +23,13 @@ export interface DryRunRequest {
 	readonly certificate?: ClientCertificate | undefined;
 }
 
-/** Returns what is wrong with a name for the TLS handshake; undefined if nothing is. */
+/** Returns why a name cannot be sent in a TLS handshake; undefined if it can. */
 export function serverNameMistake(text: string): RequestMistake | undefined {
 	if (/^(?=.{1,253}$)[\w-]{1,63}(\.[\w-]{1,63})*$/.test(text) && parseIp(text) === undefined) return undefined;
 	return { message: `\`${text}\` is not a host name.`, hint: 'Clients send names, not addresses or ports.' };
 }
 
-/** HTTP/1.1, HTTP/2, which is without TLS by prior knowledge, and HTTP/3. */
+/** HTTP/1.1, HTTP/2 and HTTP/3. Without TLS, HTTP/2 is used with prior knowledge. */
 export const REQUEST_PROTOCOLS = ['h1', 'h2', 'h3'] as const;
 export type RequestProtocol = (typeof REQUEST_PROTOCOLS)[number];
 
@@ -49,13 +49,13 @@ export interface RequestUrl {
 	readonly query: string | undefined;
 }
 
-/** What is wrong with the input, as a sentence, and what to do about it. */
+/** A mistake in the input: a sentence that describes it, and a hint. */
 export interface RequestMistake {
 	readonly message: string;
 	readonly hint?: string;
 }
 
-/** Returns the protocol that a text names, or what is wrong with it for a URL of this scheme. */
+/** Returns the protocol that a text names, or the reason why it cannot be used for a URL of this scheme. */
 export function parseRequestProtocol(text: string, scheme: string | undefined): RequestProtocol | RequestMistake {
 	const protocol = REQUEST_PROTOCOLS.find(name => name === text);
 	if (protocol === undefined) {
@@ -94,14 +94,14 @@ export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
 		const message = authorityText === '' ? 'The URL has no host.' : `\`${authorityText}\` is not a host.`;
 		return { message, hint: 'Write a name or an IP address, optionally with a port: `http://example.com:8080/`.' };
 	}
-	const path = sendable(pathText === '' ? '/' : pathText);
+	const path = encodeForRequestLine(pathText === '' ? '/' : pathText);
 	if (/%(?![0-9A-Fa-f]{2})/.test(path)) {
 		return {
 			message: `The path of \`${text}\` contains an incomplete percent-encoding, which is rejected before any site is chosen.`,
 			hint: 'Write `%25` for a percent sign.',
 		};
 	}
-	const query = queryText === undefined ? undefined : sendable(queryText);
+	const query = queryText === undefined ? undefined : encodeForRequestLine(queryText);
 	return { text, scheme, authority, host: parsed.host, port: parsed.port, path, query };
 }
 
@@ -160,6 +160,6 @@ function asciiAuthority(text: string): string | undefined {
 	return host === undefined ? undefined : host + (colon === -1 ? '' : text.slice(colon));
 }
 
-function sendable(text: string): string {
+function encodeForRequestLine(text: string): string {
 	return text.toWellFormed().replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character));
 }

@@ -1,4 +1,4 @@
-/** Answers requests without a network. It runs the handler graph that would be served, with fakes for its dependencies. */
+/** Answers requests without a network: runs the handler graph that a server would use, with fakes for its dependencies. */
 import { type BuildEnvironment, buildSite } from '../codegen/build-site.ts';
 import type { BuiltSite } from '../codegen/built-site.ts';
 import { fakeLeases } from '../codegen/context/fake-leases.ts';
@@ -27,7 +27,7 @@ import { FakeRateLimiter } from './fake-rate-limiter.ts';
 import { FakePool } from './fake-upstreams.ts';
 import { listenerFor } from './listener-choice.ts';
 
-/** The real dependencies of a dry run; injected, because the compiler does no I/O. */
+/** The real dependencies of a dry run. They are injected, because the compiler does no I/O. */
 export interface DryRunEnvironment {
 	readonly facts: HostFacts;
 	/** Returns a resource that needs no network, such as the file reader; undefined to use a fake. */
@@ -44,7 +44,7 @@ export interface DryRunEnvironment {
 /** The fields of an access log entry. */
 export type LogEntryFields = { readonly [name: string]: unknown };
 
-/** What an access log gets to know of a request. */
+/** The information about a request that an access log receives. */
 export interface LoggedExchange {
 	readonly x: Exchange;
 	readonly log: AccessLogSettings;
@@ -64,7 +64,7 @@ export interface DryRunResult {
 	readonly exchange: FakeExchange;
 	/** Undefined if the connection was closed (`abort`). */
 	readonly response: DeliveredResponse | undefined;
-	/** The error that remained because no error route answered it. */
+	/** The error that no error route handled. */
 	readonly failure: unknown;
 	/** Resolves to the entries of all access logs for this request. Reads the body of the response. */
 	readonly logEntries: () => Promise<readonly LogEntryFields[]>;
@@ -99,14 +99,15 @@ export class DryRun {
 		this.#tracer = tracer;
 		this.#logEntry = deps.logEntry;
 		const { document } = plan;
-		const known = previous && !tracer && sharedParts(previous.plan) === sharedParts(plan) ? previous : undefined;
-		this.#pools = known ? known.#pools : new Map();
-		this.#cache = known ? known.#cache : new FakeCache();
-		this.#limiters = known ? known.#limiters : new Map();
-		if (known) {
-			const before = known.plan.document.sites!;
-			for (const [index, site] of known.#sites)
-				if (before[index] === document.sites![index]) this.#sites.set(index, site);
+		const reusable =
+			previous && !tracer && sharedPartsText(previous.plan) === sharedPartsText(plan) ? previous : undefined;
+		this.#pools = reusable ? reusable.#pools : new Map();
+		this.#cache = reusable ? reusable.#cache : new FakeCache();
+		this.#limiters = reusable ? reusable.#limiters : new Map();
+		if (reusable) {
+			const previousSites = reusable.plan.document.sites!;
+			for (const [index, site] of reusable.#sites)
+				if (previousSites[index] === document.sites![index]) this.#sites.set(index, site);
 		}
 		this.#environment = {
 			settings: document.settings ?? {},
@@ -133,12 +134,12 @@ export class DryRun {
 		let site = -1;
 		let failure: unknown;
 		try {
-			const found = this.#tableOf(listener).find(x.request);
-			site = Math.max(found, -1);
+			const siteIndex = this.#siteTable(listener).find(x.request);
+			site = Math.max(siteIndex, -1);
 			this.#tracer?.begins(x, listener, site);
-			const redirect = redirectPort(found);
+			const redirect = redirectPort(siteIndex);
 			if (redirect !== undefined) redirectToHttps(x, redirect);
-			else if (site !== -1) await this.#siteAt(site).handle(x);
+			else if (site !== -1) await this.#builtSite(site).handle(x);
 		} catch (error) {
 			failure = error;
 			failResponse(x, error);
@@ -171,7 +172,7 @@ export class DryRun {
 	#leases(deps: DryRunEnvironment): Leases {
 		return {
 			lease: <K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] =>
-				(this.#ownLease(kind, settings) ??
+				(this.#statefulFake(kind, settings) ??
 					deps.lease(kind, settings) ??
 					fakeLeases.lease(kind, settings)) as LeaseKinds[K]['lease'],
 			pageWork: deps.pageWork,
@@ -179,12 +180,12 @@ export class DryRun {
 	}
 
 	/** Returns a fake that keeps state between requests. */
-	#ownLease(kind: keyof LeaseKinds, settings: unknown): unknown {
+	#statefulFake(kind: keyof LeaseKinds, settings: unknown): unknown {
 		switch (kind) {
 			case 'upstreams':
-				return existing(this.#pools, canonicalJson(settings), () => new FakePool(settings as UpstreamSettings));
+				return getOrCreate(this.#pools, canonicalJson(settings), () => new FakePool(settings as UpstreamSettings));
 			case 'rate_limiter':
-				return existing(
+				return getOrCreate(
 					this.#limiters,
 					canonicalJson(settings),
 					() => new FakeRateLimiter((settings as RateLimiterSettings).zone),
@@ -203,7 +204,7 @@ export class DryRun {
 		}
 	}
 
-	#tableOf(listener: ListenerSpec): SiteTable {
+	#siteTable(listener: ListenerSpec): SiteTable {
 		let table = this.#tables.get(listener);
 		if (!table) {
 			table = new SiteTable(listener.sites);
@@ -212,23 +213,23 @@ export class DryRun {
 		return table;
 	}
 
-	#siteAt(index: number): BuiltSite {
-		let built = this.#sites.get(index);
-		if (!built) {
-			built = buildSite(this.plan.document.sites![index]!, index, this.#environment);
-			this.#sites.set(index, built);
+	#builtSite(index: number): BuiltSite {
+		let site = this.#sites.get(index);
+		if (!site) {
+			site = buildSite(this.plan.document.sites![index]!, index, this.#environment);
+			this.#sites.set(index, site);
 		}
-		return built;
+		return site;
 	}
 }
 
-/** Returns the parts of a document on which all sites depend, as text. */
-function sharedParts({ document: { sites: _, ...rest } }: Plan): string {
+/** Returns the parts of a document on which all sites depend, as JSON. */
+function sharedPartsText({ document: { sites: _, ...rest } }: Plan): string {
 	return JSON.stringify(rest);
 }
 
 /** Returns the value of a key, which is created on first use. */
-function existing<T>(map: Map<string, T>, key: string, create: () => T): T {
+function getOrCreate<T>(map: Map<string, T>, key: string, create: () => T): T {
 	let value = map.get(key);
 	if (value === undefined) {
 		value = create();

@@ -9,30 +9,30 @@ import type {
 } from '../exchange/response-cache.ts';
 
 /** Maximum bytes of a stored body. */
-const LARGEST = 16 * 1024 * 1024;
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-interface Kept extends CachedResponse {
+interface StoredResponse extends CachedResponse {
 	readonly head: CachedHead;
 	readonly body: Uint8Array;
 }
 
 /** Stores responses in lists by key. */
 export class FakeCache implements ResponseCache {
-	readonly maxBodyBytes = LARGEST;
-	#kept = new Map<string, Kept[]>();
+	readonly maxBodyBytes = MAX_BODY_BYTES;
+	#responses = new Map<string, StoredResponse[]>();
 	#invalidations = 0;
 
 	/** Removes all responses. */
 	reset(): void {
-		this.#kept = new Map();
+		this.#responses = new Map();
 	}
 
 	find(key: string): readonly CachedResponse[] {
-		return this.#kept.get(key) ?? [];
+		return this.#responses.get(key) ?? [];
 	}
 
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
-		return (response as Kept).body.slice(start, end);
+		return (response as StoredResponse).body.slice(start, end);
 	}
 
 	loadFromDisk(): undefined {
@@ -51,49 +51,52 @@ export class FakeCache implements ResponseCache {
 		if (since !== this.#invalidations) return undefined;
 		const pieces: Uint8Array[] = [];
 		let size = 0;
-		let over = false;
+		let isClosed = false;
 		return {
 			write: bytes => {
 				size += bytes.byteLength;
-				if (size > most) over = true;
-				if (!over) pieces.push(bytes.slice());
-				return !over;
+				if (size > most) isClosed = true;
+				if (!isClosed) pieces.push(bytes.slice());
+				return !isClosed;
 			},
 			commit: () => {
-				if (over) return false;
-				over = true;
-				const selecting = head.selecting.join('\n');
-				const others = (this.#kept.get(head.key) ?? []).filter(one => one.head.selecting.join('\n') !== selecting);
-				this.#kept.set(head.key, [...others, { head, length: size, body: Buffer.concat(pieces) }]);
+				if (isClosed) return false;
+				isClosed = true;
+				const selectingKey = head.selecting.join('\n');
+				const otherResponses = (this.#responses.get(head.key) ?? []).filter(
+					stored => stored.head.selecting.join('\n') !== selectingKey,
+				);
+				this.#responses.set(head.key, [...otherResponses, { head, length: size, body: Buffer.concat(pieces) }]);
 				return true;
 			},
 			abandon: () => {
-				over = true;
+				isClosed = true;
 			},
 		};
 	}
 
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse {
-		const refreshed: Kept = { ...(response as Kept), head };
-		const all = this.#kept.get(head.key) ?? [];
-		const at = all.indexOf(response as Kept);
-		if (at !== -1) all[at] = refreshed;
+		const refreshed: StoredResponse = { ...(response as StoredResponse), head };
+		const stored = this.#responses.get(head.key) ?? [];
+		const index = stored.indexOf(response as StoredResponse);
+		if (index !== -1) stored[index] = refreshed;
 		return refreshed;
 	}
 
 	remove(response: CachedResponse): void {
 		const { key } = response.head;
-		const others = (this.#kept.get(key) ?? []).filter(one => one !== response);
-		this.#kept.set(key, others);
+		const otherResponses = (this.#responses.get(key) ?? []).filter(one => one !== response);
+		this.#responses.set(key, otherResponses);
 	}
 
 	invalidate(host: string, path: string, query: string | undefined): void {
 		this.#invalidations++;
-		for (const [key, all] of this.#kept) {
-			const isOf = ({ head }: Kept): boolean => head.host === host && head.path === path && head.query === query;
-			this.#kept.set(
+		for (const [key, stored] of this.#responses) {
+			const matchesUrl = ({ head }: StoredResponse): boolean =>
+				head.host === host && head.path === path && head.query === query;
+			this.#responses.set(
 				key,
-				all.filter(one => !isOf(one)),
+				stored.filter(one => !matchesUrl(one)),
 			);
 		}
 	}

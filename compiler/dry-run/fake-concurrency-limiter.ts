@@ -1,4 +1,7 @@
-/** A fake zone of `limit_concurrent` for dry runs. One request runs at a time, so that places are free unless the request says otherwise. */
+/**
+ * A fake zone of `limit_concurrent` for dry runs. Only one request runs at a time, so the zone has free places unless the exchange
+ * declares it busy.
+ */
 import type { Exchange } from '../exchange/exchange.ts';
 import type {
 	ConcurrencyLimit,
@@ -9,7 +12,7 @@ import { FakeExchange } from './fake-exchange.ts';
 
 const PLACE: ConcurrencyPlace = { leave: () => {} };
 
-/** An exchange may say that all places of its key are taken. A request that may wait then waits in vain. */
+/** A zone that is full only for exchanges that declare it busy. A request that may wait for a place then times out. */
 export class FakeConcurrencyLimiter implements ConcurrencyLimiter {
 	readonly #zone: string;
 

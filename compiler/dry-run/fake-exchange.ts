@@ -20,9 +20,11 @@ export interface UpstreamAnswer {
 	readonly headers?: readonly (readonly [name: string, value: string])[];
 	/** True if no connection succeeds. */
 	readonly unreachable?: boolean;
-	/** True if the upstream takes the request, and no answer comes in time. With `unreachable`, no connection comes about in time. */
+	/**
+	 * True if the upstream accepts the request but does not answer in time. With `unreachable`, the connection attempt times out.
+	 */
 	readonly timesOut?: boolean;
-	/** True if the upstream takes the request and closes the connection without an answer. */
+	/** True if the upstream accepts the request but closes the connection without an answer. */
 	readonly disconnects?: boolean;
 	/** True if the pool cannot choose the upstream, because it failed before. Applies only to pools that remember failures. */
 	readonly unavailable?: boolean;
@@ -30,22 +32,22 @@ export interface UpstreamAnswer {
 
 /** How an upstream answers one request. */
 export interface ScriptedAnswer {
-	/** Name of the pool or address of the upstream that answers; undefined if any does. */
-	readonly of: string | undefined;
+	/** Name of the pool, or address of the upstream, that gives this answer; undefined for any upstream. */
+	readonly upstreamName: string | undefined;
 	readonly answer: UpstreamAnswer;
 }
 
 const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
 
 /**
- * Answers in order. An upstream takes from those of its address; if there are none, from those of its pool, otherwise from those of
- * any. The last one is given again and again.
+ * The scripted answers of upstreams, in order. An upstream uses the answers for its address; if there are none, those for its pool,
+ * or else those for any upstream. The last answer is repeated.
  */
 export class UpstreamScript {
 	readonly exhaustedZone: string | undefined;
 	readonly #answers: readonly ScriptedAnswer[];
 	/** Number of scripted answers used so far, by upstream. */
-	readonly #taken = new Map<string | undefined, number>();
+	readonly #usedCounts = new Map<string | undefined, number>();
 	readonly #busyZones: ReadonlySet<string>;
 	readonly #enteredZones = new Set<string>();
 
@@ -61,12 +63,12 @@ export class UpstreamScript {
 
 	/** Returns the answer to the next request that an upstream receives. */
 	take(pool: string | undefined, address: string): UpstreamAnswer {
-		const { whose, answer } = this.#next(pool, address);
-		this.#taken.set(whose, (this.#taken.get(whose) ?? 0) + 1);
+		const { scriptName, answer } = this.#next(pool, address);
+		this.#usedCounts.set(scriptName, (this.#usedCounts.get(scriptName) ?? 0) + 1);
 		return answer;
 	}
 
-	/** Returns what the next call of `take` will return, without using it up. */
+	/** Returns the answer that the next call of `take` will return, without using it up. */
 	peek(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#next(pool, address).answer;
 	}
@@ -77,28 +79,28 @@ export class UpstreamScript {
 		return this.#busyZones.has(zone);
 	}
 
-	/** Returns the busy zones that no request was to enter. */
+	/** Returns the busy zones that no request tried to enter. */
 	get idleZones(): readonly string[] {
 		return [...this.#busyZones].filter(zone => !this.#enteredZones.has(zone));
 	}
 
-	/** Returns the answers that have not been given, if others of the same upstream have been or could be: those after the last one given. */
+	/** Returns the answers that were never used. The first answer for an upstream is not among them. */
 	get surplus(): readonly ScriptedAnswer[] {
 		const counts = new Map<string | undefined, number>();
-		return this.#answers.filter(({ of }) => {
-			const before = counts.get(of) ?? 0;
-			counts.set(of, before + 1);
-			return before > 0 && before >= (this.#taken.get(of) ?? 0);
+		return this.#answers.filter(({ upstreamName: of }) => {
+			const earlierCount = counts.get(of) ?? 0;
+			counts.set(of, earlierCount + 1);
+			return earlierCount > 0 && earlierCount >= (this.#usedCounts.get(of) ?? 0);
 		});
 	}
 
-	#next(pool: string | undefined, address: string): { whose: string | undefined; answer: UpstreamAnswer } {
-		for (const whose of new Set([address, pool, undefined])) {
-			const answers = this.#answers.filter(({ of }) => of === whose);
-			const next = answers[Math.min(this.#taken.get(whose) ?? 0, answers.length - 1)];
-			if (next) return { whose, answer: next.answer };
+	#next(pool: string | undefined, address: string): { scriptName: string | undefined; answer: UpstreamAnswer } {
+		for (const scriptName of new Set([address, pool, undefined])) {
+			const answers = this.#answers.filter(({ upstreamName: of }) => of === scriptName);
+			const next = answers[Math.min(this.#usedCounts.get(scriptName) ?? 0, answers.length - 1)];
+			if (next) return { scriptName, answer: next.answer };
 		}
-		return { whose: undefined, answer: DEFAULT_ANSWER };
+		return { scriptName: undefined, answer: DEFAULT_ANSWER };
 	}
 }
 
@@ -118,18 +120,18 @@ export class FakeExchange extends Exchange {
 	/** Copies of the request that were sent to mirrors, in order. */
 	readonly mirrored: RequestToUpstream[] = [];
 	readonly #upstreams: UpstreamAnswer | UpstreamScript;
-	readonly #at: number | undefined;
+	readonly #fixedTime: number | undefined;
 
 	constructor(
 		received: ReceivedRequestLine,
 		connection: ConnectionInfo,
 		request: Request,
-		at: number | undefined,
+		fixedTime: number | undefined,
 		upstreams: UpstreamAnswer | UpstreamScript,
 		protocol: RequestProtocol = 'h1',
 	) {
-		super(PROTOCOL_NAMES[protocol], connection, received, request, SILENT, performance.now());
-		this.#at = at;
+		super(PROTOCOL_NAMES[protocol], connection, received, request, SILENT_TRANSPORT, performance.now());
+		this.#fixedTime = fixedTime;
 		this.#upstreams = upstreams;
 		this.response.headers.add('Server', SERVER_NAME);
 	}
@@ -144,7 +146,7 @@ export class FakeExchange extends Exchange {
 		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.peek(pool, address) : this.#upstreams;
 	}
 
-	/** Reports whether the client has no requests left in a zone of rate limits, whatever was counted. */
+	/** Reports whether the script declares that the client has no requests left in a zone of rate limits. */
 	exhausts(zone: string): boolean {
 		return this.#upstreams instanceof UpstreamScript && this.#upstreams.exhaustedZone === zone;
 	}
@@ -155,7 +157,7 @@ export class FakeExchange extends Exchange {
 	}
 
 	override now(): number {
-		return this.#at ?? Date.now();
+		return this.#fixedTime ?? Date.now();
 	}
 
 	override sendInterim(status: number, headers: HeaderList): void {
@@ -164,7 +166,7 @@ export class FakeExchange extends Exchange {
 }
 
 /** The transport of a client that never disconnects early. */
-const SILENT = { sendInterim: () => {}, watch: () => {} };
+const SILENT_TRANSPORT = { sendInterim: () => {}, watch: () => {} };
 
 /** Returns the exchange for a request to a listener. `local` is the listener's address. */
 export function fakeExchange(
@@ -178,7 +180,7 @@ export function fakeExchange(
 		if (name.toLowerCase() === 'host') authority = value;
 		else if (reachesHandlers(name)) fields.add(name, fieldValueKind(value) === 'text' ? encodeFieldText(value) : value);
 	}
-	const source = body === undefined || body === '' ? null : new WholeBody(Buffer.from(body, 'utf8'));
+	const source = body === undefined || body === '' ? null : new BufferedBody(Buffer.from(body, 'utf8'));
 	if (source) fields.add('Content-Length', String(source.length));
 	const received: ReceivedRequestLine = { method, path: url.path, query: url.query, authority };
 	const host = parseAuthority(authority)?.host ?? '';
@@ -204,7 +206,7 @@ export function fakeExchange(
 	return new FakeExchange(received, connection, request, at, upstreams, protocol);
 }
 
-/** Reports whether handlers see a field. The server drops names that a backend could confuse with others. */
+/** Reports whether handlers receive a field. The server drops fields whose names a backend could confuse with other names. */
 function reachesHandlers(name: string): boolean {
 	for (let i = 0; i < name.length; i++) {
 		if ((TOKEN_CLASS[name.charCodeAt(i)]! & (TOKEN_UNDERSCORE | TOKEN_DOT)) !== 0) return false;
@@ -212,13 +214,13 @@ function reachesHandlers(name: string): boolean {
 	return true;
 }
 
-function localAddress(bound: string, remote: string): string {
-	if (bound !== '' && bound !== '0.0.0.0' && bound !== '::') return bound;
-	return remote.includes(':') ? '::1' : '127.0.0.1';
+function localAddress(boundHost: string, remoteAddress: string): string {
+	if (boundHost !== '' && boundHost !== '0.0.0.0' && boundHost !== '::') return boundHost;
+	return remoteAddress.includes(':') ? '::1' : '127.0.0.1';
 }
 
 /** A request body that arrived together with the head. It is a stream, like all request bodies. */
-class WholeBody implements BodySource {
+class BufferedBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;
 

@@ -1,4 +1,4 @@
-/** Upstreams without a network. Real load balancers choose among them, and the response is scripted. */
+/** Fake upstreams. Real load balancers choose among them, and their responses are scripted. */
 
 import { isStream } from '../exchange/body.ts';
 import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';
@@ -26,7 +26,10 @@ import { FakeExchange, type RequestToUpstream, type UpstreamAnswer } from './fak
 /** Maximum attempts and pauses in one dry run. */
 const MAX_ATTEMPTS = 64;
 
-/** A pool in which every upstream is idle, and healthy unless its answer says otherwise, and every random choice picks the first. */
+/**
+ * A pool whose upstreams are idle, and healthy unless their scripted answers say otherwise. Every random choice picks the first
+ * upstream.
+ */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
 	readonly #choose: UpstreamChoice;
@@ -125,7 +128,10 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return Promise.resolve(true);
 	}
 
-	/** Returns the sum of the pauses. After too many attempts, no time is left, so that a dry run ends. */
+	/**
+	 * Returns the sum of the pauses in milliseconds. After {@link MAX_ATTEMPTS} attempts, returns infinity, so that the dry run
+	 * ends.
+	 */
 	elapsed(x: Exchange): number {
 		const pauses = this.#pauses.get(x) ?? [];
 		const attempts = pauses.length + (x instanceof FakeExchange ? x.sent.length : 0);

@@ -29,37 +29,37 @@ export function certificateFact(text: string): CertificateFact | RequestMistake 
 	return { name, value: value! };
 }
 
-/** Returns a certificate for a dry run. `subject` is a complete subject such as `CN=alice,O=Example`, or just a common name. */
+/** Returns a certificate for a dry run. `subject` is a complete subject such as `CN=alice,O=Example`, or only a common name. */
 export function imaginedCertificate(
 	subject: string,
 	facts: readonly CertificateFact[],
 ): ClientCertificate | RequestMistake {
-	const full = subject.includes('=') ? subject : `CN=${subject}`;
-	const [, commonName] = /(?:^|,)\s*CN=((?:[^,\\]|\\.)*)/.exec(full) ?? [];
+	const fullSubject = subject.includes('=') ? subject : `CN=${subject}`;
+	const [, commonName] = /(?:^|,)\s*CN=((?:[^,\\]|\\.)*)/.exec(fullSubject) ?? [];
 	if (subject.trim() === '' || commonName === undefined) {
 		return {
 			message: `\`${subject}\` has no common name.`,
 			hint: 'Write a name, or a subject such as `CN=alice,O=Example`.',
 		};
 	}
-	const all = (name: CertificateFact['name']): string[] =>
+	const valuesOf = (name: CertificateFact['name']): string[] =>
 		facts.filter(fact => fact.name === name).map(({ value }) => value);
-	const hash = (of: string): string => createHash('sha256').update(of).digest('hex');
-	const bytes = Buffer.from(`certificate of ${full}`);
+	const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
+	const bytes = Buffer.from(`certificate of ${fullSubject}`);
 	const base64 = bytes.toString('base64');
 	return {
-		fingerprint: (all('fingerprint').at(-1) ?? hash(base64)).toLowerCase(),
-		publicKey: hash(`key of ${full}`),
-		publicKeySha256: hash(hash(`key of ${full}`)),
+		fingerprint: (valuesOf('fingerprint').at(-1) ?? hash(base64)).toLowerCase(),
+		publicKey: hash(`key of ${fullSubject}`),
+		publicKeySha256: hash(hash(`key of ${fullSubject}`)),
 		pem: `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`,
 		derBase64: base64,
-		issuer: all('issuer').at(-1) ?? 'CN=an imagined authority',
-		subject: full,
+		issuer: valuesOf('issuer').at(-1) ?? 'CN=an imagined authority',
+		subject: fullSubject,
 		commonName,
-		serial: all('serial').at(-1) ?? '1',
-		dnsNames: all('dns'),
-		emails: all('email'),
-		ips: all('ip'),
-		uris: all('uri'),
+		serial: valuesOf('serial').at(-1) ?? '1',
+		dnsNames: valuesOf('dns'),
+		emails: valuesOf('email'),
+		ips: valuesOf('ip'),
+		uris: valuesOf('uri'),
 	};
 }

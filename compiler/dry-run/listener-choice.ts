@@ -9,22 +9,31 @@ import type { RequestUrl } from './dry-run-request.ts';
 export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefined {
 	const settings = plan.document.settings ?? {};
 	const port = url.port ?? (url.scheme === 'http' ? (settings.http_port ?? 80) : (settings.https_port ?? 443));
-	const open = plan.listeners.filter(listener => listener.scheme === url.scheme && listener.port === port);
+	const candidates = plan.listeners.filter(listener => listener.scheme === url.scheme && listener.port === port);
 	const ip = parseIp(url.host);
 	if (ip) {
-		const exact = open.find(listener => listener.host === url.host);
-		return exact ?? open.find(({ host }) => host === '' || host === '::' || (host === '0.0.0.0' && ip.v4));
+		const exactListener = candidates.find(listener => listener.host === url.host);
+		return (
+			exactListener ?? candidates.find(({ host }) => host === '' || host === '::' || (host === '0.0.0.0' && ip.v4))
+		);
 	}
-	if (open.length < 2) return open[0];
-	// A name may resolve to the address of any of these listeners. Prefers one with a matching site, otherwise the one bound most
-	// widely.
-	const named = open.find(({ sites }) => sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))));
-	const loopback =
-		url.host === 'localhost' ? open.find(({ host }) => host === '127.0.0.1' || host === '::1') : undefined;
-	return named ?? loopback ?? open.find(({ host }) => host === '' || host === '::' || host === '0.0.0.0') ?? open[0];
+	if (candidates.length < 2) return candidates[0];
+	// A name may resolve to the address of any of these listeners. Prefers a listener with a matching site, and otherwise one for
+	// all interfaces.
+	const matchingListener = candidates.find(({ sites }) =>
+		sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))),
+	);
+	const loopbackListener =
+		url.host === 'localhost' ? candidates.find(({ host }) => host === '127.0.0.1' || host === '::1') : undefined;
+	return (
+		matchingListener ??
+		loopbackListener ??
+		candidates.find(({ host }) => host === '' || host === '::' || host === '0.0.0.0') ??
+		candidates[0]
+	);
 }
 
-/** Why a site serves a request. */
+/** The reason why a site serves a request. */
 export interface SiteReason {
 	readonly kind: 'exact_host' | 'wildcard_host' | 'any_host';
 	/** The site's host that matched; '' for `any_host`. */
@@ -47,8 +56,10 @@ export function siteReason(listener: ListenerSpec, site: number, host: string): 
 			return reason('wildcard_host', pattern, entry, `\`${pattern}\` matches the host \`${host}\``);
 		}
 	}
-	const alone = listener.sites.length === entries.length;
-	const text = alone ? 'it matches every host' : `no other site names the host \`${host}\`, and it matches every host`;
+	const isOnlySite = listener.sites.length === entries.length;
+	const text = isOnlySite
+		? 'it matches every host'
+		: `no other site names the host \`${host}\`, and it matches every host`;
 	return reason('any_host', '', entries.find(entry => entry.hosts.length === 0) ?? entries[0], text);
 }
 
@@ -61,8 +72,8 @@ function reason(kind: SiteReason['kind'], host: string, entry: ListenedSite | un
 export function listenersText(plan: Plan): string {
 	const texts = plan.listeners.map(({ host, port, scheme }) => {
 		if (host.includes('/')) return `${scheme} on ${host}`;
-		const of = host === '' ? '' : ` of ${host}`;
-		return `${scheme} port ${port}${of}`;
+		const hostSuffix = host === '' ? '' : ` of ${host}`;
+		return `${scheme} port ${port}${hostSuffix}`;
 	});
 	if (texts.length === 0) return 'nothing';
 	if (texts.length > 6) return `${texts.slice(0, 5).join(', ')} and ${texts.length - 5} others`;

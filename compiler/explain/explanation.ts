@@ -93,7 +93,7 @@ export interface Explanation {
 		readonly handler: string;
 		readonly place?: ExplainedPlace;
 		readonly headers: readonly (readonly [name: string, value: string])[];
-		/** The error that remained because no error route answered it. */
+		/** The error that no error route handled. */
 		readonly error?: string;
 	} | null;
 }
@@ -104,7 +104,7 @@ export interface ExplainedResult {
 	readonly explanation: Explanation;
 }
 
-/** What the explainer needs of a compiled configuration. */
+/** The parts of a compiled configuration that the explainer needs. */
 export interface ExplainedConfiguration extends Pick<CompileResult, 'locate'> {
 	readonly plan: NonNullable<CompileResult['plan']>;
 }
@@ -140,71 +140,79 @@ export class Explainer {
 		const result = await this.#dryRun.run(request, upstream);
 		if (!result) return undefined;
 		const trace = this.#tracer.traceOf(result.exchange);
-		return { result, explanation: this.#explanation(request, result, trace) };
+		return { result, explanation: this.#buildExplanation(request, result, trace) };
 	}
 
-	#explanation({ method, url, from }: DryRunRequest, result: DryRunResult, trace: GraphTrace | undefined): Explanation {
+	#buildExplanation(
+		{ method, url, from }: DryRunRequest,
+		result: DryRunResult,
+		trace: GraphTrace | undefined,
+	): Explanation {
 		const { listener, site, exchange: x } = result;
 		const { scheme, host, port } = listener;
 		return {
 			request: { method, url: url.text, from: from ?? x.connection.remoteAddress },
 			listener: { scheme, host, port },
-			site: site === -1 ? null : this.#site(result),
-			steps: (trace?.events ?? []).map(event => this.#step(event)),
-			upstreams: x.sent.map(explainedUpstream),
-			...(x.mirrored.length > 0 && { mirrors: x.mirrored.map(explainedUpstream) }),
-			answer: this.#answer(result, trace),
+			site: site === -1 ? null : this.#explainSite(result),
+			steps: (trace?.events ?? []).map(event => this.#explainStep(event)),
+			upstreams: x.sent.map(explainUpstream),
+			...(x.mirrored.length > 0 && { mirrors: x.mirrored.map(explainUpstream) }),
+			answer: this.#explainAnswer(result, trace),
 		};
 	}
 
-	#site({ listener, site, exchange }: DryRunResult): Explanation['site'] {
+	#explainSite({ listener, site, exchange }: DryRunResult): Explanation['site'] {
 		const { kind, text } = siteReason(listener, site, exchange.request.host);
 		const address = this.#document.sites![site]!.addresses[0]!;
-		return { address, reason: kind, because: text, place: this.#place(`/sites/${site}`) };
+		return { address, reason: kind, because: text, place: this.#explainPlace(`/sites/${site}`) };
 	}
 
-	#step(event: TraceEvent): ExplainedStep {
+	#explainStep(event: TraceEvent): ExplainedStep {
 		switch (event.kind) {
 			case 'matcher':
-				return this.#matcher(event);
+				return this.#explainMatcher(event);
 			case 'handler': {
 				const { pointer, handler, change } = event;
-				const step = { kind: 'handler', place: this.#place(pointer), handler } as const;
+				const step = { kind: 'handler', place: this.#explainPlace(pointer), handler } as const;
 				return change ? { ...step, rewrite: change } : step;
 			}
 			case 'failure': {
 				const { pointer, status, message } = event;
-				return { kind: 'failure', place: this.#place(pointer), status, message };
+				return { kind: 'failure', place: this.#explainPlace(pointer), status, message };
 			}
 		}
 	}
 
-	#matcher({ pointer, matcher, holds, parts }: MatcherEvent): ExplainedMatcher {
+	#explainMatcher({ pointer, matcher, holds, parts }: MatcherEvent): ExplainedMatcher {
 		// A matcher inside an expression has no place of its own: its pointer leads to the text of the expression.
-		const found = valueAt(this.#document, pointer);
-		const shown = typeof found === 'object' && found !== null ? (found as Matcher) : matcher;
+		const documentMatcher = valueAt(this.#document, pointer);
+		const shownMatcher =
+			typeof documentMatcher === 'object' && documentMatcher !== null ? (documentMatcher as Matcher) : matcher;
 		return {
 			kind: 'matcher',
-			place: this.#place(pointer),
-			matcher: matcherText(shown),
+			place: this.#explainPlace(pointer),
+			matcher: matcherText(shownMatcher),
 			holds: holds ?? null,
-			...(parts.length > 0 ? { parts: parts.map(part => this.#matcher(part)) } : {}),
+			...(parts.length > 0 ? { parts: parts.map(part => this.#explainMatcher(part)) } : {}),
 		};
 	}
 
-	#answer({ exchange: x, response, failure }: DryRunResult, trace: GraphTrace | undefined): Explanation['answer'] {
+	#explainAnswer(
+		{ exchange: x, response, failure }: DryRunResult,
+		trace: GraphTrace | undefined,
+	): Explanation['answer'] {
 		if (!response) return null;
-		const place = trace?.answer && this.#place(trace.answer.pointer);
+		const place = trace?.answer && this.#explainPlace(trace.answer.pointer);
 		return {
 			status: response.status,
 			handler: failure === undefined ? x.answeredBy : '',
 			...(place && failure === undefined ? { place } : {}),
-			headers: shownFields(response.headers),
+			headers: redactedFields(response.headers),
 			...(failure === undefined ? {} : { error: x.error?.message ?? '' }),
 		};
 	}
 
-	#place(pointer: string): ExplainedPlace {
+	#explainPlace(pointer: string): ExplainedPlace {
 		const span = this.#locate(pointer);
 		if (!span) return { pointer };
 		const { line, column } = span.source.position(span.start);
@@ -212,20 +220,20 @@ export class Explainer {
 			.slice(span.start, span.end)
 			.split('\n', 1)[0]!
 			.replace(/\s*\{?\s*$/, '');
-		return { pointer, file: span.source.name, line, column, text: this.#hide(text, pointer) };
+		return { pointer, file: span.source.name, line, column, text: this.#hideSecrets(text, pointer) };
 	}
 
 	/** Removes an object's secrets from its text. */
-	#hide(text: string, pointer: string): string {
-		let shown = text;
+	#hideSecrets(text: string, pointer: string): string {
+		let redactedText = text;
 		for (const secret of this.#secrets) {
-			if (secret.pointer.startsWith(`${pointer}/`)) shown = shown.replaceAll(secret.text, () => REDACTED);
+			if (secret.pointer.startsWith(`${pointer}/`)) redactedText = redactedText.replaceAll(secret.text, () => REDACTED);
 		}
-		return shown;
+		return redactedText;
 	}
 }
 
-function explainedUpstream({ settings, upstream, request }: RequestToUpstream): ExplainedUpstream {
+function explainUpstream({ settings, upstream, request }: RequestToUpstream): ExplainedUpstream {
 	return {
 		...(settings.name === undefined ? {} : { name: settings.name }),
 		address: upstream.address,
@@ -236,10 +244,10 @@ function explainedUpstream({ settings, upstream, request }: RequestToUpstream): 
 		policy: settings.balance?.policy ?? 'random',
 		method: request.method,
 		target: request.target,
-		headers: shownFields(request.headers),
+		headers: redactedFields(request.headers),
 	};
 }
 
-function shownFields(headers: HeaderList): [string, string][] {
+function redactedFields(headers: HeaderList): [string, string][] {
 	return [...headers].map(([name, value]) => [name, isSecretHeader(name) ? REDACTED : value]);
 }

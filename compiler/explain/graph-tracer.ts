@@ -54,62 +54,63 @@ export class GraphTrace {
 	readonly events: TraceEvent[] = [];
 	/** The handler whose response is sent. */
 	answer: HandlerEvent | undefined = undefined;
-	readonly #asked: MatcherEvent[] = [];
+	readonly #evaluating: MatcherEvent[] = [];
 	readonly #failures = new Set<unknown>();
-	readonly #entered = new Map<HandlerEvent, number>();
+	readonly #entrySteps = new Map<HandlerEvent, number>();
 	#target: RequestTarget;
 	/** The handler that was entered last. */
-	#current: HandlerEvent | undefined = undefined;
+	#currentHandler: HandlerEvent | undefined = undefined;
 	#steps = 0;
 	#answeredBy = '';
-	#answeredAt = 0;
+	#answerStep = 0;
 
 	constructor(x: Exchange) {
 		this.#target = targetOf(x);
 	}
 
 	/** Evaluates a matcher and records the result. */
-	ask(pointer: string, matcher: Matcher, predicate: Predicate, x: Exchange): boolean {
-		this.#observe(x);
+	recordMatcher(pointer: string, matcher: Matcher, predicate: Predicate, x: Exchange): boolean {
+		this.#attributeChanges(x);
 		const event: MatcherEvent = { kind: 'matcher', pointer, matcher, holds: undefined, parts: [] };
-		(this.#asked.at(-1)?.parts ?? this.events).push(event);
-		this.#asked.push(event);
+		(this.#evaluating.at(-1)?.parts ?? this.events).push(event);
+		this.#evaluating.push(event);
 		try {
 			event.holds = predicate(x);
 			return event.holds;
 		} catch (error) {
-			this.fail(event, error);
+			this.recordFailure(event, error);
 			throw error;
 		} finally {
-			this.#asked.pop();
+			this.#evaluating.pop();
 		}
 	}
 
 	/** Records that a handler starts. */
-	enter(pointer: string, step: Step, x: Exchange): HandlerEvent {
-		this.#observe(x);
+	recordEnter(pointer: string, step: Step, x: Exchange): HandlerEvent {
+		this.#attributeChanges(x);
 		const event: HandlerEvent = { kind: 'handler', pointer, handler: step.handler, change: undefined };
 		this.events.push(event);
-		this.#entered.set(event, ++this.#steps);
-		this.#current = event;
+		this.#entrySteps.set(event, ++this.#steps);
+		this.#currentHandler = event;
 		return event;
 	}
 
 	/** Records that a handler has returned, after everything that it called. */
-	leave(event: HandlerEvent, x: Exchange): void {
-		if (this.#current === event) this.#observe(x);
-		// What an outer handler restores after the inner ones have returned no longer affects the result.
+	recordLeave(event: HandlerEvent, x: Exchange): void {
+		if (this.#currentHandler === event) this.#attributeChanges(x);
+		// A change that an outer handler makes after the inner ones have returned is a restoration, which no longer affects the
+		// result.
 		else this.#target = targetOf(x);
-		const answered = x.answeredBy !== '' || x.aborted;
-		const isNew = x.answeredBy !== this.#answeredBy || this.#entered.get(event)! > this.#answeredAt;
-		if (!answered || !isNew || (this.answer && event.handler !== x.answeredBy)) return;
+		const isAnswered = x.answeredBy !== '' || x.aborted;
+		const isNew = x.answeredBy !== this.#answeredBy || this.#entrySteps.get(event)! > this.#answerStep;
+		if (!isAnswered || !isNew || (this.answer && event.handler !== x.answeredBy)) return;
 		this.answer = event;
 		this.#answeredBy = x.answeredBy;
-		this.#answeredAt = ++this.#steps;
+		this.#answerStep = ++this.#steps;
 	}
 
 	/** Records that a handler or matcher failed. Only the innermost failure counts. */
-	fail(event: HandlerEvent | MatcherEvent, error: unknown): void {
+	recordFailure(event: HandlerEvent | MatcherEvent, error: unknown): void {
 		if (this.#failures.has(error)) return;
 		this.#failures.add(error);
 		const message = error instanceof Error ? error.message : String(error);
@@ -118,17 +119,17 @@ export class GraphTrace {
 		this.answer = undefined;
 		this.#answeredBy = '';
 		// Error routes see the original request, so this change is not attributed to a handler.
-		this.#current = undefined;
+		this.#currentHandler = undefined;
 	}
 
 	/** Attributes changes since the last call to the handler that was entered last. */
-	#observe(x: Exchange): void {
+	#attributeChanges(x: Exchange): void {
 		const before = this.#target;
 		const after = targetOf(x);
 		if (before.method === after.method && before.authority === after.authority && before.target === after.target)
 			return;
 		this.#target = after;
-		const current = this.#current;
+		const current = this.#currentHandler;
 		if (current) current.change = { before: current.change?.before ?? before, after };
 	}
 }
@@ -150,22 +151,22 @@ export class GraphTracer implements DryRunTracer {
 		return x => {
 			const trace = this.#traces.get(x);
 			if (!trace) return handler(x);
-			const event = trace.enter(pointer, step, x);
-			let pending: void | Promise<void>;
+			const event = trace.recordEnter(pointer, step, x);
+			let completion: void | Promise<void>;
 			try {
-				pending = handler(x);
+				completion = handler(x);
 			} catch (error) {
-				trace.fail(event, error);
+				trace.recordFailure(event, error);
 				throw error;
 			}
-			if (!(pending instanceof Promise)) {
-				trace.leave(event, x);
+			if (!(completion instanceof Promise)) {
+				trace.recordLeave(event, x);
 				return;
 			}
-			return pending.then(
-				() => trace.leave(event, x),
+			return completion.then(
+				() => trace.recordLeave(event, x),
 				error => {
-					trace.fail(event, error);
+					trace.recordFailure(event, error);
 					throw error;
 				},
 			);
@@ -175,7 +176,7 @@ export class GraphTracer implements DryRunTracer {
 	matcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate {
 		return x => {
 			const trace = this.#traces.get(x);
-			return trace ? trace.ask(pointer, matcher, predicate, x) : predicate(x);
+			return trace ? trace.recordMatcher(pointer, matcher, predicate, x) : predicate(x);
 		};
 	}
 }

@@ -2,44 +2,49 @@
 import type { Matcher } from '../document/document.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
 
-/** Precedence of operators: an operand of lower precedence needs parentheses. */
-const WEAKEST = 0;
+/** Precedences of the operators. An operand with a lower precedence is put in parentheses. */
+const LOWEST = 0;
 const AND = 1;
 const NOT = 2;
 
 /** Returns the text of a matcher: `path /api/* and not method GET HEAD`. */
 export function matcherText(matcher: Matcher): string {
-	return text(matcher, WEAKEST);
+	return formatMatcher(matcher, LOWEST);
 }
 
-function text(matcher: Matcher, strength: number): string {
+function formatMatcher(matcher: Matcher, minPrecedence: number): string {
 	switch (matcher.type) {
 		case 'all':
-			return joined(matcher.of as readonly Matcher[], 'and', AND, strength);
+			return joinOperands(matcher.of as readonly Matcher[], 'and', AND, minPrecedence);
 		case 'any':
-			return joined(matcher.of as readonly Matcher[], 'or', WEAKEST, strength);
+			return joinOperands(matcher.of as readonly Matcher[], 'or', LOWEST, minPrecedence);
 		case 'not':
-			return `not ${text(matcher.of as Matcher, NOT)}`;
+			return `not ${formatMatcher(matcher.of as Matcher, NOT)}`;
 		default: {
-			const own = MATCHERS_BY_TYPE.get(matcher.type)?.wordsOf?.(matcher);
-			return [matcher.type, ...(own ? own.map(word) : fieldTexts(matcher))].join(' ');
+			const ownWords = MATCHERS_BY_TYPE.get(matcher.type)?.wordsOf?.(matcher);
+			return [matcher.type, ...(ownWords ? ownWords.map(quoteWord) : fieldTexts(matcher))].join(' ');
 		}
 	}
 }
 
-function joined(parts: readonly Matcher[], word: 'and' | 'or', own: number, strength: number): string {
+function joinOperands(
+	parts: readonly Matcher[],
+	word: 'and' | 'or',
+	precedence: number,
+	minPrecedence: number,
+): string {
 	if (parts.length === 0) return word === 'and' ? 'always' : 'never';
-	if (parts.length === 1) return text(parts[0]!, strength);
-	const all = parts.map(part => text(part, own + 1)).join(` ${word} `);
-	return own < strength ? `( ${all} )` : all;
+	if (parts.length === 1) return formatMatcher(parts[0]!, minPrecedence);
+	const joinedText = parts.map(part => formatMatcher(part, precedence + 1)).join(` ${word} `);
+	return precedence < minPrecedence ? `( ${joinedText} )` : joinedText;
 }
 
 function fieldTexts(matcher: Matcher): string[] {
 	const texts: string[] = [];
 	for (const [key, value] of Object.entries(matcher)) {
 		if (key === 'type' || key === '@id' || value === undefined) continue;
-		if (typeof value === 'string') texts.push(word(value));
-		else if (Array.isArray(value) && value.every(item => typeof item === 'string')) texts.push(...value.map(word));
+		if (typeof value === 'string') texts.push(quoteWord(value));
+		else if (Array.isArray(value) && value.every(item => typeof item === 'string')) texts.push(...value.map(quoteWord));
 		else if (value === true) texts.push(key);
 		else texts.push(JSON.stringify(value));
 	}
@@ -47,6 +52,6 @@ function fieldTexts(matcher: Matcher): string[] {
 }
 
 /** Quotes a word where the configuration languages require it. */
-function word(text: string): string {
+function quoteWord(text: string): string {
 	return /^[^\s"`{}#][^\s"`]*$/.test(text) ? text : JSON.stringify(text);
 }

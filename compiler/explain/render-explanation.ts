@@ -6,9 +6,9 @@ import { HANDLERS } from '../modules/registry/handlers.ts';
 import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, ExplainedUpstream, Explanation } from './explanation.ts';
 
 /** Maximum columns of a quoted configuration line. */
-const LONGEST = 100;
+const MAX_LINE_COLUMNS = 100;
 /** Maximum width to which places are padded; longer ones are not aligned. */
-const WIDEST_PLACE = 32;
+const MAX_PLACE_COLUMNS = 32;
 /** Fields that every response has, and which are therefore not shown. */
 const ORDINARY_FIELDS: ReadonlySet<string> = new Set(['server', 'date']);
 
@@ -21,21 +21,21 @@ interface Row {
 export function renderExplanation(explanation: Explanation): string {
 	const { request, listener, site, steps, answer } = explanation;
 	const rows = steps.flatMap(step => stepRows(step));
-	const width = Math.min(WIDEST_PLACE, Math.max(0, ...rows.map(({ place }) => place.length)));
+	const width = Math.min(MAX_PLACE_COLUMNS, Math.max(0, ...rows.map(({ place }) => place.length)));
 	const host = listener.host.includes(':') ? `[${listener.host}]` : listener.host;
 	const port = `${host}:${listener.port} (${listener.scheme})`;
-	const redirected =
+	const noSiteReason =
 		answer?.handler === HTTPS_REDIRECT_HANDLER ? 'none: the host is redirected to HTTPS' : 'none matches this host';
-	const none = answer?.error === undefined ? redirected : 'not determined, because the request failed before';
-	const chosen = site ? `${site.address} (${placeText(site.place)}): ${site.because}` : none;
+	const noSiteText = answer?.error === undefined ? noSiteReason : 'not determined, because the request failed before';
+	const siteText = site ? `${site.address} (${placeText(site.place)}): ${site.because}` : noSiteText;
 	const lines = [
 		`${request.method} ${request.url} from ${request.from}`,
 		'',
 		`listener  ${port}`,
-		`site      ${chosen}`,
+		`site      ${siteText}`,
 		...(rows.length > 0 ? ['', ...rows.map(({ place, text }) => `${place.padEnd(width)}  ${text}`)] : []),
 		'',
-		...outcome(explanation),
+		...outcomeLines(explanation),
 		'',
 	];
 	return lines.map(line => escapeControlCharacters(line).trimEnd()).join('\n');
@@ -44,9 +44,9 @@ export function renderExplanation(explanation: Explanation): string {
 function stepRows(step: ExplainedStep): Row[] {
 	switch (step.kind) {
 		case 'matcher':
-			return matcherRows(step, depthOf(step.place) * 2, true);
+			return matcherRows(step, nestingDepth(step.place) * 2, true);
 		case 'handler': {
-			const indent = '  '.repeat(depthOf(step.place));
+			const indent = '  '.repeat(nestingDepth(step.place));
 			const rows = [{ place: placeText(step.place), text: `${indent}run  ${handlerText(step.handler, step.place)}` }];
 			const { rewrite } = step;
 			if (!rewrite) return rows;
@@ -57,30 +57,33 @@ function stepRows(step: ExplainedStep): Row[] {
 			return [...rows, ...changes];
 		}
 		case 'failure': {
-			const indent = '  '.repeat(depthOf(step.place));
+			const indent = '  '.repeat(nestingDepth(step.place));
 			const message = step.message === '' ? '' : `: ${step.message}`;
 			return [{ place: placeText(step.place), text: `${indent}fail ${step.status}${message}` }];
 		}
 	}
 }
 
-function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent: number, first: boolean): Row[] {
-	const verdict = holds === null ? 'fail' : holds ? 'yes ' : 'no  ';
-	const row = { place: first ? placeText(place) : '', text: `${' '.repeat(indent)}${verdict} ${cut(matcher)}` };
+function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent: number, isOutermost: boolean): Row[] {
+	const resultWord = holds === null ? 'fail' : holds ? 'yes ' : 'no  ';
+	const row = {
+		place: isOutermost ? placeText(place) : '',
+		text: `${' '.repeat(indent)}${resultWord} ${shorten(matcher)}`,
+	};
 	return [row, ...(parts ?? []).flatMap(part => matcherRows(part, indent + 2, false))];
 }
 
 /** Returns the configuration line as written, preceded by the handler's name unless the line begins with it. */
 function handlerText(handler: string, { text }: ExplainedPlace): string {
 	if (text === undefined) return handler;
-	const line = cut(text);
+	const line = shorten(text);
 	return line.split(' ', 1)[0] === handler ? line : `${line}  [${handler}]`;
 }
 
-function outcome({ answer, upstreams, mirrors = [] }: Explanation): string[] {
+function outcomeLines({ answer, upstreams, mirrors = [] }: Explanation): string[] {
 	const lines = [
-		...mirrors.map(mirror => `mirror    ${sentText(mirror)}`),
-		...upstreams.map(upstream => `upstream  ${sentText(upstream)}`),
+		...mirrors.map(mirror => `mirror    ${upstreamText(mirror)}`),
+		...upstreams.map(upstream => `upstream  ${upstreamText(upstream)}`),
 	];
 	if (!answer) return [...lines, 'answer    none: the connection is closed'];
 	if (answer.error !== undefined) {
@@ -90,24 +93,24 @@ function outcome({ answer, upstreams, mirrors = [] }: Explanation): string[] {
 	else if (HANDLERS.get(answer.handler)?.proxiesTo && upstreams.length > 0) lines.push("answer    the upstream's");
 	else
 		lines.push(`answer    ${answer.status} by ${answer.handler}${answer.place ? ` (${placeText(answer.place)})` : ''}`);
-	const ofUpstream = lines.at(-1)?.endsWith("upstream's") === true;
+	const isUpstreamAnswer = lines.at(-1)?.endsWith("upstream's") === true;
 	for (const [name, value] of answer.headers) {
 		const lower = name.toLowerCase();
 		// The length is that of the fake upstream's body, not of the real one.
-		if (!ORDINARY_FIELDS.has(lower) && !(ofUpstream && lower === 'content-length'))
+		if (!ORDINARY_FIELDS.has(lower) && !(isUpstreamAnswer && lower === 'content-length'))
 			lines.push(`          ${name}: ${value}`);
 	}
 	return lines;
 }
 
-/** Returns where a request was sent, and which. */
-function sentText({ name, address, backup, among, policy, method, target }: ExplainedUpstream): string {
+/** Describes the upstream to which a request was sent, and the request. */
+function upstreamText({ name, address, backup, among, policy, method, target }: ExplainedUpstream): string {
 	const choice = backup ? ', a backup' : among > 1 ? `, one of ${among} by ${policy}` : '';
 	return `${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`;
 }
 
 /** Returns the number of enclosing pipelines. */
-function depthOf({ pointer }: ExplainedPlace): number {
+function nestingDepth({ pointer }: ExplainedPlace): number {
 	const pipelines = pointer.match(/\/pipeline(?=\/)/g)?.length ?? 0;
 	return Math.max(0, pipelines - 1);
 }
@@ -116,6 +119,6 @@ function placeText({ file, line, pointer }: ExplainedPlace): string {
 	return file === undefined ? pointer : `${file}:${line}`;
 }
 
-function cut(text: string): string {
-	return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
+function shorten(text: string): string {
+	return text.length > MAX_LINE_COLUMNS ? `${text.slice(0, MAX_LINE_COLUMNS - 1)}…` : text;
 }

@@ -49,55 +49,55 @@ export class CompilerSession {
  */
 const MAX_PASSES = 4;
 
-/** The compilation phases with a memory. What has not changed is not processed again. */
+/** The compilation phases with a memory: unchanged parts are not processed again. */
 class RememberingPhases implements CompilePhases {
-	readonly #whole: StatelessPhases;
-	readonly #places: boolean;
+	readonly #stateless: StatelessPhases;
+	readonly #recordsPlaces: boolean;
 	readonly #checks: DocumentChecks;
-	#text: { readonly dialect: Dialect; readonly known: TextMemory } | undefined;
+	#textMemory: { readonly dialect: Dialect; readonly memory: TextMemory } | undefined;
 	/** The sites of the last JSON document, by their JSON text. */
 	#jsonSites: ReadonlyMap<string, Site> = new Map();
 
 	constructor(options: CompileOptions) {
-		this.#whole = new StatelessPhases(options);
-		this.#places = options.places === true;
+		this.#stateless = new StatelessPhases(options);
+		this.#recordsPlaces = options.places === true;
 		this.#checks = new DocumentChecks(options.facts);
 	}
 
 	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText {
-		if (this.#text?.dialect !== dialect) {
-			this.#text = { dialect, known: { pieces: new PieceStore(dialect), sites: new SiteMemory() } };
+		if (this.#textMemory?.dialect !== dialect) {
+			this.#textMemory = { dialect, memory: { pieces: new PieceStore(dialect), sites: new SiteMemory() } };
 		}
-		const { known } = this.#text;
+		const { memory } = this.#textMemory;
 		for (let pass = 1; pass <= MAX_PASSES; pass++) {
-			const lowered = lowerPieces({ input, dialect, reader, known, places: this.#places });
+			const lowered = lowerPieces({ input, dialect, reader, memory, places: this.#recordsPlaces });
 			if (lowered === 'whole') break;
 			if (lowered !== 'again') return lowered;
 		}
-		return this.#whole.readText(input, dialect, reader);
+		return this.#stateless.readText(input, dialect, reader);
 	}
 
 	readDocument(document: Document): Document {
 		const { sites } = (document ?? {}) as { sites?: unknown };
 		if (!Array.isArray(sites)) return document;
-		const known = this.#jsonSites;
-		const next = new Map<string, Site>();
-		this.#jsonSites = next;
-		const same = (sites as readonly Site[]).map(site => {
+		const knownSites = this.#jsonSites;
+		const nextSites = new Map<string, Site>();
+		this.#jsonSites = nextSites;
+		const reusedSites = (sites as readonly Site[]).map(site => {
 			const text = JSON.stringify(site);
-			const found = known.get(text) ?? site;
-			if (typeof found === 'object' && found !== null) next.set(text, found);
-			return found;
+			const reusedSite = knownSites.get(text) ?? site;
+			if (typeof reusedSite === 'object' && reusedSite !== null) nextSites.set(text, reusedSite);
+			return reusedSite;
 		});
-		return { ...document, sites: same };
+		return { ...document, sites: reusedSites };
 	}
 
 	validate(document: Document, report: Report): boolean {
 		return this.#checks.validate(document, report);
 	}
 
-	plan(document: Document, report: Report, reader: Reader, asked: readonly RecordedRead[]): Plan {
-		return this.#checks.plan(document, report, reader, asked);
+	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan {
+		return this.#checks.plan(document, report, reader, reads);
 	}
 
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {

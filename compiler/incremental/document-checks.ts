@@ -11,7 +11,7 @@ import type { Reader } from '../source/reader.ts';
 import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 
 /** The last planned sites and their listeners. */
-interface KnownListeners {
+interface PlannedListeners {
 	/** The settings with which the addresses and TLS of sites were planned. */
 	readonly settings: string;
 	readonly sites: readonly Site[];
@@ -20,11 +20,11 @@ interface KnownListeners {
 
 /** Checks successive documents; sites are identified by object identity. */
 export class DocumentChecks {
-	readonly #valid = new WeakSet<Site>();
+	readonly #validSites = new WeakSet<Site>();
 	/** Sites that are known to build with the rest of the document as in {@link #shared}. */
-	#built: ReadsBySite = new WeakMap();
-	#shared = '';
-	#listeners: KnownListeners | undefined;
+	#builtSites: ReadsBySite = new WeakMap();
+	#sharedText = '';
+	#lastPlanned: PlannedListeners | undefined;
 	readonly #certificates = new CertificateCheck();
 	readonly #facts: HostFacts | undefined;
 
@@ -35,57 +35,64 @@ export class DocumentChecks {
 
 	/** Validates a document against its schema. Returns true if it matches. */
 	validate(document: Document, report: Report): boolean {
-		return checkDocument(document, report, this.#valid);
+		return checkDocument(document, report, this.#validSites);
 	}
 
 	/** Builds the sites that are not yet known to build. Returns all sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
-		const { sites: _, ...rest } = document;
-		const shared = JSON.stringify(rest);
-		if (shared !== this.#shared) {
-			this.#shared = shared;
-			this.#built = new WeakMap();
+		const { sites: _, ...sharedParts } = document;
+		const sharedText = JSON.stringify(sharedParts);
+		if (sharedText !== this.#sharedText) {
+			this.#sharedText = sharedText;
+			this.#builtSites = new WeakMap();
 		}
-		checkBuild(document, report, this.#built, reader, this.#facts);
-		return this.#built;
+		checkBuild(document, report, this.#builtSites, reader, this.#facts);
+		return this.#builtSites;
 	}
 
 	/**
 	 * Plans the listeners. The last plan is reused if the addresses, `bind` and TLS of all sites are unchanged. `asked` are the
 	 * reads that `reader` recorded.
 	 */
-	plan(document: Document, report: Report, reader: Reader, asked: readonly RecordedRead[]): Plan {
-		const { admin: _, logs: _logs, ...relevant } = document.settings ?? {};
-		const settings = JSON.stringify(relevant);
+	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan {
+		const { admin: _, logs: _logs, ...relevantSettings } = document.settings ?? {};
+		const settings = JSON.stringify(relevantSettings);
 		const sites = document.sites ?? [];
-		const known = this.#listeners;
-		if (known?.settings === settings && known.sites.length === sites.length && sites.every(isServedAs(known.sites))) {
-			return { ...known.plan, document };
+		const planned = this.#lastPlanned;
+		if (
+			planned?.settings === settings &&
+			planned.sites.length === sites.length &&
+			sites.every(isServedAs(planned.sites))
+		) {
+			return { ...planned.plan, document };
 		}
-		let reported = false;
+		let hasReported = false;
 		const files = { reader, certificateCheck: this.#certificates, facts: this.#facts };
 		const plan = planDocument(
 			document,
 			diagnostic => {
-				reported = true;
+				hasReported = true;
 				report(diagnostic);
 			},
 			files,
 		);
-		// A plan that depends on files must not be reused, because files may change.
-		const lasting = !reported && asked.length === 0;
-		this.#listeners = lasting ? { settings, sites, plan } : undefined;
+		// A plan that depends on files cannot be reused, because the files may change.
+		const isReusable = !hasReported && reads.length === 0;
+		this.#lastPlanned = isReusable ? { settings, sites, plan } : undefined;
 		return plan;
 	}
 }
 
-function isServedAs(before: readonly Site[]): (site: Site, index: number) => boolean {
+function isServedAs(plannedSites: readonly Site[]): (site: Site, index: number) => boolean {
 	return (site, index) => {
-		const old = before[index]!;
-		if (site === old) return true;
-		if (!sameTexts(site.addresses, old.addresses) || JSON.stringify(site.bind) !== JSON.stringify(old.bind))
+		const plannedSite = plannedSites[index]!;
+		if (site === plannedSite) return true;
+		if (
+			!sameTexts(site.addresses, plannedSite.addresses) ||
+			JSON.stringify(site.bind) !== JSON.stringify(plannedSite.bind)
+		)
 			return false;
-		return (site.tls ?? old.tls) === undefined || JSON.stringify(site.tls) === JSON.stringify(old.tls);
+		return (site.tls ?? plannedSite.tls) === undefined || JSON.stringify(site.tls) === JSON.stringify(plannedSite.tls);
 	};
 }
 

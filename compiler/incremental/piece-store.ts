@@ -12,8 +12,8 @@ type PiecesByText = Map<string, TextPiece[]>;
 /** The pieces of one configuration, kept between compilations. */
 export class PieceStore {
 	readonly #dialect: Dialect;
-	#known: ReadonlyMap<string, PiecesByText> = new Map();
-	#next = new Map<string, PiecesByText>();
+	#previousPieces: ReadonlyMap<string, PiecesByText> = new Map();
+	#currentPieces = new Map<string, PiecesByText>();
 
 	constructor(dialect: Dialect) {
 		this.#dialect = dialect;
@@ -21,42 +21,44 @@ export class PieceStore {
 
 	/** Starts a compilation. The pieces of the previous compilation become the known pieces. */
 	begin(): void {
-		this.#known = this.#next;
-		this.#next = new Map();
+		this.#previousPieces = this.#currentPieces;
+		this.#currentPieces = new Map();
 	}
 
 	/** Returns the pieces of a file in order; undefined if the file must be parsed as a whole. Called once per file. */
-	cut(whole: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
-		const file = whole.importedAt ? (whole.path ?? whole.name) : '';
-		const known = this.#known.get(file);
-		const extents = this.#extents(whole, env);
+	cut(source: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
+		const file = source.importedAt ? (source.path ?? source.name) : '';
+		const previousPieces = this.#previousPieces.get(file);
+		const extents = this.#extents(source, env);
 		if (!extents) {
 			// While a user types, a missing brace is likely to be back soon, so the pieces are kept for the next compilation.
-			if (known) this.#next.set(file, known);
+			if (previousPieces) this.#currentPieces.set(file, previousPieces);
 			return undefined;
 		}
-		const next: PiecesByText = new Map();
-		this.#next.set(file, next);
+		const currentPieces: PiecesByText = new Map();
+		this.#currentPieces.set(file, currentPieces);
 		return extents.map(({ start, end }) => {
-			const text = whole.text.slice(start, end);
-			const same = next.get(text);
-			const found = known?.get(text)?.[same?.length ?? 0];
+			const text = source.text.slice(start, end);
+			const equalPieces = currentPieces.get(text);
+			const knownPiece = previousPieces?.get(text)?.[equalPieces?.length ?? 0];
 			// Copies the text, because a slice would keep the whole file in memory as long as the piece is known.
-			const piece = found ?? new KnownPiece(` ${text}`.slice(1), whole, start, this.#dialect);
-			if (found) piece.move(whole, start);
-			if (same) same.push(piece);
-			else next.set(piece.source.text, [piece]);
+			const piece = knownPiece ?? new KnownPiece(` ${text}`.slice(1), source, start, this.#dialect);
+			if (knownPiece) piece.move(source, start);
+			if (equalPieces) equalPieces.push(piece);
+			else currentPieces.set(piece.source.text, [piece]);
 			return piece;
 		});
 	}
 
-	/** Returns where the pieces begin and end in the original text; undefined if a cut would fall inside an environment value. */
-	#extents(whole: Source, env: (name: string) => string | undefined): readonly TextExtent[] | undefined {
-		const substituted = substituteEnvironment(whole.text, env);
+	/**
+	 * Returns the extents of the pieces in the original text; undefined if a piece would begin or end inside an environment value.
+	 */
+	#extents(source: Source, env: (name: string) => string | undefined): readonly TextExtent[] | undefined {
+		const substituted = substituteEnvironment(source.text, env);
 		const extents = cutAtTopLevel(substituted.text, this.#dialect);
-		if (!extents || substituted.text === whole.text) return extents;
-		const clean = (offset: number): boolean => substituted.start(offset) === substituted.end(offset);
-		if (!extents.every(({ start, end }) => clean(start) && clean(end))) return undefined;
+		if (!extents || substituted.text === source.text) return extents;
+		const isOutsideValues = (offset: number): boolean => substituted.start(offset) === substituted.end(offset);
+		if (!extents.every(({ start, end }) => isOutsideValues(start) && isOutsideValues(end))) return undefined;
 		return extents.map(({ start, end }) => ({ start: substituted.start(start), end: substituted.end(end) }));
 	}
 }

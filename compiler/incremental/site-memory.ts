@@ -14,15 +14,15 @@ import { TextPiece } from '../syntax/text-piece.ts';
 /** The expansion of a piece's site, and everything that it depended on. */
 interface Expansion {
 	readonly block: SiteBlock;
-	/** Number that identifies everything before the piece other than sites. */
+	/** A number for everything before the piece except sites. Equal numbers mean equal contents. */
 	readonly context: number;
-	readonly asked: readonly RecordedRead[];
+	readonly reads: readonly RecordedRead[];
 	readonly snippets: readonly string[];
 	readonly constants: readonly string[];
 	readonly record: ExpansionRecord;
 }
 
-/** What the lowering of every site in one compilation depends on. */
+/** Dependencies that the lowerings of all sites in one compilation share. */
 export interface LoweringDependencies {
 	/** See {@link TreeLowering.context}. */
 	readonly context: string;
@@ -34,13 +34,13 @@ export interface LoweringDependencies {
 
 export interface LoweredSite {
 	readonly site: Site;
-	readonly watch: SiteDependencies;
+	readonly dependencies: SiteDependencies;
 	readonly deps: LoweringDependencies;
 	/** Number of anonymous logs named before the site. */
 	readonly logsBefore: number;
 	/** Number of anonymous logs named by the site. */
 	readonly logs: number;
-	readonly asked: readonly RecordedRead[];
+	readonly reads: readonly RecordedRead[];
 	/** Places of the site's steps; empty unless they are requested. */
 	readonly spans: readonly (SourceSpan | undefined)[];
 }
@@ -52,13 +52,13 @@ export class KnownPiece extends TextPiece {
 }
 
 /** A piece that is being parsed. */
-interface Reading {
+interface PieceReading {
 	readonly piece: TextPiece;
-	readonly asked: readonly RecordedRead[];
+	readonly reads: readonly RecordedRead[];
 	/** Number of the context before the piece. */
-	readonly before: number;
+	readonly contextBefore: number;
 	/** True once the contents of an import are being parsed inside the piece. */
-	entered: boolean;
+	hasEntered: boolean;
 }
 
 /** The memory of one configuration, kept between compilations. */
@@ -71,53 +71,57 @@ export class SiteMemory implements PieceMemory {
 	#context = 0;
 	#reader: RecordingReader | undefined;
 	#report: ExpansionReport | undefined;
-	#main: string | undefined;
+	#mainPath: string | undefined;
 	#addFile: ((path: string) => void) | undefined;
 	/** The pieces that are being parsed, nested by imports. */
-	readonly #open: Reading[] = [];
+	readonly #openReadings: PieceReading[] = [];
 	#record: ExpansionRecord | undefined;
-	/** True while imported lines are parsed that are not pieces. What they define enters a context only when the import ends. */
-	#loose = false;
+	/**
+	 * True while imported lines that are not pieces are parsed. Their definitions become part of the context only at the end of the
+	 * import.
+	 */
+	#inLooseLines = false;
 
 	/**
 	 * Starts a compilation. `main` is the path of the main file, and `root` stands for everything on which all sites depend.
 	 * `addFile` receives the files that a reused site has read.
 	 */
 	begin(
-		main: string | undefined,
-		root: string,
+		mainPath: string | undefined,
+		rootKey: string,
 		reader: RecordingReader,
 		report: ExpansionReport,
 		addFile: (path: string) => void,
 	): void {
 		this.#addFile = addFile;
-		this.#main = main;
+		this.#mainPath = mainPath;
 		this.#reader = reader;
 		this.#report = report;
 		this.#contexts = this.#nextContexts;
 		this.#nextContexts = new Map();
-		this.#open.length = 0;
-		this.#loose = false;
-		this.#context = this.#numberOf(root);
+		this.#openReadings.length = 0;
+		this.#inLooseLines = false;
+		this.#context = this.#contextNumber(rootKey);
 	}
 
 	/**
 	 * Reports whether the piece produced exactly one site in an earlier compilation. {@link recall} decides whether that site is
 	 * still valid.
 	 */
-	expects(piece: TextPiece): boolean {
-		return knowledge(piece).expansion !== undefined;
+	mayBeReused(piece: TextPiece): boolean {
+		return asKnownPiece(piece).expansion !== undefined;
 	}
 
 	recall(piece: TextPiece, { snippets, constants }: DefinedNames): boolean {
-		const { expansion } = knowledge(piece);
-		if (!expansion || this.#loose) return false;
-		this.#enter();
-		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.asked)) return false;
+		const { expansion } = asKnownPiece(piece);
+		if (!expansion || this.#inLooseLines) return false;
+		this.#enterImport();
+		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.reads)) return false;
 		// A piece that imports the main file cannot be reused, because the main file might now contain the piece.
-		if (expansion.asked.some(({ what, of }) => what === 'readText' && of === this.#main)) return false;
+		if (expansion.reads.some(({ method: what, target: of }) => what === 'readText' && of === this.#mainPath))
+			return false;
 		const report = this.#report!;
-		for (const { what, of, answer } of expansion.asked) {
+		for (const { method: what, target: of, result: answer } of expansion.reads) {
 			if (what === 'readText' && !answer.startsWith('!')) this.#addFile!(of);
 		}
 		for (const name of expansion.snippets) report.markUsed(snippets.get(name)!);
@@ -129,36 +133,36 @@ export class SiteMemory implements PieceMemory {
 	}
 
 	onPieceBegin(piece: TextPiece): void {
-		this.#enter();
-		this.#open.push({ piece, asked: this.#reader!.record(), before: this.#context, entered: false });
+		this.#enterImport();
+		this.#openReadings.push({ piece, reads: this.#reader!.record(), contextBefore: this.#context, hasEntered: false });
 		this.#record = new ExpansionRecord();
 		this.#report!.setRecord(this.#record);
 	}
 
-	onPieceEnd(site: SiteBlock | undefined, lasting: boolean, { constants }: DefinedNames): void {
+	onPieceEnd(site: SiteBlock | undefined, isReusable: boolean, { constants }: DefinedNames): void {
 		this.#reader!.stop();
 		this.#report!.setRecord(undefined);
-		const { piece, asked, before } = this.#open.pop()!;
+		const { piece, reads, contextBefore } = this.#openReadings.pop()!;
 		const record = this.#record;
-		const loose = this.#loose;
+		const hadLooseLines = this.#inLooseLines;
 		this.#record = undefined;
-		const known = knowledge(piece);
-		known.expansion = undefined;
-		known.lowered = undefined;
-		if (this.#open.length === 0) this.#loose = false;
+		const knownPiece = asKnownPiece(piece);
+		knownPiece.expansion = undefined;
+		knownPiece.lowered = undefined;
+		if (this.#openReadings.length === 0) this.#inLooseLines = false;
 		if (!site) {
-			const answers = asked.map(({ what, of, answer }) => `${what} ${of} ${answer}`);
-			this.#context = this.#numberOf([before, piece.source.text, ...answers].join('\0'));
+			const answers = reads.map(({ method: what, target: of, result: answer }) => `${what} ${of} ${answer}`);
+			this.#context = this.#contextNumber([contextBefore, piece.source.text, ...answers].join('\0'));
 			return;
 		}
-		if (!lasting || !record || record.reported || loose) return;
-		const used = [...record.usedDefinitions] as (Snippet | Constant)[];
-		known.expansion = {
+		if (!isReusable || !record || record.reported || hadLooseLines) return;
+		const usedDefinitions = [...record.usedDefinitions] as (Snippet | Constant)[];
+		knownPiece.expansion = {
 			block: site,
-			context: before,
-			asked,
-			snippets: used.flatMap(({ name }) => (typeof name === 'string' ? name : [])),
-			constants: used.flatMap(one =>
+			context: contextBefore,
+			reads,
+			snippets: usedDefinitions.flatMap(({ name }) => (typeof name === 'string' ? name : [])),
+			constants: usedDefinitions.flatMap(one =>
 				typeof one.name !== 'string' && constants.find(one.name.text) === one ? one.name.text : [],
 			),
 			record,
@@ -166,46 +170,46 @@ export class SiteMemory implements PieceMemory {
 	}
 
 	onLooseLines(): void {
-		this.#loose = true;
+		this.#inLooseLines = true;
 	}
 
 	/**
-	 * Adds the text of the surrounding piece to the context when its first import is entered, because what an import contains can
-	 * depend on the piece around it.
+	 * Adds the text of the enclosing piece to the context when its first import is entered, because the contents of the import can
+	 * depend on that piece.
 	 */
-	#enter(): void {
-		const outer = this.#open.at(-1);
-		if (!outer || outer.entered) return;
-		outer.entered = true;
-		this.#context = this.#numberOf(`${outer.before}\0${outer.piece.source.text}`);
+	#enterImport(): void {
+		const outerReading = this.#openReadings.at(-1);
+		if (!outerReading || outerReading.hasEntered) return;
+		outerReading.hasEntered = true;
+		this.#context = this.#contextNumber(`${outerReading.contextBefore}\0${outerReading.piece.source.text}`);
 	}
 
 	/** Returns the block of a piece that was reused or parsed in this compilation. */
 	block(piece: TextPiece): SiteBlock | undefined {
-		return knowledge(piece).expansion?.block;
+		return asKnownPiece(piece).expansion?.block;
 	}
 
 	/** Returns the lowering of a piece if it is still valid in this context. */
-	lowered(piece: TextPiece, now: LoweringDependencies, logsBefore: number): LoweredSite | undefined {
-		const { lowered } = knowledge(piece);
+	reusableLowering(piece: TextPiece, current: LoweringDependencies, logsBefore: number): LoweredSite | undefined {
+		const { lowered } = asKnownPiece(piece);
 		if (!lowered) return undefined;
-		const { watch, deps: before } = lowered;
-		if (before.context !== now.context) return undefined;
-		if (watch.usesFolder && before.folder !== now.folder) return undefined;
-		if (watch.usesFiles && before.files !== now.files) return undefined;
+		const { dependencies, deps: earlier } = lowered;
+		if (earlier.context !== current.context) return undefined;
+		if (dependencies.usesFolder && earlier.folder !== current.folder) return undefined;
+		if (dependencies.usesFiles && earlier.files !== current.files) return undefined;
 		if (lowered.logs > 0 && lowered.logsBefore !== logsBefore) return undefined;
-		return this.#reader!.confirms(lowered.asked) ? lowered : undefined;
+		return this.#reader!.confirms(lowered.reads) ? lowered : undefined;
 	}
 
-	/** Stores the lowering of a piece, unless it could not be determined later whether it is still valid. */
-	keep(piece: TextPiece, lowered: LoweredSite): void {
-		const known = knowledge(piece);
-		const { watch } = lowered;
-		const lasting = !watch.definesUpstreams && watch.diagnostics.every(staysRight);
-		known.lowered = lasting && (piece.isIndependentSite || known.expansion) ? lowered : undefined;
+	/** Stores the lowering of a piece, unless a later compilation could not determine whether it is still valid. */
+	storeLowering(piece: TextPiece, lowered: LoweredSite): void {
+		const knownPiece = asKnownPiece(piece);
+		const { dependencies } = lowered;
+		const isReusable = !dependencies.definesUpstreams && dependencies.diagnostics.every(movesWithPiece);
+		knownPiece.lowered = isReusable && (piece.isIndependentSite || knownPiece.expansion) ? lowered : undefined;
 	}
 
-	#numberOf(context: string): number {
+	#contextNumber(context: string): number {
 		const number = this.#contexts.get(context) ?? this.#nextContexts.get(context) ?? ++this.#contextCount;
 		this.#nextContexts.set(context, number);
 		return number;
@@ -213,16 +217,16 @@ export class SiteMemory implements PieceMemory {
 }
 
 /** Returns the piece as a {@link KnownPiece}. All pieces of a session are created by its store, so the cast is safe. */
-function knowledge(piece: TextPiece): KnownPiece {
+function asKnownPiece(piece: TextPiece): KnownPiece {
 	return piece as KnownPiece;
 }
 
 /** Reports whether all places in a diagnostic move together with their piece. */
-function staysRight({ span, related, fix }: Diagnostic): boolean {
-	const moves = ({ source }: SourceSpan): boolean => source.moves;
+function movesWithPiece({ span, related, fix }: Diagnostic): boolean {
+	const isMovable = ({ source }: SourceSpan): boolean => source.canMove;
 	return (
-		(!span || moves(span)) &&
-		(related ?? []).every(one => moves(one.span)) &&
-		(fix?.edits ?? []).every(edit => moves(edit.span))
+		(!span || isMovable(span)) &&
+		(related ?? []).every(one => isMovable(one.span)) &&
+		(fix?.edits ?? []).every(edit => isMovable(edit.span))
 	);
 }

@@ -1,4 +1,4 @@
-/** Parses pieces that consist of a single, independent site. Each is parsed when it is lowered. */
+/** Parses pieces that consist of a single, independent site. Such a piece is parsed only when it is lowered. */
 
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Reader } from '../source/reader.ts';
@@ -17,7 +17,7 @@ export class SiteReader {
 	readonly #directives: ReadonlySet<string>;
 	#structure: FileStructure | undefined;
 	#importer: Importer | undefined;
-	#reported = false;
+	#hasReported = false;
 
 	constructor(dialect: Dialect, reader: Reader, directives: ReadonlySet<string>) {
 		this.#dialect = dialect;
@@ -27,10 +27,10 @@ export class SiteReader {
 
 	/** Returns the site of a piece; undefined if the piece contains anything but one site, or a mistake that must be reported. */
 	read(piece: TextPiece): SiteBlock | undefined {
-		this.#reported = false;
+		this.#hasReported = false;
 		if (!this.#structure || !this.#importer) {
 			const report = new ExpansionReport(this.#dialect, () => {
-				this.#reported = true;
+				this.#hasReported = true;
 			});
 			this.#importer = new Importer(report, this.#reader);
 			this.#structure = new FileStructure(
@@ -46,7 +46,7 @@ export class SiteReader {
 		if (plain && !mistaken && !lines.some(line => line.needsExpansion)) {
 			structure.addLines(lines, mainFrame(source));
 			const site = structure.sites[0]?.block;
-			if (site && !this.#reported && structure.betweenBlocks && structure.size === 1) {
+			if (site && !this.#hasReported && structure.betweenBlocks && structure.size === 1) {
 				structure.forgetSites();
 				return site;
 			}

@@ -35,19 +35,19 @@ export interface TextPassInput {
 	readonly input: ConfigInput;
 	readonly dialect: Dialect;
 	readonly reader: RecordingReader;
-	readonly known: TextMemory;
+	readonly memory: TextMemory;
 	/** Whether to record the places of steps. */
 	readonly places: boolean;
 }
 
 /**
- * Runs one pass. Returns `again` if a wrong assumption was made about a piece, which the next pass will not repeat, and `whole`
- * if the text must be parsed as a whole.
+ * Runs one pass. Returns `again` if an assumption about a piece was wrong; the next pass will not repeat it. Returns `whole` if the
+ * text must be parsed as a whole.
  */
 export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole' {
-	const { input, dialect, reader, known } = pass;
-	const found = new DiagnosticCollector();
-	const report: Report = diagnostic => found.report(inWholeTexts(diagnostic));
+	const { input, dialect, reader, memory: known } = pass;
+	const collector = new DiagnosticCollector();
+	const report: Report = diagnostic => collector.report(withWholePlaces(diagnostic));
 	const directives = new Set(registryOf(dialect).directives.keys());
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
 	const expansion = new ExpansionReport(dialect, report);
@@ -55,7 +55,7 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	known.pieces.begin();
 	const importer = new Importer(expansion, reader, {
 		cut: (whole: Source) => known.pieces.cut(whole, env),
-		mayBeReused: (piece: TextPiece) => known.sites.expects(piece),
+		mayBeReused: (piece: TextPiece) => known.sites.mayBeReused(piece),
 	});
 	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, known.sites);
 	const folder = input.path === undefined ? reader.workingDirectory : dirname(input.path);
@@ -69,13 +69,13 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	if (expansion.exhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
 	const sites = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
-	const deps = { dialect, report, reader, placeholders: knownPlaceholders, origins };
-	const lowered = new SitesLowering(pass, structure.sites, tree, sites, folder, deps);
-	const document = lowered.document();
+	const loweringInput = { dialect, report, reader, placeholders: knownPlaceholders, origins };
+	const lowered = new SitesLowering(pass, structure.sites, tree, sites, folder, loweringInput);
+	const document = lowered.buildDocument();
 	if (!document) return 'again';
-	const places = lowered.places();
+	const places = lowered.sitePlaces();
 	return {
-		...{ found, document, tests: tree.tests, files: tree.files },
+		...{ collector, document, tests: tree.tests, files: tree.files },
 		locate: pointer => {
 			const span = places.locate(document, pointer);
 			return span && wholeSpan(span);
@@ -84,9 +84,9 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	};
 }
 
-/** The dependencies of all sites whose lowering depended only on their own lines, as most do. */
-const NO_NOTES: SiteDependencies = new SiteDependencies();
-const NO_QUESTIONS: readonly RecordedRead[] = [];
+/** The shared record of sites whose lowering depended only on their own lines, which are most sites. */
+const NO_DEPENDENCIES: SiteDependencies = new SiteDependencies();
+const NO_READS: readonly RecordedRead[] = [];
 const NO_SPANS: readonly (SourceSpan | undefined)[] = [];
 
 /** Lowers the sites in order, or reuses their earlier lowering. */
@@ -101,7 +101,7 @@ class SitesLowering {
 	/** Places of the steps of each site. */
 	readonly spans: (readonly (SourceSpan | undefined)[])[] = [];
 	readonly #deps: LoweringDependencies;
-	#watch = new SiteDependencies();
+	#dependencies = new SiteDependencies();
 
 	constructor(
 		pass: TextPassInput,
@@ -115,78 +115,84 @@ class SitesLowering {
 		this.#entries = entries;
 		this.#reader = reader;
 		this.#origins = input.origins;
-		this.#lowering = new TreeLowering(tree, () => this.#blocks(), input);
+		this.#lowering = new TreeLowering(tree, () => this.#siteBlocks(), input);
 		this.#deps = { context: this.#lowering.context, folder, files: tree.files.join('\0') };
 	}
 
 	/** Returns the document; undefined if an assumption about a piece turned out to be wrong. */
-	document(): Document | undefined {
+	buildDocument(): Document | undefined {
 		const sites: Site[] = [];
-		let mistaken = false;
-		const nowhere = new NoOrigins();
+		let wasWrong = false;
+		const noOrigins = new NoOrigins();
 		for (const entry of this.#entries) {
 			this.#logsBefore.push(this.#lowering.logCount);
-			const site = this.#site(entry, nowhere);
+			const site = this.#lowerOrReuse(entry, noOrigins);
 			if (site) sites.push(site);
-			else mistaken = true;
+			else wasWrong = true;
 		}
-		return mistaken ? undefined : this.#lowering.assembleDocument(sites);
+		return wasWrong ? undefined : this.#lowering.assembleDocument(sites);
 	}
 
-	#site(entry: SiteEntry, nowhere: Origins): Site | undefined {
+	#lowerOrReuse(entry: SiteEntry, noOrigins: Origins): Site | undefined {
 		const { piece } = entry;
 		const lowering = this.#lowering;
-		const { reader, known, places } = this.#pass;
+		const { reader, memory: known, places } = this.#pass;
 		const logsBefore = lowering.logCount;
 		const deps = this.#deps;
-		const found = piece && known.sites.lowered(piece, deps, logsBefore);
-		if (found) {
-			lowering.repeatEffects(found.watch, found.logs);
-			this.spans.push(found.spans);
-			return found.site;
+		const reused = piece && known.sites.reusableLowering(piece, deps, logsBefore);
+		if (reused) {
+			lowering.repeatEffects(reused.dependencies, reused.logs);
+			this.spans.push(reused.spans);
+			return reused.site;
 		}
-		const asked = reader.record();
-		const block = this.#block(entry);
-		const watch = this.#watch;
-		const origins = places ? new Origins() : nowhere;
-		const site = block && lowering.lowerSite(block, { origins, dependencies: watch });
+		const reads = reader.record();
+		const block = this.#siteBlock(entry);
+		const dependencies = this.#dependencies;
+		const origins = places ? new Origins() : noOrigins;
+		const site = block && lowering.lowerSite(block, { origins, dependencies });
 		const spans = site && places ? stepSpans(site, origins) : NO_SPANS;
 		this.spans.push(spans);
 		reader.stop();
 		if (piece && !site) piece.isIndependentSite = false;
 		if (piece && site) {
-			const kept = { site, watch: watch.isEmpty ? NO_NOTES : watch, deps, logsBefore, spans };
+			const lowered = {
+				site,
+				dependencies: dependencies.isEmpty ? NO_DEPENDENCIES : dependencies,
+				deps,
+				logsBefore,
+				spans,
+			};
 			const logs = lowering.logCount - logsBefore;
-			known.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
+			known.sites.storeLowering(piece, { ...lowered, logs, reads: reads.length > 0 ? reads : NO_READS });
 		}
-		if (!watch.isEmpty) this.#watch = new SiteDependencies();
+		if (!dependencies.isEmpty) this.#dependencies = new SiteDependencies();
 		return site;
 	}
 
-	#block({ block, piece }: SiteEntry): SiteBlock | undefined {
-		return block ?? (piece && (this.#pass.known.sites.block(piece) ?? this.#reader.read(piece)));
+	#siteBlock({ block, piece }: SiteEntry): SiteBlock | undefined {
+		return block ?? (piece && (this.#pass.memory.sites.block(piece) ?? this.#reader.read(piece)));
 	}
 
 	/** Yields every site that was parsed, for checks across sites. */
-	*#blocks(): Iterable<SiteBlock> {
+	*#siteBlocks(): Iterable<SiteBlock> {
 		for (const entry of this.#entries) {
-			const block = this.#block(entry);
+			const block = this.#siteBlock(entry);
 			if (block) yield block;
 		}
 	}
 
 	/** Returns the places of the document's objects. */
-	places(): SitePlaces {
+	sitePlaces(): SitePlaces {
 		const blockOf = (index: number): SiteBlock | undefined => {
 			const entry = this.#entries[index];
-			return entry && this.#block(entry);
+			return entry && this.#siteBlock(entry);
 		};
 		return new SitePlaces(this.#lowering, this.#origins, blockOf, this.#logsBefore);
 	}
 }
 
 /** Returns the diagnostic with places in the whole files, which stay correct when pieces move. */
-function inWholeTexts(diagnostic: Diagnostic): Diagnostic {
+function withWholePlaces(diagnostic: Diagnostic): Diagnostic {
 	const { span, related, fix } = diagnostic;
 	return {
 		...diagnostic,

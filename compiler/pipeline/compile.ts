@@ -46,7 +46,9 @@ export interface CompileResult {
 	 * and for results of a session that has compiled again since.
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
-	/** Places of the document's steps in the configuration text; undefined unless requested, and if the text is unknown. */
+	/**
+	 * Places of the document's steps in the configuration text; undefined if they were not requested, or if the text is unknown.
+	 */
 	readonly places?: StepPlaces | undefined;
 }
 
@@ -69,7 +71,7 @@ export interface LoweredText {
 	readonly locate: CompileResult['locate'];
 	readonly places: StepPlaces | undefined;
 	/** Contains the diagnostics so far, and receives those of later phases. */
-	readonly found: DiagnosticCollector;
+	readonly collector: DiagnosticCollector;
 }
 
 /** The phases that can skip unchanged sites. A session implements them with a memory of its last compilation. */
@@ -80,8 +82,8 @@ export interface CompilePhases {
 	readDocument(document: Document): Document;
 	/** Reports whether a document fits the schema. */
 	validate(document: Document, report: Report): boolean;
-	/** Plans listeners and certificates. `asked` records what is read through `reader` meanwhile. */
-	plan(document: Document, report: Report, reader: Reader, asked: readonly RecordedRead[]): Plan;
+	/** Plans listeners and certificates. `reads` records the reads through `reader` during the call. */
+	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan;
 	/** Builds every site once, with fakes of the runtime. Returns the sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite;
 }
@@ -97,11 +99,11 @@ export function compile(input: ConfigInput, reader: Reader, options: CompileOpti
 /** Compiles a configuration with the given implementation of the phases. */
 export function compileInPhases(phases: CompilePhases, input: ConfigInput, reader: Reader): CompileResult {
 	const concealed = new ConcealedValues();
-	const { found, document, tests, ...rest } =
+	const { collector, document, tests, ...otherResults } =
 		input.format === 'json'
 			? readJson(input, phases)
 			: readText(input, input.format, phases, new RecordingReader(concealed.watching(reader)));
-	const report = found.documentReport(rest.locate);
+	const report = collector.documentReport(otherResults.locate);
 	let plan: Plan | undefined;
 	// `null` is valid JSON, but it does not fit the schema.
 	if (document !== undefined) {
@@ -113,42 +115,43 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 			checkLogFiles(document, reader, report);
 		}
 	}
-	const cases = lowerTests(tests, found.report);
-	const usable = !found.hasErrors;
+	const testCases = lowerTests(tests, collector.report);
+	const isUsable = !collector.hasErrors;
 	return {
-		...rest,
-		locate: rest.locate ?? (() => undefined),
-		tests: cases,
-		document: usable ? document : undefined,
-		plan: usable ? plan : undefined,
-		diagnostics: found.sorted().map(diagnostic => concealed.conceal(diagnostic)),
+		...otherResults,
+		locate: otherResults.locate ?? (() => undefined),
+		tests: testCases,
+		document: isUsable ? document : undefined,
+		plan: isUsable ? plan : undefined,
+		diagnostics: collector.sorted().map(diagnostic => concealed.conceal(diagnostic)),
 	};
 }
 
 /** The result of the first phases, for both text and JSON. */
-type Read = Omit<LoweredText, 'document' | 'locate'> & {
+type FirstPhases = Omit<LoweredText, 'document' | 'locate'> & {
 	/** Undefined if later phases cannot run. */
 	readonly document: Document | undefined;
 	readonly locate: CompileResult['locate'] | undefined;
 };
 
-function readText(input: ConfigInput, dialect: Dialect, phases: CompilePhases, reader: RecordingReader): Read {
-	const found = new DiagnosticCollector();
-	if (checkLines(input, found.report)) return phases.readText(input, dialect, reader);
-	return { found, document: undefined, tests: [], files: mainFile(input), locate: undefined, places: undefined };
+function readText(input: ConfigInput, dialect: Dialect, phases: CompilePhases, reader: RecordingReader): FirstPhases {
+	const collector = new DiagnosticCollector();
+	if (checkLines(input, collector.report)) return phases.readText(input, dialect, reader);
+	return { collector, document: undefined, tests: [], files: mainFile(input), locate: undefined, places: undefined };
 }
 
-function readJson(input: ConfigInput, phases: CompilePhases): Read {
-	const found = new DiagnosticCollector();
-	const whole = parseJson(input.text, input.name, input.path, found.report);
-	const { document: parsed, places } = input.placed
-		? parsePlacedDocument(whole)
-		: { document: whole, places: undefined };
-	const read = { found, tests: [], files: mainFile(input), locate: undefined, places };
-	if (parsed === undefined || !checkNesting(parsed, found.report)) return { ...read, document: undefined };
-	const document = phases.readDocument(upgradeDocument(parsed) as Document);
-	if (input.text.includes('@id')) objectIds(document, found.documentReport(undefined));
-	return { ...read, document };
+function readJson(input: ConfigInput, phases: CompilePhases): FirstPhases {
+	const collector = new DiagnosticCollector();
+	const value = parseJson(input.text, input.name, input.path, collector.report);
+	const { document: parsedDocument, places } = input.placed
+		? parsePlacedDocument(value)
+		: { document: value, places: undefined };
+	const result = { collector, tests: [], files: mainFile(input), locate: undefined, places };
+	if (parsedDocument === undefined || !checkNesting(parsedDocument, collector.report))
+		return { ...result, document: undefined };
+	const document = phases.readDocument(upgradeDocument(parsedDocument) as Document);
+	if (input.text.includes('@id')) objectIds(document, collector.documentReport(undefined));
+	return { ...result, document };
 }
 
 function mainFile({ path }: ConfigInput): readonly string[] {
@@ -156,18 +159,18 @@ function mainFile({ path }: ConfigInput): readonly string[] {
 }
 
 function planAndBuild(phases: CompilePhases, document: Document, report: Report, reader: RecordingReader): Plan {
-	const asked = reader.record();
-	const plan = phases.plan(document, report, reader, asked);
+	const reads = reader.record();
+	const plan = phases.plan(document, report, reader, reads);
 	reader.stop();
-	const built = phases.build(document, report, reader);
-	const files = namedFiles(
-		asked,
-		(document.sites ?? []).map(site => built.get(site) ?? []),
+	const readsBySite = phases.build(document, report, reader);
+	const files = identifyFiles(
+		reads,
+		(document.sites ?? []).map(site => readsBySite.get(site) ?? []),
 	);
 	return files ? { ...plan, files } : plan;
 }
 
-/** Drops findings about files that the reader withholds: nothing is known about them. */
+/** Returns a report that drops findings about withheld files, because nothing is known about these. */
 function withoutWithheld(report: Report): Report {
 	return diagnostic => {
 		if (!diagnostic.message.includes(WITHHELD)) report(diagnostic);
@@ -175,21 +178,22 @@ function withoutWithheld(report: Report): Report {
 }
 
 /** Returns a digest of what was read for the plan and for each site; undefined if nothing was read. */
-function namedFiles(
+function identifyFiles(
 	plan: readonly RecordedRead[],
 	sites: readonly (readonly RecordedRead[])[],
 ): FileIdentities | undefined {
-	const bySite = sites.map(digest);
-	const identity = digest(plan) + bySite.join();
+	const bySite = sites.map(digestReads);
+	const identity = digestReads(plan) + bySite.join();
 	if (/^,*$/.test(identity)) return undefined;
 	const contents: { [path: string]: string } = {};
-	for (const { what, of, answer } of sites.flat()) if (what === 'readBytes') contents[of] = answer;
+	for (const { method: what, target: of, result: answer } of sites.flat())
+		if (what === 'readBytes') contents[of] = answer;
 	return { identity: hash('sha256', identity, 'base64'), sites: bySite, contents };
 }
 
-function digest(asked: readonly RecordedRead[]): string {
-	if (asked.length === 0) return '';
-	const answers = asked.map(({ what, of, answer }) => `${what} ${of} ${answer}`);
+function digestReads(reads: readonly RecordedRead[]): string {
+	if (reads.length === 0) return '';
+	const answers = reads.map(({ method: what, target: of, result: answer }) => `${what} ${of} ${answer}`);
 	return hash('sha256', answers.join('\0'), 'base64');
 }
 
@@ -202,8 +206,8 @@ export class StatelessPhases implements CompilePhases {
 	}
 
 	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText {
-		const found = new DiagnosticCollector();
-		const { report } = found;
+		const collector = new DiagnosticCollector();
+		const { report } = collector;
 		const tree = parseConfig(input, reader, report, {
 			knownDirectives: new Set(registryOf(dialect).directives.keys()),
 		});
@@ -212,18 +216,18 @@ export class StatelessPhases implements CompilePhases {
 		const lowering = new TreeLowering(tree, () => tree.sites, deps);
 		const logsBefore: number[] = [];
 		const spans: (readonly (SourceSpan | undefined)[])[] = [];
-		const nowhere = new NoOrigins();
+		const noOrigins = new NoOrigins();
 		const sites = tree.sites.map(block => {
 			logsBefore.push(lowering.logCount);
-			const ofSite = this.#options.places ? new Origins() : nowhere;
-			const site = lowering.lowerSite(block, { origins: ofSite });
-			if (this.#options.places) spans.push(stepSpans(site, ofSite));
+			const siteOrigins = this.#options.places ? new Origins() : noOrigins;
+			const site = lowering.lowerSite(block, { origins: siteOrigins });
+			if (this.#options.places) spans.push(stepSpans(site, siteOrigins));
 			return site;
 		});
 		const document = lowering.assembleDocument(sites);
 		const places = new SitePlaces(lowering, origins, index => tree.sites[index], logsBefore);
 		return {
-			...{ found, document, tests: tree.tests, files: tree.files },
+			...{ collector, document, tests: tree.tests, files: tree.files },
 			locate: pointer => places.locate(document, pointer),
 			places: this.#options.places ? new PlaceWriter(input.path).formatStepPlaces(spans, document, origins) : undefined,
 		};
@@ -246,8 +250,8 @@ export class StatelessPhases implements CompilePhases {
 	}
 
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
-		const built: ReadsBySite = new WeakMap();
-		checkBuild(document, report, built, reader, this.#options.facts);
-		return built;
+		const readsBySite: ReadsBySite = new WeakMap();
+		checkBuild(document, report, readsBySite, reader, this.#options.facts);
+		return readsBySite;
 	}
 }

@@ -223,12 +223,7 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 	const variants = ((error.parentSchema?.oneOf ?? []) as readonly TaggedSchema[]).map(variant =>
 		'$ref' in variant ? variant.$ref.slice(`#/$defs/${tag}.`.length) : variant.properties[tag]!.const,
 	);
-	const {
-		noun,
-		plural,
-		holder,
-		code,
-	} = TAGS[tag] ?? {
+	const { noun, plural, holder, code } = TAGS[tag] ?? {
 		noun: tag,
 		plural: `values of \`${tag}\``,
 		holder: 'object',

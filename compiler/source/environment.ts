@@ -4,13 +4,13 @@
 export interface SubstitutedText {
 	readonly text: string;
 	/**
-	 * Converts the offset of something's beginning to an offset in the original text. Inside an inserted value, that is the `{` of
+	 * Converts a start offset to an offset in the original text. Inside an inserted value, the result is the offset of the `{` of
 	 * its `{$NAME}`.
 	 */
 	start(offset: number): number;
 	/**
-	 * Converts the offset of something's end to an offset in the original text. Inside an inserted value, that is the offset after
-	 * the `}` of its `{$NAME}`.
+	 * Converts an end offset to an offset in the original text. Inside an inserted value, the result is the offset after the `}` of
+	 * its `{$NAME}`.
 	 */
 	end(offset: number): number;
 }
@@ -35,41 +35,44 @@ class UnchangedText implements SubstitutedText {
 /** Text with replaced ranges, in order. The four arrays run in parallel, one element per range. */
 class ReplacedText implements SubstitutedText {
 	readonly text: string;
-	readonly #from: readonly number[];
-	readonly #to: readonly number[];
-	readonly #originalFrom: readonly number[];
-	readonly #originalTo: readonly number[];
+	readonly #starts: readonly number[];
+	readonly #ends: readonly number[];
+	readonly #originalStarts: readonly number[];
+	readonly #originalEnds: readonly number[];
 
-	constructor(text: string, ranges: { from: number[]; to: number[]; originalFrom: number[]; originalTo: number[] }) {
+	constructor(
+		text: string,
+		ranges: { starts: number[]; ends: number[]; originalStarts: number[]; originalEnds: number[] },
+	) {
 		this.text = text;
-		this.#from = ranges.from;
-		this.#to = ranges.to;
-		this.#originalFrom = ranges.originalFrom;
-		this.#originalTo = ranges.originalTo;
+		this.#starts = ranges.starts;
+		this.#ends = ranges.ends;
+		this.#originalStarts = ranges.originalStarts;
+		this.#originalEnds = ranges.originalEnds;
 	}
 
 	start(offset: number): number {
-		const range = this.#lastFrom(offset);
+		const range = this.#lastRangeAt(offset);
 		if (range < 0) return offset;
-		if (offset < this.#to[range]!) return this.#originalFrom[range]!;
-		return this.#originalTo[range]! + offset - this.#to[range]!;
+		if (offset < this.#ends[range]!) return this.#originalStarts[range]!;
+		return this.#originalEnds[range]! + offset - this.#ends[range]!;
 	}
 
 	end(offset: number): number {
-		const range = this.#lastFrom(offset);
+		const range = this.#lastRangeAt(offset);
 		if (range < 0) return offset;
-		if (offset > this.#from[range]! && offset < this.#to[range]!) return this.#originalTo[range]!;
-		if (offset === this.#from[range]! && this.#to[range]! > offset) return this.#originalFrom[range]!;
-		return this.#originalTo[range]! + offset - this.#to[range]!;
+		if (offset > this.#starts[range]! && offset < this.#ends[range]!) return this.#originalEnds[range]!;
+		if (offset === this.#starts[range]! && this.#ends[range]! > offset) return this.#originalStarts[range]!;
+		return this.#originalEnds[range]! + offset - this.#ends[range]!;
 	}
 
 	/** Returns the index of the last range that begins at or before an offset, or -1. */
-	#lastFrom(offset: number): number {
+	#lastRangeAt(offset: number): number {
 		let low = 0;
-		let high = this.#from.length;
+		let high = this.#starts.length;
 		while (low < high) {
 			const middle = (low + high) >> 1;
-			if (this.#from[middle]! <= offset) low = middle + 1;
+			if (this.#starts[middle]! <= offset) low = middle + 1;
 			else high = middle;
 		}
 		return low - 1;
@@ -85,13 +88,13 @@ export function substituteEnvironment(text: string, env: (name: string) => strin
 	let open = text.indexOf('{$');
 	if (open === -1) return new UnchangedText(text);
 	const ranges = {
-		from: [] as number[],
-		to: [] as number[],
-		originalFrom: [] as number[],
-		originalTo: [] as number[],
+		starts: [] as number[],
+		ends: [] as number[],
+		originalStarts: [] as number[],
+		originalEnds: [] as number[],
 	};
-	let written = '';
-	let copied = 0;
+	let output = '';
+	let copiedEnd = 0;
 	while (open !== -1) {
 		const close = text.indexOf('}', open + 2);
 		if (close === -1) break;
@@ -100,16 +103,16 @@ export function substituteEnvironment(text: string, env: (name: string) => strin
 			const colon = inside.indexOf(':');
 			const name = colon === -1 ? inside : inside.slice(0, colon);
 			const value = (name === '' ? undefined : env(name)) ?? (colon === -1 ? '' : inside.slice(colon + 1));
-			written += text.slice(copied, open);
-			ranges.from.push(written.length);
-			written += value;
-			ranges.to.push(written.length);
-			ranges.originalFrom.push(open);
-			ranges.originalTo.push(close + 1);
-			copied = close + 1;
+			output += text.slice(copiedEnd, open);
+			ranges.starts.push(output.length);
+			output += value;
+			ranges.ends.push(output.length);
+			ranges.originalStarts.push(open);
+			ranges.originalEnds.push(close + 1);
+			copiedEnd = close + 1;
 		}
 		open = text.indexOf('{$', close + 1);
 	}
-	if (copied === 0) return new UnchangedText(text);
-	return new ReplacedText(written + text.slice(copied), ranges);
+	if (copiedEnd === 0) return new UnchangedText(text);
+	return new ReplacedText(output + text.slice(copiedEnd), ranges);
 }

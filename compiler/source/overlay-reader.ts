@@ -1,7 +1,9 @@
-/** A reader for which some files have other texts than on disk, such as the unsaved text of an editor or a text after its fixes. */
+/** A reader that replaces the texts of some files, such as by unsaved text in an editor or by a text with fixes applied. */
 import type { Reader } from './reader.ts';
 
-/** Returns a reader that returns `texts`, by absolute path, in place of the files of `reader`. Files need not exist. */
+/**
+ * Returns a reader that returns the texts in `texts`, by absolute path, instead of the files of `reader`. The files need not exist.
+ */
 export function overlayReader(reader: Reader, texts: ReadonlyMap<string, string>): Reader {
 	return {
 		workingDirectory: reader.workingDirectory,

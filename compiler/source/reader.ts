@@ -1,6 +1,6 @@
 /** The compiler's only access to files and the environment. It is injected, so that tests can fake both. */
 
-/** The code of a {@link ReadError} for a file that a reader does not look at, such as one outside of an editor's workspace. */
+/** The code of a {@link ReadError} for a file that a reader may not access, such as one outside of an editor's workspace. */
 export const WITHHELD = 'WITHHELD';
 
 /** Reports why a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …), or {@link WITHHELD}. */

@@ -7,16 +7,16 @@ import { type FileKind, ReadError, type Reader } from './reader.ts';
 
 /** One recorded read and its result. */
 export interface RecordedRead {
-	readonly what: 'readText' | 'readBytes' | 'list' | 'kind' | 'env';
+	readonly method: 'readText' | 'readBytes' | 'list' | 'kind' | 'env';
 	/** The path, or the name of the variable. */
-	readonly of: string;
+	readonly target: string;
 	/** The result as a string, such as a digest or the code of a failure. Equal results have equal strings. */
-	readonly answer: string;
+	readonly result: string;
 }
 
 type Outcome<T> =
-	| { readonly value: T; readonly asked: RecordedRead }
-	| { readonly error: ReadError; readonly asked: RecordedRead };
+	| { readonly value: T; readonly read: RecordedRead }
+	| { readonly error: ReadError; readonly read: RecordedRead };
 
 /** Reads through another reader, and caches every result: within its lifetime, each file is seen in one state. */
 export class RecordingReader implements Reader {
@@ -32,23 +32,23 @@ export class RecordingReader implements Reader {
 	}
 
 	readText(path: string): string {
-		return this.#ask('readText', path, text => `=${text}`);
+		return this.#read('readText', path, text => `=${text}`);
 	}
 
 	readBytes(path: string): Uint8Array {
-		return this.#ask('readBytes', path, bytes => hash('sha256', bytes, 'base64'));
+		return this.#read('readBytes', path, bytes => hash('sha256', bytes, 'base64'));
 	}
 
 	list(path: string): readonly string[] {
-		return this.#ask('list', path, names => names.join('\0'));
+		return this.#read('list', path, names => names.join('\0'));
 	}
 
 	kind(path: string): FileKind | undefined {
-		return this.#ask('kind', path, kind => kind ?? '');
+		return this.#read('kind', path, kind => kind ?? '');
 	}
 
 	env(name: string): string | undefined {
-		return this.#ask('env', name, value => (value === undefined ? '' : `=${value}`));
+		return this.#read('env', name, value => (value === undefined ? '' : `=${value}`));
 	}
 
 	/** Starts and returns a record of all reads, which is extended until {@link stop}. */
@@ -65,34 +65,34 @@ export class RecordingReader implements Reader {
 
 	/** Reads everything in a record again; reports whether all results are the same. */
 	confirms(record: readonly RecordedRead[]): boolean {
-		return record.every(({ what, of, answer }) => {
+		return record.every(({ method: what, target: of, result: answer }) => {
 			try {
 				this[what](of);
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
 			}
-			return this.#outcomes.get(`${what} ${of}`)!.asked.answer === answer;
+			return this.#outcomes.get(`${what} ${of}`)!.read.result === answer;
 		});
 	}
 
-	#ask<W extends RecordedRead['what']>(
-		what: W,
-		of: string,
+	#read<W extends RecordedRead['method']>(
+		method: W,
+		target: string,
 		asText: (value: ReturnType<Reader[W]>) => string,
 	): ReturnType<Reader[W]> {
-		const key = `${what} ${of}`;
+		const key = `${method} ${target}`;
 		let outcome = this.#outcomes.get(key) as Outcome<ReturnType<Reader[W]>> | undefined;
 		if (!outcome) {
 			try {
-				const value = this.#reader[what](of) as ReturnType<Reader[W]>;
-				outcome = { value, asked: { what, of, answer: asText(value) } };
+				const value = this.#reader[method](target) as ReturnType<Reader[W]>;
+				outcome = { value, read: { method, target, result: asText(value) } };
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
-				outcome = { error, asked: { what, of, answer: `!${error.code}` } };
+				outcome = { error, read: { method, target, result: `!${error.code}` } };
 			}
 			this.#outcomes.set(key, outcome);
 		}
-		for (const record of this.#records) record.push(outcome.asked);
+		for (const record of this.#records) record.push(outcome.read);
 		if ('error' in outcome) throw outcome.error;
 		return outcome.value;
 	}

@@ -1,12 +1,12 @@
-/** Configuration texts and where they come from: every span, caret and import chain refers to one. */
+/** Configuration texts and their origins. Every span, caret and import chain refers to one. */
 
 /**
- * Where a piece of text is in the whole text from which it was cut. When the text around it changes, only this is updated:
- * offsets in the piece stay valid, so that results computed from it can be reused.
+ * The place of a piece in the whole text. When the text around the piece changes, only the place is updated: offsets in the piece
+ * remain valid, so that results computed from it can be reused.
  */
 export interface CutPlace {
 	/** The whole text in its current state. */
-	whole: Source;
+	wholeText: Source;
 	/** Offset in the whole text at which the piece begins; always the beginning of a line. */
 	offset: number;
 }
@@ -18,14 +18,14 @@ export interface CutPlace {
 export class Source {
 	/** The text as in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
 	readonly text: string;
-	/** Where this text was cut from; undefined if it is a whole text. */
+	/** The place in the whole text if this text is a piece; undefined if it is a whole text. */
 	readonly cut: CutPlace | undefined;
 	readonly #name: string;
 	readonly #path: string | undefined;
 	readonly #importedAt: SourceSpan | undefined;
 	readonly #importedAs: string | undefined;
 	#lineStarts: readonly number[] | undefined;
-	readonly #shared: Source | undefined;
+	readonly #original: Source | undefined;
 
 	constructor(fields: {
 		name: string;
@@ -33,7 +33,7 @@ export class Source {
 		path?: string | undefined;
 		importedAt?: SourceSpan | undefined;
 		importedAs?: string | undefined;
-		shared?: Source | undefined;
+		original?: Source | undefined;
 		cut?: CutPlace | undefined;
 	}) {
 		this.#name = fields.name;
@@ -42,43 +42,43 @@ export class Source {
 		this.#importedAt = fields.importedAt;
 		this.#importedAs = fields.importedAs;
 		this.cut = fields.cut;
-		this.#shared = fields.shared;
+		this.#original = fields.original;
 	}
 
 	/** The name printed in diagnostics, as the user gave it: `Configfile`, `snippets/legacy`, `<stdin>`. */
 	get name(): string {
-		return this.cut ? this.cut.whole.name : this.#name;
+		return this.cut ? this.cut.wholeText.name : this.#name;
 	}
 
 	/** Absolute path of the text's file, if any; relative imports and `root`s are resolved against its folder. */
 	get path(): string | undefined {
-		return this.cut ? this.cut.whole.path : this.#path;
+		return this.cut ? this.cut.wholeText.path : this.#path;
 	}
 
 	/** The place of the `import` or `use` that included this text. */
 	get importedAt(): SourceSpan | undefined {
-		return this.#importedAt ?? this.cut?.whole.importedAt;
+		return this.#importedAt ?? this.cut?.wholeText.importedAt;
 	}
 
-	/** What was imported: a file or the name of a snippet. */
+	/** The argument of the import: a file, or the name of a snippet. */
 	get importedAs(): string | undefined {
-		return this.#importedAt ? this.#importedAs : (this.cut?.whole.importedAs ?? this.#importedAs);
+		return this.#importedAt ? this.#importedAs : (this.cut?.wholeText.importedAs ?? this.#importedAs);
 	}
 
 	/** Returns the same text for another import. This costs one object: the text and its line index are shared. */
 	importedFrom(importedAt: SourceSpan, importedAs: string): Source {
 		const { text, cut } = this;
-		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, shared: this, cut });
+		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, original: this, cut });
 	}
 
-	/** True if the text belongs to a piece, whose offset in the whole text may change; spans in it stay correct. */
-	get moves(): boolean {
-		return this.#importedAt ? this.#importedAt.source.moves : this.cut !== undefined;
+	/** True if the text belongs to a piece, whose offset in the whole text may change. Spans in it remain valid. */
+	get canMove(): boolean {
+		return this.#importedAt ? this.#importedAt.source.canMove : this.cut !== undefined;
 	}
 
 	/** Offsets at which lines begin; the first is 0. A line ends at `\n`. */
 	get lineStarts(): readonly number[] {
-		if (this.#shared) return this.#shared.lineStarts;
+		if (this.#original) return this.#original.lineStarts;
 		if (!this.#lineStarts) {
 			const starts = [0];
 			for (let at = this.text.indexOf('\n'); at !== -1; at = this.text.indexOf('\n', at + 1)) starts.push(at + 1);
@@ -89,7 +89,7 @@ export class Source {
 
 	/** Returns the line and column, in the whole text, of an offset. Both start at 1; columns count UTF-16 units. */
 	position(offset: number): { line: number; column: number } {
-		if (this.cut) return this.cut.whole.position(this.cut.offset + offset);
+		if (this.cut) return this.cut.wholeText.position(this.cut.offset + offset);
 		const starts = this.lineStarts;
 		let low = 0;
 		let high = starts.length - 1;
@@ -115,28 +115,29 @@ export function wholeStart({ source, start }: SourceSpan): number {
 }
 
 /**
- * Returns the span in the whole text, and its imports likewise. Spans that leave the compiler have this form, because a piece
- * may move later.
+ * Returns the corresponding span in the whole text, with its imports converted in the same way. The compiler returns only such
+ * spans, because pieces may move later.
  */
 export function wholeSpan(span: SourceSpan): SourceSpan {
 	const { source } = span;
-	const whole = source.cut ? source.cut.whole : source;
+	const whole = source.cut ? source.cut.wholeText : source;
 	const offset = source.cut ? source.cut.offset : 0;
 	const { importedAt } = source;
-	const settled = importedAt && wholeSpan(importedAt);
-	const seen = settled === whole.importedAt ? whole : whole.importedFrom(settled!, source.importedAs ?? '');
-	return seen === source ? span : { source: seen, start: span.start + offset, end: span.end + offset };
+	const wholeImport = importedAt && wholeSpan(importedAt);
+	const wholeSource =
+		wholeImport === whole.importedAt ? whole : whole.importedFrom(wholeImport!, source.importedAs ?? '');
+	return wholeSource === source ? span : { source: wholeSource, start: span.start + offset, end: span.end + offset };
 }
 
 /**
- * Returns the span to delete in order to remove lines: with their indentation and newline and, if the lines around them are empty,
- * one of those.
+ * Returns the span to delete in order to remove lines: the lines with their indentation and newline and, if there are empty lines
+ * on both sides, one of these.
  */
 export function wholeLinesSpan({ source, start, end }: SourceSpan): SourceSpan {
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
-	const alone = source.text.slice(lineStart, start).trim() === '';
-	if (!alone) return { source, start, end };
+	const startsLine = source.text.slice(lineStart, start).trim() === '';
+	if (!startsLine) return { source, start, end };
 	const afterBlank = /(?:^|\{[ \t\r]*\n|\n[ \t\r]*\n)$/.test(source.text.slice(0, lineStart));
-	const rest = (afterBlank ? /^[ \t\r]*\n?(?:[ \t\r]*\n)?/ : /^[ \t\r]*\n?/).exec(source.text.slice(end))!;
-	return { source, start: lineStart, end: end + rest[0].length };
+	const lineRest = (afterBlank ? /^[ \t\r]*\n?(?:[ \t\r]*\n)?/ : /^[ \t\r]*\n?/).exec(source.text.slice(end))!;
+	return { source, start: lineStart, end: end + lineRest[0].length };
 }

@@ -220,7 +220,7 @@ export class Importer {
 		frame: Frame,
 	): ImportedLines[] {
 		this.#report.markUsed(snippet);
-		if (!snippet.source.moves) this.#report.taint();
+		if (!snippet.source.canMove) this.#report.taint();
 		const label = `${snippet.source.name}:${snippet.name}`;
 		if (this.#isCycle(snippet, label, target, frame)) return [];
 		const parameters = new Map<string, ParsedWord>();

@@ -37,7 +37,7 @@ export class TextPiece {
 	#keepsResult = false;
 
 	constructor(text: string, wholeText: Source, offset: number, dialect: Dialect) {
-		this.#place = { whole: wholeText, offset };
+		this.#place = { wholeText, offset };
 		this.source = new Source({ name: '', text, cut: this.#place });
 		this.#dialect = dialect;
 		this.isIndependentSite = beginsAsSite.test(text) && !maybeDependent.test(text);
@@ -45,7 +45,7 @@ export class TextPiece {
 
 	/** Updates the position of the piece in the whole text. */
 	move(wholeText: Source, offset: number): void {
-		this.#place.whole = wholeText;
+		this.#place.wholeText = wholeText;
 		this.#place.offset = offset;
 		this.release();
 	}
@@ -74,7 +74,7 @@ export class TextPiece {
 			this.#keepsResult = diagnostics.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
 			// Tests, options and imports are kept for longer than this piece, so they are parsed as parts of the whole file.
-			const { whole, offset } = this.#place;
+			const { wholeText: whole, offset } = this.#place;
 			diagnostics.length = 0;
 			const { lines } = parseSubstitutedText(whole, shiftOffsets(text, offset), this.#dialect, diagnostic =>
 				diagnostics.push(diagnostic),

@@ -7,21 +7,21 @@ interface Cookie {
 	readonly name: string;
 	readonly value: string;
 	readonly domain: string;
-	/** True if other names below the domain get it, too. */
+	/** True if hosts below the domain also receive it. */
 	readonly isShared: boolean;
 	readonly path: string;
 	readonly isSecure: boolean;
-	/** Milliseconds since 1970. */
+	/** Expiry time, in milliseconds since 1970. */
 	readonly expires: number;
 }
 
-/** Cookies are kept between the requests of one test. */
+/** Stores cookies between the requests of one test. */
 export class CookieJar {
 	#cookies: Cookie[] = [];
 
 	/** Returns the value of `Cookie` for a request at a time; undefined if no cookie applies. */
 	valueFor({ scheme, host, path }: RequestUrl, now: number): string | undefined {
-		const sent = this.#cookies.filter(
+		const matchingCookies = this.#cookies.filter(
 			cookie =>
 				cookie.expires > now &&
 				(cookie.isShared ? isBelow(host, cookie.domain) : host === cookie.domain) &&
@@ -29,21 +29,23 @@ export class CookieJar {
 				(!cookie.isSecure || scheme === 'https'),
 		);
 		// Cookies for longer paths come first; among those, older ones.
-		sent.sort((a, b) => b.path.length - a.path.length);
-		return sent.length === 0 ? undefined : sent.map(({ name, value }) => `${name}=${value}`).join('; ');
+		matchingCookies.sort((a, b) => b.path.length - a.path.length);
+		return matchingCookies.length === 0
+			? undefined
+			: matchingCookies.map(({ name, value }) => `${name}=${value}`).join('; ');
 	}
 
-	/** Takes the cookies that a response sets. */
-	take(headers: HeaderList, url: RequestUrl, now: number): void {
+	/** Stores the cookies that a response sets. */
+	store(headers: HeaderList, url: RequestUrl, now: number): void {
 		for (const text of headers.getAll('set-cookie')) {
 			const cookie = parseCookie(text, url, now);
 			if (cookie === undefined) continue;
-			const at = this.#cookies.findIndex(
+			const existingIndex = this.#cookies.findIndex(
 				({ name, domain, path }) => name === cookie.name && domain === cookie.domain && path === cookie.path,
 			);
-			// A cookie that is replaced keeps its place.
-			if (at === -1) this.#cookies.push(cookie);
-			else this.#cookies[at] = cookie;
+			// A new cookie takes the place of the one that it replaces in the order of age.
+			if (existingIndex === -1) this.#cookies.push(cookie);
+			else this.#cookies[existingIndex] = cookie;
 		}
 		this.#cookies = this.#cookies.filter(({ expires }) => expires > now);
 	}
@@ -55,31 +57,31 @@ function parseCookie(text: string, { scheme, host, path }: RequestUrl, now: numb
 	const equals = pair.indexOf('=');
 	const name = pair.slice(0, equals).trim();
 	if (equals === -1 || name === '') return undefined;
-	const found = new Map(
+	const attributesByName = new Map(
 		attributes.map(attribute => {
-			const [key, ...rest] = attribute.split('=') as [string, ...string[]];
-			return [key.trim().toLowerCase(), rest.join('=').trim()];
+			const [key, ...valueParts] = attribute.split('=') as [string, ...string[]];
+			return [key.trim().toLowerCase(), valueParts.join('=').trim()];
 		}),
 	);
-	const wanted = (found.get('domain') ?? '').replace(/^\./, '').toLowerCase();
-	if (wanted !== '' && !isBelow(host, wanted)) return undefined;
-	const isSecure = found.has('secure');
+	const domain = (attributesByName.get('domain') ?? '').replace(/^\./, '').toLowerCase();
+	if (domain !== '' && !isBelow(host, domain)) return undefined;
+	const isSecure = attributesByName.has('secure');
 	if (isSecure && scheme !== 'https') return undefined;
-	const ownPath = found.get('path');
+	const pathAttribute = attributesByName.get('path');
 	if (/^__secure-/i.test(name) && !isSecure) return undefined;
-	if (/^__host-/i.test(name) && (!isSecure || wanted !== '' || ownPath !== '/')) return undefined;
+	if (/^__host-/i.test(name) && (!isSecure || domain !== '' || pathAttribute !== '/')) return undefined;
 	return {
 		name,
 		value: pair.slice(equals + 1).trim(),
-		domain: wanted === '' ? host : wanted,
-		isShared: wanted !== '',
-		path: ownPath?.startsWith('/') ? ownPath : folderOf(path),
+		domain: domain === '' ? host : domain,
+		isShared: domain !== '',
+		path: pathAttribute?.startsWith('/') ? pathAttribute : folderOf(path),
 		isSecure,
-		expires: expiryOf(found, now),
+		expires: expiryOf(attributesByName, now),
 	};
 }
 
-/** Returns when a cookie expires, in milliseconds since 1970. `Max-Age` takes precedence over `Expires`. */
+/** Returns the expiry time of a cookie, in milliseconds since 1970. `Max-Age` takes precedence over `Expires`. */
 function expiryOf(attributes: ReadonlyMap<string, string>, now: number): number {
 	const age = attributes.get('max-age');
 	if (age !== undefined && /^-?\d+$/.test(age)) return now + Number(age) * 1000;

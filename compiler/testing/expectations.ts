@@ -12,7 +12,7 @@ import type { Word } from '../syntax/ast.ts';
 import type { Expectation, Mismatch } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';
 
-type Check = Expectation['check'];
+type ExpectationCheck = Expectation['check'];
 
 /** A kind of expectation. */
 interface ExpectationWord {
@@ -21,7 +21,7 @@ interface ExpectationWord {
 	readonly min: number;
 	readonly max: number;
 	/** Returns the check, or undefined after reporting a mistake. */
-	readonly lower: (args: readonly [Word, ...Word[]], problem: TestProblem) => Check | undefined;
+	readonly lower: (args: readonly [Word, ...Word[]], problem: TestProblem) => ExpectationCheck | undefined;
 }
 
 /** Every word of `expect`. */
@@ -34,7 +34,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		lower: ([name, value], problem) => {
 			if (!isFieldName(name, problem)) return undefined;
 			return ({ response }) =>
-				response ? fieldMismatch(response.headers, name.text, value?.text, 'the response') : dropped();
+				response ? fieldMismatch(response.headers, name.text, value?.text, 'the response') : noResponse();
 		},
 	},
 	no_header: {
@@ -47,7 +47,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 				const value = response?.headers.combined(name.text.toLowerCase());
 				return value === undefined
 					? undefined
-					: { text: `the response has the field \`${name.text}\``, label: `it is ${quoted(value)}` };
+					: { text: `the response has the field \`${name.text}\``, label: `it is ${quoteShort(value)}` };
 			};
 		},
 	},
@@ -55,14 +55,14 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		usage: 'body <text>',
 		min: 1,
 		max: 1,
-		lower: ([text]) => bodyCheck(body => (body === text.text ? undefined : `the body is not ${quoted(text.text)}`)),
+		lower: ([text]) => bodyCheck(body => (body === text.text ? undefined : `the body is not ${quoteShort(text.text)}`)),
 	},
 	body_contains: {
 		usage: 'body_contains <text>',
 		min: 1,
 		max: 1,
 		lower: ([text]) =>
-			bodyCheck(body => (body.includes(text.text) ? undefined : `the body does not contain ${quoted(text.text)}`)),
+			bodyCheck(body => (body.includes(text.text) ? undefined : `the body does not contain ${quoteShort(text.text)}`)),
 	},
 	body_matches: {
 		usage: 'body_matches <regexp>',
@@ -77,7 +77,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 				problem('value/not-a-regular-expression', text.span, error.message);
 				return undefined;
 			}
-			return bodyCheck(body => (pattern.test(body) ? undefined : `the body does not match ${quoted(text.text)}`));
+			return bodyCheck(body => (pattern.test(body) ? undefined : `the body does not match ${quoteShort(text.text)}`));
 		},
 	},
 	upstream: {
@@ -85,14 +85,18 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		min: 1,
 		max: 1,
 		lower:
-			([wanted]) =>
-			came => {
-				const sent = came.exchange.sent.at(-1);
-				if (!sent) return notSent();
-				const { name } = sent.settings;
-				if (wanted.text === name || wanted.text === sent.upstream.address) return undefined;
-				const went = name === undefined ? sent.upstream.address : `${name} (${sent.upstream.address})`;
-				return { text: `the request did not go to the upstream \`${wanted.text}\``, label: `it went to ${went}` };
+			([upstreamWord]) =>
+			result => {
+				const lastRequest = result.exchange.sent.at(-1);
+				if (!lastRequest) return noUpstreamRequest();
+				const { name } = lastRequest.settings;
+				if (upstreamWord.text === name || upstreamWord.text === lastRequest.upstream.address) return undefined;
+				const destination =
+					name === undefined ? lastRequest.upstream.address : `${name} (${lastRequest.upstream.address})`;
+				return {
+					text: `the request did not go to the upstream \`${upstreamWord.text}\``,
+					label: `it went to ${destination}`,
+				};
 			},
 	},
 	upstream_header: {
@@ -102,10 +106,10 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		lower: ([name, value], problem) => {
 			if (!isFieldName(name, problem)) return undefined;
 			return ({ exchange }) => {
-				const sent = exchange.sent.at(-1);
-				return sent
-					? fieldMismatch(sent.request.headers, name.text, value?.text, 'the request to the upstream')
-					: notSent();
+				const lastRequest = exchange.sent.at(-1);
+				return lastRequest
+					? fieldMismatch(lastRequest.request.headers, name.text, value?.text, 'the request to the upstream')
+					: noUpstreamRequest();
 			};
 		},
 	},
@@ -113,21 +117,21 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		usage: 'upstream_path <path>[?<query>]',
 		min: 1,
 		max: 1,
-		lower: ([wanted], problem) => {
-			if (!wanted.text.startsWith('/')) {
-				const hint = `Write \`/${wanted.text}\`.`;
-				problem('test/not-a-path', wanted.span, `\`${wanted.text}\` is not a path.`, { hint });
+		lower: ([expectedPath], problem) => {
+			if (!expectedPath.text.startsWith('/')) {
+				const hint = `Write \`/${expectedPath.text}\`.`;
+				problem('test/not-a-path', expectedPath.span, `\`${expectedPath.text}\` is not a path.`, { hint });
 				return undefined;
 			}
 			return ({ exchange }) => {
 				const target = exchange.sent.at(-1)?.request.target;
-				if (target === undefined) return notSent();
+				if (target === undefined) return noUpstreamRequest();
 				// The query is compared only if the expectation contains one.
-				const came = wanted.text.includes('?') ? target : target.split('?', 1)[0]!;
-				if (came === wanted.text) return undefined;
+				const receivedPath = expectedPath.text.includes('?') ? target : target.split('?', 1)[0]!;
+				if (receivedPath === expectedPath.text) return undefined;
 				return {
-					text: `the upstream did not receive a request for ${quoted(wanted.text)}`,
-					label: `it received one for ${quoted(came)}`,
+					text: `the upstream did not receive a request for ${quoteShort(expectedPath.text)}`,
+					label: `it received one for ${quoteShort(receivedPath)}`,
 				};
 			};
 		},
@@ -137,14 +141,14 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		min: 1,
 		max: 1,
 		lower:
-			([wanted]) =>
+			([mirrorWord]) =>
 			({ exchange: { mirrored } }) => {
-				if (mirrored.some(({ settings, upstream }) => [settings.name, upstream.address].includes(wanted.text)))
+				if (mirrored.some(({ settings, upstream }) => [settings.name, upstream.address].includes(mirrorWord.text)))
 					return undefined;
-				const went = mirrored.map(({ upstream }) => upstream.address).join(' and ');
+				const destinations = mirrored.map(({ upstream }) => upstream.address).join(' and ');
 				return {
-					text: `no copy of the request went to the mirror \`${wanted.text}\``,
-					label: went === '' ? 'the request was not copied' : `copies went to ${went}`,
+					text: `no copy of the request went to the mirror \`${mirrorWord.text}\``,
+					label: destinations === '' ? 'the request was not copied' : `copies went to ${destinations}`,
 				};
 			},
 	},
@@ -155,8 +159,10 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		lower:
 			() =>
 			({ exchange: { mirrored } }) => {
-				const went = mirrored.map(({ upstream }) => upstream.address).join(' and ');
-				return went === '' ? undefined : { text: 'the request was copied', label: `copies went to ${went}` };
+				const destinations = mirrored.map(({ upstream }) => upstream.address).join(' and ');
+				return destinations === ''
+					? undefined
+					: { text: 'the request was copied', label: `copies went to ${destinations}` };
 			},
 	},
 	log: {
@@ -165,18 +171,18 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		max: 2,
 		lower:
 			([field, value]) =>
-			async came => {
-				const entries = await came.logEntries();
+			async result => {
+				const entries = await result.logEntries();
 				if (entries.length === 0) return { text: 'no access log has an entry for the request' };
-				const found = entries.flatMap(entry => valuesAt(entry, field.text.split('.')));
-				if (found.length === 0) {
+				const values = entries.flatMap(entry => fieldValues(entry, field.text.split('.')));
+				if (values.length === 0) {
 					const names = [...new Set(entries.flatMap(entry => Object.keys(entry)))];
 					const label = didYouMeanLabel(field.text, names) ?? `it has ${names.join(', ')}`;
 					return { text: `the log entry has no field \`${field.text}\``, label };
 				}
-				if (value === undefined || found.includes(value.text)) return undefined;
-				const label = `it is ${found.map(quoted).join(' and ')}`;
-				return { text: `\`${field.text}\` of the log entry is not ${quoted(value.text)}`, label };
+				if (value === undefined || values.includes(value.text)) return undefined;
+				const label = `it is ${values.map(quoteShort).join(' and ')}`;
+				return { text: `\`${field.text}\` of the log entry is not ${quoteShort(value.text)}`, label };
 			},
 	},
 	no_log: {
@@ -185,34 +191,35 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		max: 1,
 		lower:
 			([field]: readonly (Word | undefined)[]) =>
-			async came => {
-				const entries = await came.logEntries();
+			async result => {
+				const entries = await result.logEntries();
 				if (field === undefined) {
 					return entries.length === 0 ? undefined : { text: 'an access log has an entry for the request' };
 				}
-				const [value] = entries.flatMap(entry => valuesAt(entry, field.text.split('.')));
+				const [value] = entries.flatMap(entry => fieldValues(entry, field.text.split('.')));
 				return value === undefined
 					? undefined
-					: { text: `the log entry has the field \`${field.text}\``, label: `it is ${quoted(value)}` };
+					: { text: `the log entry has the field \`${field.text}\``, label: `it is ${quoteShort(value)}` };
 			},
 	},
 	handler: { usage: 'handler <handler> | <directive>', min: 1, max: 1, lower: lowerHandler },
 	site: { usage: 'site <address>', min: 1, max: 1, lower: ([address]) => siteCheck(address.text) },
 };
 
-/** Returns the values of a field as texts; a list has several. The names of a path may differ in case, as names of fields do. */
-function valuesAt(value: unknown, path: readonly string[]): string[] {
-	if (Array.isArray(value)) return value.flatMap(one => valuesAt(one, path));
+/** Returns the values of a field as texts; a list has several. If no name on the path matches exactly, case is ignored. */
+function fieldValues(value: unknown, path: readonly string[]): string[] {
+	if (Array.isArray(value)) return value.flatMap(one => fieldValues(one, path));
 	const [name, ...rest] = path;
 	if (name === undefined)
 		return value === null || typeof value === 'object' ? [JSON.stringify(value)] : [String(value)];
 	if (value === null || typeof value !== 'object') return [];
-	const own = Object.entries(value);
-	const entry = own.find(([key]) => key === name) ?? own.find(([key]) => key.toLowerCase() === name.toLowerCase());
-	return entry === undefined ? [] : valuesAt(entry[1], rest);
+	const fields = Object.entries(value);
+	const entry =
+		fields.find(([key]) => key === name) ?? fields.find(([key]) => key.toLowerCase() === name.toLowerCase());
+	return entry === undefined ? [] : fieldValues(entry[1], rest);
 }
 
-function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): Check | undefined {
+function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): ExpectationCheck | undefined {
 	const text = word.text.toLowerCase();
 	if (!/^[1-5](?:\d\d|xx)$/.test(text)) {
 		problem('value/not-a-status', word.span, `\`${word.text}\` is not a status.`, {
@@ -221,17 +228,17 @@ function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): 
 		return undefined;
 	}
 	return ({ response }) => {
-		if (!response) return dropped();
-		const came = String(response.status);
-		if (text.endsWith('xx') ? came[0] === text[0] : came === text) return undefined;
-		return { text: `the status is ${came}, not ${text}`, label: `${came} came` };
+		if (!response) return noResponse();
+		const actualStatus = String(response.status);
+		if (text.endsWith('xx') ? actualStatus[0] === text[0] : actualStatus === text) return undefined;
+		return { text: `the status is ${actualStatus}, not ${text}`, label: `${actualStatus} came` };
 	};
 }
 
-/** Lowers `expect handler`. The word of a directive stands for the handlers to which it lowers. */
-function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem): Check | undefined {
-	const wanted = handlerOf(word.text);
-	if (wanted === undefined) {
+/** Lowers `expect handler`. The name of a directive stands for its handler. */
+function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem): ExpectationCheck | undefined {
+	const wantedHandler = resolveHandler(word.text);
+	if (wantedHandler === undefined) {
 		problem('test/unknown-handler', word.span, `\`${word.text}\` is not a handler.`, {
 			...didYouMean(word, [...HANDLERS.keys(), ...directives.flatMap(({ names }) => names.configfile)]),
 			hint: 'Write the name of a handler, such as `files`, or of its directive, such as `file_server`.',
@@ -239,32 +246,32 @@ function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem):
 		return undefined;
 	}
 	return ({ exchange: { answeredBy } }) => {
-		if (wanted === answeredBy) return undefined;
+		if (wantedHandler === answeredBy) return undefined;
 		const label = answeredBy === '' ? 'no handler answered' : `\`${answeredBy}\` answered`;
 		return { text: `\`${word.text}\` did not answer`, label };
 	};
 }
 
-function handlerOf(word: string): string | undefined {
+function resolveHandler(word: string): string | undefined {
 	if (HANDLERS.has(word)) return word;
 	const directive = directives.find(({ kind, names }) => kind === 'handler' && names.configfile.includes(word));
 	return directive && directive.id !== '' ? directive.id : undefined;
 }
 
-function siteCheck(address: string): Check {
+function siteCheck(address: string): ExpectationCheck {
 	return ({ site }, plan) => {
 		const sites = plan.document.sites ?? [];
 		const addresses = site === -1 ? [] : sites[site]!.addresses;
-		const wanted = canonicalAddress(address);
-		if (addresses.some(one => canonicalAddress(one) === wanted)) return undefined;
-		const known = sites.flatMap(one => one.addresses);
-		if (!known.some(one => canonicalAddress(one) === wanted)) {
-			const nearest = didYouMeanLabel(address, known);
-			return { text: `there is no site \`${address}\``, label: nearest ?? came(addresses) };
+		const wantedAddress = canonicalAddress(address);
+		if (addresses.some(one => canonicalAddress(one) === wantedAddress)) return undefined;
+		const knownAddresses = sites.flatMap(one => one.addresses);
+		if (!knownAddresses.some(one => canonicalAddress(one) === wantedAddress)) {
+			const nearest = didYouMeanLabel(address, knownAddresses);
+			return { text: `there is no site \`${address}\``, label: nearest ?? describeAnswer(addresses) };
 		}
-		return { text: `a site other than \`${address}\` answered`, label: came(addresses) };
+		return { text: `a site other than \`${address}\` answered`, label: describeAnswer(addresses) };
 	};
-	function came(addresses: readonly string[]): string {
+	function describeAnswer(addresses: readonly string[]): string {
 		return addresses.length === 0 ? 'no site served the request' : `\`${addresses[0]}\` did`;
 	}
 }
@@ -284,51 +291,51 @@ function isFieldName(word: Word, problem: TestProblem): boolean {
 function fieldMismatch(
 	headers: HeaderList,
 	name: string,
-	wanted: string | undefined,
-	of: string,
+	expected: string | undefined,
+	owner: string,
 ): Mismatch | undefined {
-	const lower = name.toLowerCase();
-	const values = headers.getAll(lower);
+	const lowerName = name.toLowerCase();
+	const values = headers.getAll(lowerName);
 	if (values.length === 0) {
 		const names = [...new Set([...headers].map(([other]) => other))];
-		const near = didYouMeanLabel(name, names);
+		const nearest = didYouMeanLabel(name, names);
 		return {
-			text: `${of} has no field \`${name}\``,
-			label: near ?? (names.length > 0 ? `it has ${names.join(', ')}` : 'it has none'),
+			text: `${owner} has no field \`${name}\``,
+			label: nearest ?? (names.length > 0 ? `it has ${names.join(', ')}` : 'it has none'),
 		};
 	}
-	if (wanted === undefined) return undefined;
-	const wire = encodeFieldText(wanted);
-	if (values.includes(wire) || values.join(', ') === wire) return undefined;
-	const came = values.map(value => quoted(readable(value))).join(' and ');
-	return { text: `\`${name}\` of ${of} is not ${quoted(wanted)}`, label: `it is ${came}` };
+	if (expected === undefined) return undefined;
+	const encodedValue = encodeFieldText(expected);
+	if (values.includes(encodedValue) || values.join(', ') === encodedValue) return undefined;
+	const actualValues = values.map(value => quoteShort(decodeFieldValue(value))).join(' and ');
+	return { text: `\`${name}\` of ${owner} is not ${quoteShort(expected)}`, label: `it is ${actualValues}` };
 }
 
 /** Decodes a raw field value, which holds UTF-8 bytes as Latin-1 characters. */
-function readable(value: string): string {
+function decodeFieldValue(value: string): string {
 	const text = Buffer.from(value, 'latin1').toString('utf8');
 	return text.includes('\ufffd') ? value : text;
 }
 
-function bodyCheck(mismatch: (body: string) => string | undefined): Check {
+function bodyCheck(mismatch: (body: string) => string | undefined): ExpectationCheck {
 	return async ({ response }: DryRunResult) => {
-		if (!response) return dropped();
+		if (!response) return noResponse();
 		const body = await response.text();
 		const text = mismatch(body);
-		return text === undefined ? undefined : { text, label: body === '' ? 'it is empty' : `it is ${quoted(body)}` };
+		return text === undefined ? undefined : { text, label: body === '' ? 'it is empty' : `it is ${quoteShort(body)}` };
 	};
 }
 
-function dropped(): Mismatch {
+function noResponse(): Mismatch {
 	return { text: 'there was no response', label: 'the connection was closed' };
 }
 
-function notSent(): Mismatch {
+function noUpstreamRequest(): Mismatch {
 	return { text: 'the request went to no upstream' };
 }
 
 /** Returns the beginning of a text, in quotes and on one line. */
-function quoted(text: string): string {
-	const shown = text.length > 80 ? `${text.slice(0, 79)}…` : text;
-	return JSON.stringify(shown);
+function quoteShort(text: string): string {
+	const shortened = text.length > 80 ? `${text.slice(0, 79)}…` : text;
+	return JSON.stringify(shortened);
 }

@@ -9,8 +9,8 @@ export interface TestedConfiguration {
 }
 
 /** Returns one suite per configuration. */
-export function junitReport(all: readonly TestedConfiguration[]): string {
-	const suites = all.map(({ name, results }) => {
+export function junitReport(configurations: readonly TestedConfiguration[]): string {
+	const suites = configurations.map(({ name, results }) => {
 		const failed = results.filter(({ diagnostics }) => diagnostics.length > 0).length;
 		const time = results.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
 		const cases = results.map(({ test, diagnostics, milliseconds }) => {

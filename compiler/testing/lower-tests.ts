@@ -33,15 +33,15 @@ import { testRows } from './test-rows.ts';
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 /** Words allowed in the block of a request. */
 const REQUEST_WORDS = ['header', 'body', 'from', 'at', 'protocol', 'sni', 'client_certificate', 'cookies'] as const;
-/** Words allowed after the block of a request. */
+/** Words allowed on the lines after a request. */
 export const STEP_WORDS = ['expect', 'upstream', 'busy', 'repeat', 'after', ...REQUEST_WORDS] as const;
-/** What an upstream may do with a request. */
+/** Words for what an upstream does with a request. */
 export const UPSTREAM_BEHAVIORS = ['answers', 'fails', 'times'] as const;
 const UPSTREAM_USAGE = 'upstream [<name> | <address>] answers <status> [<body>] | fails | times out';
 
 const MAX_REPEAT = 10_000;
 /** A year in milliseconds. */
-const MAX_PAUSE = 366 * 86_400_000;
+const MAX_PAUSE_MS = 366 * 86_400_000;
 
 /** Lowers the tests of a configuration. Tests with mistakes are omitted. */
 export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestCase[] {
@@ -56,16 +56,16 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 				related: [{ span: earlier, message: 'first defined here' }],
 			});
 		} else names.set(text, span);
-		// The rows of a table share their lines, so a mistake in one of those is reported once.
-		const own = withoutRepetition(problem);
-		return testRows(block, own).map(row => {
-			const test = new TestReader(row.block, own).read();
+		// All rows of a table share the lines of the test, so a mistake in these lines is reported only once.
+		const problemOnce = reportOnce(problem);
+		return testRows(block, problemOnce).map(row => {
+			const test = new TestReader(row.block, problemOnce).read();
 			return row.span === span ? test : { ...test, row: row.span };
 		});
 	});
 }
 
-function withoutRepetition(problem: TestProblem): TestProblem {
+function reportOnce(problem: TestProblem): TestProblem {
 	const reported = new Set<string>();
 	return (code, span, message, more) => {
 		const key = JSON.stringify([code, span.start, span.end, message]);
@@ -75,11 +75,11 @@ function withoutRepetition(problem: TestProblem): TestProblem {
 	};
 }
 
-/** A step while its lines are lowered. */
+/** A step whose lines are being lowered. */
 interface StepDraft {
 	readonly span: SourceSpan;
 	readonly method: string;
-	/** Undefined after a mistake: the step is then checked but not run. */
+	/** Undefined after a mistake. The step is then checked but not run. */
 	readonly url: RequestUrl | undefined;
 	readonly headers: [string, string][];
 	body: string | undefined;
@@ -95,9 +95,9 @@ interface StepDraft {
 	pause: number;
 	readonly expectations: Expectation[];
 	/** True if there is an `expect`, even an invalid one. */
-	expects: boolean;
-	/** Words that may be given only once, with their places. */
-	readonly given: Map<string, SourceSpan>;
+	hasExpectation: boolean;
+	/** The places of the words given so far, among those that may be given only once. */
+	readonly givenWords: Map<string, SourceSpan>;
 }
 
 class TestReader {
@@ -113,7 +113,7 @@ class TestReader {
 
 	read(): TestCase {
 		const { name, lines } = this.#block;
-		for (const line of lines) this.#line(line);
+		for (const line of lines) this.#readLine(line);
 		if (!this.#step && lines.length === 0) {
 			this.#problem('test/no-request', name.span, `The test \`${name.text}\` contains no request.`, {
 				hint: 'Begin it with a line such as `GET http://example.com/`.',
@@ -123,36 +123,36 @@ class TestReader {
 		return { name: name.text, span: name.span, steps: this.#steps };
 	}
 
-	#line(line: Line): void {
+	#readLine(line: Line): void {
 		const [word, ...args] = line.words as readonly [Word, ...Word[]];
 		if (line.alternative) {
 			const { span } = line.alternative.words[0]!;
 			this.#problem('test/unexpected-word', span, '`else` is not allowed in a test.');
 		}
 		if (isRequestLine(word, args)) {
-			this.#begin(line, word, args);
+			this.#beginStep(line, word, args);
 			return;
 		}
 		if (!(STEP_WORDS as readonly string[]).includes(word.text)) {
-			this.#unknown(word);
+			this.#reportUnknown(word);
 			return;
 		}
-		this.#withoutBlock(line);
+		this.#rejectBlock(line);
 		if (!this.#step) {
 			this.#problem('test/before-request', word.span, `\`${word.text}\` comes before the first request.`, {
 				hint: 'A test begins with a line such as `GET http://example.com/`.',
 			});
-			this.#step = noRequest(word.span);
+			this.#step = emptyStep(word.span);
 		}
-		if (word.text === 'expect') this.#expect(line, args, this.#step);
-		else if (word.text === 'upstream') this.#upstream(line, args, this.#step);
-		else if (word.text === 'busy') this.#busy(word, args, this.#step);
-		else if (word.text === 'repeat') this.#repeat(word, args, this.#step);
-		else if (word.text === 'after') this.#after(word, args, this.#step);
-		else this.#ofRequest(line, this.#step);
+		if (word.text === 'expect') this.#readExpectation(line, args, this.#step);
+		else if (word.text === 'upstream') this.#readUpstream(line, args, this.#step);
+		else if (word.text === 'busy') this.#readBusy(word, args, this.#step);
+		else if (word.text === 'repeat') this.#readRepeat(word, args, this.#step);
+		else if (word.text === 'after') this.#readAfter(word, args, this.#step);
+		else this.#readRequestPart(line, this.#step);
 	}
 
-	#unknown(word: Word): void {
+	#reportUnknown(word: Word): void {
 		const upper = word.text.toUpperCase();
 		const isMethod = (METHODS as readonly string[]).includes(upper);
 		this.#problem('test/unknown', word.span, `\`${word.text}\` is not allowed in a test.`, {
@@ -165,13 +165,13 @@ class TestReader {
 		});
 	}
 
-	#begin(line: Line, method: Word, args: readonly Word[]): void {
+	#beginStep(line: Line, method: Word, args: readonly Word[]): void {
 		this.#endStep();
 		const [target, surplus] = args;
 		const span = spanOfWords(line.words);
 		let url: RequestUrl | undefined;
 		const wrongMethod = methodMistake(method.text);
-		if (wrongMethod) this.#mistake('test/bad-method', method.span, wrongMethod);
+		if (wrongMethod) this.#reportMistake('test/bad-method', method.span, wrongMethod);
 		if (!target) {
 			this.#problem('arguments/too-few', method.span, `\`${method.text}\` needs a URL.`, {
 				hint: 'Write scheme, host and path, such as `http://example.com/path`.',
@@ -179,24 +179,24 @@ class TestReader {
 		} else {
 			const parsed = parseRequestUrl(target.text);
 			if (isRequestUrl(parsed)) url = parsed;
-			else this.#mistake('test/bad-url', target.span, parsed);
+			else this.#reportMistake('test/bad-url', target.span, parsed);
 		}
 		if (surplus) {
 			const message = `\`${method.text}\` takes only one URL.`;
 			const hint = 'Write fields, body and client in a block: `{ header …; body …; from … }`.';
 			this.#problem('arguments/too-many', spanOfWords(args.slice(1)), message, { hint });
 		}
-		const step: StepDraft = { ...noRequest(span), method: method.text, url: wrongMethod || surplus ? undefined : url };
+		const step: StepDraft = { ...emptyStep(span), method: method.text, url: wrongMethod || surplus ? undefined : url };
 		this.#step = step;
 		for (const inner of line.block?.lines ?? []) {
 			const word = inner.words[0]!;
-			this.#withoutBlock(inner);
-			if ((REQUEST_WORDS as readonly string[]).includes(word.text)) this.#ofRequest(inner, step);
+			this.#rejectBlock(inner);
+			if ((REQUEST_WORDS as readonly string[]).includes(word.text)) this.#readRequestPart(inner, step);
 			else {
-				const misplaced = (STEP_WORDS as readonly string[]).includes(word.text);
+				const isMisplaced = (STEP_WORDS as readonly string[]).includes(word.text);
 				this.#problem('test/unknown', word.span, `\`${word.text}\` is not part of a request.`, {
-					...(misplaced ? {} : didYouMean(word, REQUEST_WORDS)),
-					hint: misplaced
+					...(isMisplaced ? {} : didYouMean(word, REQUEST_WORDS)),
+					hint: isMisplaced
 						? 'Write it after the block of the request.'
 						: `The parts of a request are ${formatNameList(REQUEST_WORDS)}.`,
 				});
@@ -204,22 +204,22 @@ class TestReader {
 		}
 	}
 
-	#ofRequest(line: Line, step: StepDraft): void {
+	#readRequestPart(line: Line, step: StepDraft): void {
 		const [word, ...args] = line.words as readonly [Word, ...Word[]];
 		const [first, second] = args;
 		switch (word.text) {
 			case 'header': {
-				if (!this.#count(word, args, 2, 2, 'header <name> <value>')) return;
+				if (!this.#checkCount(word, args, 2, 2, 'header <name> <value>')) return;
 				const mistake = fieldMistake(first!.text, second!.text);
-				if (mistake) this.#mistake('test/bad-field', first!.span, mistake);
+				if (mistake) this.#reportMistake('test/bad-field', first!.span, mistake);
 				else step.headers.push([first!.text, second!.text]);
 				return;
 			}
 			case 'body':
-				if (this.#once(word, step) && this.#count(word, args, 1, 1, 'body <text>')) step.body = first!.text;
+				if (this.#checkOnce(word, step) && this.#checkCount(word, args, 1, 1, 'body <text>')) step.body = first!.text;
 				return;
 			case 'from':
-				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'from <address>')) return;
+				if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 1, 'from <address>')) return;
 				step.from = canonicalClientAddress(first!.text);
 				if (step.from !== undefined) return;
 				this.#problem('value/not-an-address', first!.span, `\`${first!.text}\` is not an IP address.`, {
@@ -227,14 +227,14 @@ class TestReader {
 				});
 				return;
 			case 'protocol': {
-				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'protocol h1 | h2 | h3')) return;
+				if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 1, 'protocol h1 | h2 | h3')) return;
 				const protocol = parseRequestProtocol(first!.text, step.url?.scheme);
 				if (typeof protocol === 'string') step.protocol = protocol;
-				else this.#mistake('test/bad-protocol', first!.span, protocol);
+				else this.#reportMistake('test/bad-protocol', first!.span, protocol);
 				return;
 			}
 			case 'cookies':
-				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'cookies on | off')) return;
+				if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 1, 'cookies on | off')) return;
 				if (first!.text === 'on' || first!.text === 'off') step.cookies = first!.text === 'on';
 				else {
 					this.#problem('test/unknown', first!.span, `\`${first!.text}\` is neither \`on\` nor \`off\`.`, {
@@ -243,28 +243,28 @@ class TestReader {
 				}
 				return;
 			case 'sni': {
-				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'sni <name>')) return;
-				const mistake = this.#isSecure(word, step) ? serverNameMistake(first!.text) : undefined;
-				if (mistake) this.#mistake('test/bad-server-name', first!.span, mistake);
+				if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 1, 'sni <name>')) return;
+				const mistake = this.#requireTls(word, step) ? serverNameMistake(first!.text) : undefined;
+				if (mistake) this.#reportMistake('test/bad-server-name', first!.span, mistake);
 				else step.sni = first!.text.toLowerCase();
 				return;
 			}
 			case 'client_certificate': {
-				if (!this.#once(word, step) || !this.#count(word, args, 1, 20, CERTIFICATE_USAGE)) return;
-				if (!this.#isSecure(word, step)) return;
+				if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 20, CERTIFICATE_USAGE)) return;
+				if (!this.#requireTls(word, step)) return;
 				const facts: CertificateFact[] = [];
 				for (const { text, span } of args.slice(1)) {
 					const fact = certificateFact(text);
-					if ('message' in fact) this.#mistake('test/bad-certificate', span, fact);
+					if ('message' in fact) this.#reportMistake('test/bad-certificate', span, fact);
 					else facts.push(fact);
 				}
 				const certificate = imaginedCertificate(first!.text, facts);
-				if ('message' in certificate) this.#mistake('test/bad-certificate', first!.span, certificate);
+				if ('message' in certificate) this.#reportMistake('test/bad-certificate', first!.span, certificate);
 				else step.certificate = certificate;
 				return;
 			}
 			case 'at': {
-				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'at <time>')) return;
+				if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 1, 'at <time>')) return;
 				step.at = parseClockTime(first!.text);
 				if (step.at !== undefined) return;
 				this.#problem('value/not-a-time', first!.span, `\`${first!.text}\` is not a time.`, {
@@ -274,39 +274,40 @@ class TestReader {
 		}
 	}
 
-	/** Reports a fact of TLS that is given for a request without TLS. */
-	#isSecure(word: Word, step: StepDraft): boolean {
+	/** Reports a TLS property given for a request without TLS. Returns true if the request uses TLS. */
+	#requireTls(word: Word, step: StepDraft): boolean {
 		if (step.url?.scheme !== 'http') return true;
 		this.#problem('test/no-tls', word.span, `\`${word.text}\` needs a URL that begins with \`https://\`.`);
 		return false;
 	}
 
-	#upstream(line: Line, args: readonly Word[], step: StepDraft): void {
+	#readUpstream(line: Line, args: readonly Word[], step: StepDraft): void {
 		const word = line.words[0]!;
 		const isBehavior = ({ text }: Word) => (UPSTREAM_BEHAVIORS as readonly string[]).includes(text);
 		const [first, second] = args;
 		const isNamed = first && second && !isBehavior(first) && (isBehavior(second) || /[.:]/.test(first.text));
-		const of = isNamed ? first.text : undefined;
-		const [behavior, ...rest] = of === undefined ? args : args.slice(1);
+		const upstreamName = isNamed ? first.text : undefined;
+		const [behavior, ...behaviorArgs] = upstreamName === undefined ? args : args.slice(1);
 		if (!behavior) {
 			this.#problem('arguments/too-few', word.span, '`upstream` needs a behavior.', {
 				hint: `Usage: ${UPSTREAM_USAGE}`,
 			});
 			return;
 		}
-		const add = (answer: TestUpstream['answer']): void => {
-			step.upstreams.push({ of, answer, span: spanOfWords(line.words) });
+		const addAnswer = (answer: TestUpstream['answer']): void => {
+			step.upstreams.push({ upstreamName, answer, span: spanOfWords(line.words) });
 		};
 		switch (behavior.text) {
 			case 'answers':
-				this.#answers(behavior, rest, add);
+				this.#readAnswer(behavior, behaviorArgs, addAnswer);
 				return;
 			case 'fails':
-				if (this.#count(behavior, rest, 0, 0, 'upstream fails')) add({ status: 502, body: '', unreachable: true });
+				if (this.#checkCount(behavior, behaviorArgs, 0, 0, 'upstream fails'))
+					addAnswer({ status: 502, body: '', unreachable: true });
 				return;
 			case 'times':
-				if (rest.length === 1 && rest[0]!.text === 'out') {
-					add({ status: 504, body: '', timesOut: true });
+				if (behaviorArgs.length === 1 && behaviorArgs[0]!.text === 'out') {
+					addAnswer({ status: 504, body: '', timesOut: true });
 					return;
 				}
 		}
@@ -316,24 +317,24 @@ class TestReader {
 		});
 	}
 
-	#answers(answers: Word, args: readonly Word[], add: (answer: TestUpstream['answer']) => void): void {
-		if (!this.#count(answers, args, 1, 2, 'upstream answers <status> [<body>]')) return;
+	#readAnswer(answers: Word, args: readonly Word[], addAnswer: (answer: TestUpstream['answer']) => void): void {
+		if (!this.#checkCount(answers, args, 1, 2, 'upstream answers <status> [<body>]')) return;
 		const [status, body] = args as readonly [Word, Word?];
 		if (/^[2-5]\d\d$/.test(status.text)) {
-			add({ status: Number(status.text), body: body?.text ?? '' });
+			addAnswer({ status: Number(status.text), body: body?.text ?? '' });
 			return;
 		}
 		const hint = 'Write three digits from 200 to 599.';
 		this.#problem('value/not-a-status', status.span, `\`${status.text}\` is not a final status.`, { hint });
 	}
 
-	#busy(word: Word, args: readonly Word[], step: StepDraft): void {
-		if (!this.#count(word, args, 1, Number.POSITIVE_INFINITY, 'busy <zone>…')) return;
+	#readBusy(word: Word, args: readonly Word[], step: StepDraft): void {
+		if (!this.#checkCount(word, args, 1, Number.POSITIVE_INFINITY, 'busy <zone>…')) return;
 		step.busy.push(...args.map(({ text, span }) => ({ zone: text, span })));
 	}
 
-	#repeat(word: Word, args: readonly Word[], step: StepDraft): void {
-		if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'repeat <n>')) return;
+	#readRepeat(word: Word, args: readonly Word[], step: StepDraft): void {
+		if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 1, 'repeat <n>')) return;
 		const { text, span } = args[0]!;
 		const times = /^\d{1,9}$/.test(text) ? Number(text) : 0;
 		if (times >= 1 && times <= MAX_REPEAT) {
@@ -344,11 +345,11 @@ class TestReader {
 		this.#problem('value/out-of-range', span, `\`${text}\` is not how often a request can be sent.`, { hint });
 	}
 
-	#after(word: Word, args: readonly Word[], step: StepDraft): void {
-		if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'after <duration>')) return;
+	#readAfter(word: Word, args: readonly Word[], step: StepDraft): void {
+		if (!this.#checkOnce(word, step) || !this.#checkCount(word, args, 1, 1, 'after <duration>')) return;
 		const { text, span } = args[0]!;
 		const pause = parseDuration(text);
-		if (pause !== undefined && pause >= 0 && pause <= MAX_PAUSE) {
+		if (pause !== undefined && pause >= 0 && pause <= MAX_PAUSE_MS) {
 			step.pause = pause;
 			return;
 		}
@@ -356,25 +357,25 @@ class TestReader {
 		this.#problem('value/not-a-duration', span, `\`${text}\` is not a time that can pass.`, { hint });
 	}
 
-	#expect(line: Line, args: readonly Word[], step: StepDraft): void {
-		step.expects = true;
-		const [what, ...values] = args;
+	#readExpectation(line: Line, args: readonly Word[], step: StepDraft): void {
+		step.hasExpectation = true;
+		const [kindWord, ...values] = args;
 		const words = Object.keys(EXPECTATIONS);
-		if (!what) {
+		if (!kindWord) {
 			const hint = `Write ${formatNameList(words, 'or')} after it.`;
 			this.#problem('arguments/too-few', line.words[0]!.span, '`expect` needs an expectation.', { hint });
 			return;
 		}
-		const known = Object.hasOwn(EXPECTATIONS, what.text) ? EXPECTATIONS[what.text] : undefined;
-		if (!known) {
-			this.#problem('test/unknown-expectation', what.span, `\`${what.text}\` is not an expectation.`, {
-				...didYouMean(what, words),
+		const expectation = Object.hasOwn(EXPECTATIONS, kindWord.text) ? EXPECTATIONS[kindWord.text] : undefined;
+		if (!expectation) {
+			this.#problem('test/unknown-expectation', kindWord.span, `\`${kindWord.text}\` is not an expectation.`, {
+				...didYouMean(kindWord, words),
 				hint: `The expectations are ${formatNameList(words)}.`,
 			});
 			return;
 		}
-		if (!this.#count(what, values, known.min, known.max, `expect ${known.usage}`)) return;
-		const check = known.lower(values as [Word, ...Word[]], this.#problem);
+		if (!this.#checkCount(kindWord, values, expectation.min, expectation.max, `expect ${expectation.usage}`)) return;
+		const check = expectation.lower(values as [Word, ...Word[]], this.#problem);
 		if (check) step.expectations.push({ span: spanOfWords(line.words), check });
 	}
 
@@ -386,17 +387,17 @@ class TestReader {
 		const { upstreams, busy, repeat, pause, cookies, expectations } = step;
 		const request = { method, url, headers, body, from, at, protocol, sni, certificate };
 		this.#steps.push({ request, span, upstreams, busy, repeat, pause, cookies, expectations });
-		if (step.expects) return;
+		if (step.hasExpectation) return;
 		this.#problem('test/no-expectation', span, 'This request has no expectations.', {
 			severity: 'warning',
 			hint: 'Add a line such as `expect status 200`.',
 		});
 	}
 
-	#once(word: Word, step: StepDraft): boolean {
-		const earlier = step.given.get(word.text);
+	#checkOnce(word: Word, step: StepDraft): boolean {
+		const earlier = step.givenWords.get(word.text);
 		if (!earlier) {
-			step.given.set(word.text, word.span);
+			step.givenWords.set(word.text, word.span);
 			return true;
 		}
 		this.#problem('test/given-twice', word.span, `\`${word.text}\` is given more than once for one request.`, {
@@ -405,31 +406,31 @@ class TestReader {
 		return false;
 	}
 
-	#count(word: Word, args: readonly Word[], min: number, max: number, usage: string): boolean {
+	#checkCount(word: Word, args: readonly Word[], min: number, max: number, usage: string): boolean {
 		if (args.length >= min && args.length <= max) return true;
-		const few = args.length < min;
-		const limit = few ? min : max;
-		const bound = min === max ? '' : few ? 'at least ' : 'at most ';
+		const tooFew = args.length < min;
+		const limit = tooFew ? min : max;
+		const bound = min === max ? '' : tooFew ? 'at least ' : 'at most ';
 		const amount = limit === 0 ? 'no argument' : `${bound}${limit} argument${limit === 1 ? '' : 's'}`;
 		const message = `\`${word.text}\` takes ${amount}.`;
-		const span = few ? word.span : spanOfWords(args.slice(max));
-		this.#problem(few ? 'arguments/too-few' : 'arguments/too-many', span, message, { hint: `Usage: ${usage}` });
+		const span = tooFew ? word.span : spanOfWords(args.slice(max));
+		this.#problem(tooFew ? 'arguments/too-few' : 'arguments/too-many', span, message, { hint: `Usage: ${usage}` });
 		return false;
 	}
 
-	#withoutBlock(line: Line): void {
+	#rejectBlock(line: Line): void {
 		if (!line.block) return;
 		const message = `\`${line.words[0]!.text}\` takes no block.`;
 		this.#problem('directive/unexpected-block', line.block.open, message);
 	}
 
-	#mistake(code: string, span: SourceSpan, { message, hint }: RequestMistake): void {
+	#reportMistake(code: string, span: SourceSpan, { message, hint }: RequestMistake): void {
 		this.#problem(code, span, message, hint === undefined ? undefined : { hint });
 	}
 }
 
-/** Returns a step in place of a missing request, so that the lines that follow are checked anyway. */
-function noRequest(span: SourceSpan): StepDraft {
+/** Returns an empty step, which takes the place of a missing request so that the lines after it are checked. */
+function emptyStep(span: SourceSpan): StepDraft {
 	return {
 		span,
 		method: '',
@@ -447,8 +448,8 @@ function noRequest(span: SourceSpan): StepDraft {
 		repeat: 1,
 		pause: 0,
 		expectations: [],
-		expects: false,
-		given: new Map(),
+		hasExpectation: false,
+		givenWords: new Map(),
 	};
 }
 

@@ -2,32 +2,32 @@
 import { escapeHtml } from '../exchange/html-text.ts';
 import type { CoveredLine, TestCoverage } from './test-coverage.ts';
 
-/** Counts over a whole configuration. */
+/** Totals for a whole configuration. */
 interface Totals {
 	readonly directives: number;
 	readonly reached: number;
-	/** Two for each condition: that it holds, and that it does not. */
+	/** Number of branches: two for each condition, one for each of its results. */
 	readonly branches: number;
 	readonly taken: number;
 }
 
-/** Returns what no test reaches, a line each, and a summary. Ends in a newline. */
+/** Returns a line for each directive or branch that no test reaches, and a summary. Ends in a newline. */
 export function renderCoverage(coverage: TestCoverage): string {
 	const lines = coverage.lines.flatMap(line => {
-		const missing = missingOf(line);
-		return missing === undefined ? [] : [`${line.file}:${line.line}: ${missing}: ${line.text}`];
+		const gap = describeGap(line);
+		return gap === undefined ? [] : [`${line.file}:${line.line}: ${gap}: ${line.text}`];
 	});
-	const { directives, reached, branches, taken } = totals(coverage);
+	const { directives, reached, branches, taken } = countTotals(coverage);
 	lines.push(`Tests reach ${reached} of ${directives} directives and ${taken} of ${branches} branches.`);
 	return `${lines.join('\n')}\n`;
 }
 
-/** Returns the coverage in the format of lcov's tracefiles, which editors and coverage services read. */
+/** Returns the coverage as an lcov tracefile, which editors and coverage services read. */
 export function coverageAsLcov(coverage: TestCoverage): string {
 	const records = [...coverage.texts.keys()].sort().map(file => {
-		const own = coverage.lines.filter(line => line.file === file);
-		const withRuns = own.filter(({ runs }) => runs !== undefined);
-		const branches = own.flatMap(({ line, condition }) =>
+		const fileLines = coverage.lines.filter(line => line.file === file);
+		const withRuns = fileLines.filter(({ runs }) => runs !== undefined);
+		const branches = fileLines.flatMap(({ line, condition }) =>
 			condition ? [`BRDA:${line},0,0,${condition.held}`, `BRDA:${line},0,1,${condition.failed}`] : [],
 		);
 		return [
@@ -46,9 +46,9 @@ export function coverageAsLcov(coverage: TestCoverage): string {
 	return records.join('');
 }
 
-/** Returns the coverage as a page that needs no other file. */
+/** Returns the coverage as a self-contained HTML page. */
 export function coverageAsHtml(coverage: TestCoverage): string {
-	const { directives, reached, branches, taken } = totals(coverage);
+	const { directives, reached, branches, taken } = countTotals(coverage);
 	const files = [...coverage.texts]
 		.sort(([one], [other]) => (one < other ? -1 : 1))
 		.map(([file, text]) => {
@@ -58,11 +58,10 @@ export function coverageAsHtml(coverage: TestCoverage): string {
 				.split('\n')
 				.map((content, index) => {
 					const line = lines.get(index + 1);
-					const missing = line && missingOf(line);
-					const kind =
-						line === undefined ? '' : missing === undefined ? 'full' : (line.runs ?? 1) > 0 ? 'part' : 'none';
+					const gap = line && describeGap(line);
+					const kind = line === undefined ? '' : gap === undefined ? 'full' : (line.runs ?? 1) > 0 ? 'part' : 'none';
 					const runs = line?.runs === undefined ? '' : `${line.runs}×`;
-					const title = missing === undefined ? '' : ` title="${escapeHtml(missing)}"`;
+					const title = gap === undefined ? '' : ` title="${escapeHtml(gap)}"`;
 					return `<tr class="${kind}"${title}><td>${index + 1}</td><td>${runs}</td><td>${escapeHtml(content)}</td></tr>`;
 				});
 			return `<h2>${escapeHtml(file)}</h2>\n<table>\n${rows.join('\n')}\n</table>`;
@@ -89,7 +88,7 @@ ${files.join('\n')}
 `;
 }
 
-function missingOf({ runs, condition }: CoveredLine): string | undefined {
+function describeGap({ runs, condition }: CoveredLine): string | undefined {
 	if (condition && condition.held + condition.failed === 0) return 'no test evaluates this condition';
 	if (condition && condition.held === 0) return 'in no test does this condition hold';
 	if (runs === 0) return 'no test reaches this directive';
@@ -97,7 +96,7 @@ function missingOf({ runs, condition }: CoveredLine): string | undefined {
 	return undefined;
 }
 
-function totals({ lines }: TestCoverage): Totals {
+function countTotals({ lines }: TestCoverage): Totals {
 	const directives = lines.filter(({ runs }) => runs !== undefined);
 	const conditions = lines.flatMap(({ condition }) => condition ?? []);
 	return {

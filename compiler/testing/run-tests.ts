@@ -19,48 +19,57 @@ export async function runTests(
 	const dryRun = new DryRun(plan, deps, tracer);
 	for (const test of tests) {
 		const diagnostics: Diagnostic[] = [];
-		const began = performance.now();
-		const surplus: TestUpstream[] = [];
-		const unused: BusyZone[] = [];
-		const idle = new Set(test.steps.flatMap(({ upstreams }) => upstreams.filter(({ of }) => of !== undefined)));
+		const startedAt = performance.now();
+		const surplusAnswers: TestUpstream[] = [];
+		const idleZones: BusyZone[] = [];
+		const unusedUpstreams = new Set(
+			test.steps.flatMap(({ upstreams }) => upstreams.filter(({ upstreamName: of }) => of !== undefined)),
+		);
 		await sendRequests(
 			test,
 			dryRun,
-			async (step, came, time) => {
-				const found = came ? await mismatchesOf(test, step, came, plan, time) : [nothingListens(test, step, plan)];
-				diagnostics.push(...found);
-				for (const { settings, upstream } of came?.exchange.sent ?? []) {
-					for (const line of idle) if (line.of === upstream.address || line.of === settings.name) idle.delete(line);
+			async (step, result, time) => {
+				const mismatches = result
+					? await findMismatches(test, step, result, plan, time)
+					: [nothingListens(test, step, plan)];
+				diagnostics.push(...mismatches);
+				for (const { settings, upstream } of result?.exchange.sent ?? []) {
+					for (const line of unusedUpstreams)
+						if (line.upstreamName === upstream.address || line.upstreamName === settings.name)
+							unusedUpstreams.delete(line);
 				}
-				return found.length === 0;
+				return mismatches.length === 0;
 			},
 			(script, { busy }) => {
-				surplus.push(...(script.surplus as TestUpstream[]));
-				const notEntered = script.idleZones;
-				unused.push(...busy.filter(({ zone }) => notEntered.includes(zone)));
+				surplusAnswers.push(...(script.surplus as TestUpstream[]));
+				const notEnteredZones = script.idleZones;
+				idleZones.push(...busy.filter(({ zone }) => notEnteredZones.includes(zone)));
 			},
 		);
 		if (diagnostics.length === 0) {
-			diagnostics.push(...[...idle].map(line => notAsked(test, line)));
-			diagnostics.push(...unused.map(one => notEntered(test, one)));
-			diagnostics.push(...surplus.filter(line => !idle.has(line)).map(line => notNeeded(test, line)));
+			diagnostics.push(...[...unusedUpstreams].map(line => upstreamNotAsked(test, line)));
+			diagnostics.push(...idleZones.map(one => zoneNotEntered(test, one)));
+			diagnostics.push(
+				...surplusAnswers.filter(line => !unusedUpstreams.has(line)).map(line => surplusAnswer(test, line)),
+			);
 		}
-		results.push({ test, diagnostics, milliseconds: performance.now() - began });
+		results.push({ test, diagnostics, milliseconds: performance.now() - startedAt });
 	}
 	const passed = results.filter(({ diagnostics }) => diagnostics.length === 0).length;
-	const all = results.flatMap(({ diagnostics }) => diagnostics);
-	return { passed, failed: tests.length - passed, diagnostics: all, results };
+	const allDiagnostics = results.flatMap(({ diagnostics }) => diagnostics);
+	return { passed, failed: tests.length - passed, diagnostics: allDiagnostics, results };
 }
 
 /**
- * Resets the dry run and sends the requests of a test. The clock stands still, so that results are the same on any machine, and only
- * steps move it. `answered` returns false if the rest of a step is to be left out; its result is undefined if nothing listens.
+ * Resets the dry run and sends the requests of a test. Time passes only where the steps say so, so that results are the same on any
+ * machine. `onResult` receives each result, or undefined if nothing listens at the URL; if it returns false, the remaining
+ * repetitions of the step are skipped.
  */
 export async function sendRequests(
 	{ steps }: TestCase,
 	dryRun: DryRun,
-	answered: (step: TestStep, came: DryRunResult | undefined, time: number) => Promise<boolean> | boolean,
-	ended: (script: UpstreamScript, step: TestStep) => void = () => {},
+	onResult: (step: TestStep, result: DryRunResult | undefined, time: number) => Promise<boolean> | boolean,
+	onStepEnd: (script: UpstreamScript, step: TestStep) => void = () => {},
 ): Promise<void> {
 	dryRun.reset();
 	const jar = new CookieJar();
@@ -70,26 +79,26 @@ export async function sendRequests(
 		const busy = step.busy.map(({ zone }) => zone);
 		const script = new UpstreamScript(step.upstreams, undefined, busy);
 		for (let time = 1; time <= step.repeat; time++) {
-			const came = await dryRun.run(withCookies(step, jar, now), script);
-			if (came?.response) jar.take(came.response.headers, step.request.url, now);
-			const goesOn = await answered(step, came, time);
-			came?.response?.close();
-			if (!goesOn) break;
+			const result = await dryRun.run(withCookies(step, jar, now), script);
+			if (result?.response) jar.store(result.response.headers, step.request.url, now);
+			const continues = await onResult(step, result, time);
+			result?.response?.close();
+			if (!continues) break;
 		}
-		ended(script, step);
+		onStepEnd(script, step);
 		now += step.pause;
 	}
 }
 
-/** Returns the request of a step at a time, with the client's cookies. A field that the test gives itself takes their place. */
+/** Returns the request of a step with its time and the client's cookies. Adds no cookies if the test sets the field itself. */
 function withCookies({ request, cookies }: TestStep, jar: CookieJar, now: number): DryRunRequest {
 	const { url, headers } = request;
 	const isGiven = headers.some(([name]) => name.toLowerCase() === 'cookie');
-	const sent = cookies && !isGiven ? jar.valueFor(url, now) : undefined;
-	return { ...request, at: now, headers: sent === undefined ? headers : [...headers, ['Cookie', sent]] };
+	const cookieValue = cookies && !isGiven ? jar.valueFor(url, now) : undefined;
+	return { ...request, at: now, headers: cookieValue === undefined ? headers : [...headers, ['Cookie', cookieValue]] };
 }
 
-function notAsked(test: TestCase, { of, span }: TestUpstream): Diagnostic {
+function upstreamNotAsked(test: TestCase, { upstreamName: of, span }: TestUpstream): Diagnostic {
 	return {
 		code: 'test/upstream-not-asked',
 		severity: 'error',
@@ -99,7 +108,7 @@ function notAsked(test: TestCase, { of, span }: TestUpstream): Diagnostic {
 	};
 }
 
-function notEntered(test: TestCase, { zone, span }: BusyZone): Diagnostic {
+function zoneNotEntered(test: TestCase, { zone, span }: BusyZone): Diagnostic {
 	return {
 		code: 'test/zone-not-entered',
 		severity: 'error',
@@ -109,7 +118,7 @@ function notEntered(test: TestCase, { zone, span }: BusyZone): Diagnostic {
 	};
 }
 
-function notNeeded(test: TestCase, { span }: TestUpstream): Diagnostic {
+function surplusAnswer(test: TestCase, { span }: TestUpstream): Diagnostic {
 	return {
 		code: 'test/surplus-answer',
 		severity: 'error',
@@ -129,33 +138,33 @@ function nothingListens(test: TestCase, { request: { url }, span }: TestStep, pl
 	};
 }
 
-/** Returns an error for each expectation that is not met. */
-async function mismatchesOf(
+/** Returns an error for each expectation that a result does not meet. */
+async function findMismatches(
 	test: TestCase,
 	step: TestStep,
-	came: DryRunResult,
+	result: DryRunResult,
 	plan: Plan,
 	time: number,
 ): Promise<Diagnostic[]> {
-	const found: Diagnostic[] = [];
-	const which = step.repeat === 1 ? '' : `, at request ${time} of ${step.repeat}`;
+	const diagnostics: Diagnostic[] = [];
+	const position = step.repeat === 1 ? '' : `, at request ${time} of ${step.repeat}`;
 	for (const { span, check } of step.expectations) {
-		const mismatch = await check(came, plan);
+		const mismatch = await check(result, plan);
 		if (!mismatch) continue;
-		found.push({
+		diagnostics.push({
 			code: 'test/failed',
 			severity: 'error',
 			span,
-			message: `${JSON.stringify(test.name)}: ${mismatch.text}${which}.`,
+			message: `${JSON.stringify(test.name)}: ${mismatch.text}${position}.`,
 			label: mismatch.label,
 			related: relatedTo(test, step),
-			hint: whatHappened(came, plan),
+			hint: describeResult(result, plan),
 		});
 	}
-	return found;
+	return diagnostics;
 }
 
-/** Returns the request if the test has several, and the row if it is one of a table. */
+/** Returns related places: the request if the test has several, and the row if the test is one of a table. */
 function relatedTo({ steps, row }: TestCase, { span }: TestStep): Diagnostic['related'] {
 	const related = [
 		...(steps.length > 1 ? [{ span, message: 'the request' }] : []),
@@ -165,7 +174,7 @@ function relatedTo({ steps, row }: TestCase, { span }: TestStep): Diagnostic['re
 }
 
 /** Describes the response in one or two sentences. */
-function whatHappened({ site, exchange: x, response, failure }: DryRunResult, plan: Plan): string {
+function describeResult({ site, exchange: x, response, failure }: DryRunResult, plan: Plan): string {
 	const name = site === -1 ? undefined : plan.document.sites![site]!.addresses[0];
 	if (name === undefined) return 'No site served the request: it was answered with 200 and an empty body.';
 	const error = x.error
@@ -173,6 +182,6 @@ function whatHappened({ site, exchange: x, response, failure }: DryRunResult, pl
 		: '';
 	if (failure !== undefined) return `No error route of \`${name}\` answered${error}.`;
 	if (!response) return `\`abort\` of \`${name}\` closed the connection${error}.`;
-	const by = x.answeredBy === '' ? 'nothing' : `\`${x.answeredBy}\``;
-	return `Answered ${response.status} by ${by} of \`${name}\`${error}.`;
+	const answerer = x.answeredBy === '' ? 'nothing' : `\`${x.answeredBy}\``;
+	return `Answered ${response.status} by ${answerer} of \`${name}\`${error}.`;
 }

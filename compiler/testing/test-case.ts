@@ -11,12 +11,12 @@ export interface TestCase {
 	readonly name: string;
 	/** The span of the name. */
 	readonly span: SourceSpan;
-	/** The span of the row, if the test is one of a table. */
+	/** The span of the test's row in its table, if it has one. */
 	readonly row?: SourceSpan | undefined;
 	readonly steps: readonly TestStep[];
 }
 
-/** One request with its upstream response and expectations. */
+/** One request with the behavior of its upstreams and its expectations. */
 export interface TestStep {
 	readonly request: DryRunRequest;
 	/** The span of the method and the URL. */
@@ -27,9 +27,9 @@ export interface TestStep {
 	readonly busy: readonly BusyZone[];
 	/** True to send the cookies that earlier responses of the test have set. */
 	readonly cookies: boolean;
-	/** How many times the request is sent. */
+	/** Number of times that the request is sent. */
 	readonly repeat: number;
-	/** Milliseconds that pass afterwards. */
+	/** Milliseconds that pass after the step. */
 	readonly pause: number;
 	readonly expectations: readonly Expectation[];
 }
@@ -49,7 +49,7 @@ export interface BusyZone {
 export interface Expectation {
 	readonly span: SourceSpan;
 	/** Checks the result. Returns undefined if the expectation is met. */
-	readonly check: (came: DryRunResult, plan: Plan) => Mismatch | undefined | Promise<Mismatch | undefined>;
+	readonly check: (result: DryRunResult, plan: Plan) => Mismatch | undefined | Promise<Mismatch | undefined>;
 }
 
 /** How a response differs from an expectation. */

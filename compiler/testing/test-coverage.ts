@@ -1,11 +1,11 @@
-/** Which directives the tests of a configuration reach, and which conditions they have seen both hold and not hold. */
+/** Test coverage: the directives that the tests of a configuration reach, and the results of the conditions that they evaluate. */
 import type { Document, Matcher, Step } from '../document/document.ts';
 import type { DryRunTracer } from '../dry-run/dry-run.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import { walkDocument } from '../lint/inspection/walk-document.ts';
 import type { SourceSpan } from '../source/source.ts';
 
-/** Counts what runs while tests are executed. */
+/** Counts the steps that run and the results of conditions while tests are executed. */
 export class CoverageTracer implements DryRunTracer {
 	/** Number of runs of each step, by its pointer. */
 	readonly steps = new Map<string, number>();
@@ -33,7 +33,7 @@ export class CoverageTracer implements DryRunTracer {
 	}
 }
 
-/** The coverage of one line of a configuration. A line that is used in several places has the sum of them. */
+/** The coverage of one line of a configuration. For a line that is used in several places, the counts are added up. */
 export interface CoveredLine {
 	readonly file: string;
 	readonly line: number;
@@ -53,7 +53,7 @@ export interface TestCoverage {
 	readonly texts: ReadonlyMap<string, string>;
 }
 
-/** Relates what ran to the lines of the configuration. A document given as JSON has no lines. */
+/** Returns the coverage by line of the configuration. A document given as JSON has no lines. */
 export function testCoverage(
 	document: Document,
 	locate: (pointer: string) => SourceSpan | undefined,
@@ -61,7 +61,7 @@ export function testCoverage(
 ): TestCoverage {
 	const lines = new Map<string, { -readonly [K in keyof CoveredLine]: CoveredLine[K] }>();
 	const texts = new Map<string, string>();
-	const lineOf = (pointer: string) => {
+	const lineAt = (pointer: string) => {
 		const span = locate(pointer);
 		if (!span) return undefined;
 		const { name, text } = span.source;
@@ -80,11 +80,11 @@ export function testCoverage(
 	};
 	const walked = walkDocument(document);
 	for (const { pointer } of walked.steps) {
-		const line = lineOf(pointer);
+		const line = lineAt(pointer);
 		if (line) line.runs = (line.runs ?? 0) + (steps.get(pointer) ?? 0);
 	}
 	for (const { pointer } of walked.matchers) {
-		const line = lineOf(pointer);
+		const line = lineAt(pointer);
 		const { held, failed } = conditions.get(pointer) ?? { held: 0, failed: 0 };
 		if (line)
 			line.condition = { held: (line.condition?.held ?? 0) + held, failed: (line.condition?.failed ?? 0) + failed };

@@ -2,5 +2,5 @@
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { SourceSpan } from '../source/source.ts';
 
-/** Reports an error, or the severity in `more`. */
-export type TestProblem = (code: string, span: SourceSpan, message: string, more?: Partial<Diagnostic>) => void;
+/** Reports an error, or a finding of the severity in `details`. */
+export type TestProblem = (code: string, span: SourceSpan, message: string, details?: Partial<Diagnostic>) => void;

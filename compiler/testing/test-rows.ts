@@ -8,24 +8,24 @@ import type { TestProblem } from './test-problem.ts';
 /** Maximum number of rows of one table. */
 const MAX_ROWS = 1000;
 /** Maximum characters of a row in the name of its test. */
-const MAX_NAME = 80;
+const MAX_NAME_CHARS = 80;
 const PLACEHOLDER = /\{case\.([^{}]*)\}/g;
 
-/** A test for one row: the block with the row's values in place of `{case.NAME}`. */
+/** A test for one row: the block with `{case.NAME}` replaced by the row's values. */
 export interface TestRow {
 	readonly block: NamedBlock;
 	/** The span of the row; that of the test's name if it has no table. */
 	readonly span: SourceSpan;
 }
 
-/** Returns the tests that a block stands for: one for each row of its table, or the block itself. */
+/** Returns the tests of a block: one for each row of its table, or the block itself if it has no table. */
 export function testRows(block: NamedBlock, problem: TestProblem): TestRow[] {
 	const { name, lines } = block;
 	const tables = lines.filter(({ words: [word] }) => word?.text === 'cases' && word.quote === 'none');
 	const [table, second] = tables;
-	const rest = lines.filter(line => !tables.includes(line));
+	const stepLines = lines.filter(line => !tables.includes(line));
 	if (!table) {
-		checkColumns(rest, [], problem);
+		checkColumns(stepLines, [], problem);
 		return [{ block, span: name.span }];
 	}
 	if (second) {
@@ -40,11 +40,11 @@ export function testRows(block: NamedBlock, problem: TestProblem): TestRow[] {
 		});
 		return [];
 	}
-	const columns = columnsOf(header, problem);
+	const columns = readColumns(header, problem);
 	if (columns === undefined) return [];
-	const used = checkColumns(rest, columns, problem);
+	const usedColumns = checkColumns(stepLines, columns, problem);
 	for (const { text, span } of header.words) {
-		if (used.has(text)) continue;
+		if (usedColumns.has(text)) continue;
 		const message = `The column \`${text}\` is not used.`;
 		problem('test/unused-column', span, message, {
 			severity: 'warning',
@@ -57,16 +57,16 @@ export function testRows(block: NamedBlock, problem: TestProblem): TestRow[] {
 		return [];
 	}
 	return rows.flatMap(row => {
-		if (!isRow(row, columns, problem)) return [];
+		if (!checkRow(row, columns, problem)) return [];
 		const values = new Map(row.words.map(({ text }, at) => [columns[at]!, text]));
-		const shown = columns.map(column => `${column}=${values.get(column)}`).join(' ');
-		const text = `${name.text} (${shown.length > MAX_NAME ? `${shown.slice(0, MAX_NAME - 1)}…` : shown})`;
-		const filled = rest.map(line => filledLine(line, values));
-		return [{ block: { ...block, name: { ...name, text }, lines: filled }, span: spanOfWords(row.words) }];
+		const rowText = columns.map(column => `${column}=${values.get(column)}`).join(' ');
+		const text = `${name.text} (${rowText.length > MAX_NAME_CHARS ? `${rowText.slice(0, MAX_NAME_CHARS - 1)}…` : rowText})`;
+		const filledLines = stepLines.map(line => fillLine(line, values));
+		return [{ block: { ...block, name: { ...name, text }, lines: filledLines }, span: spanOfWords(row.words) }];
 	});
 }
 
-function columnsOf(header: Line, problem: TestProblem): string[] | undefined {
+function readColumns(header: Line, problem: TestProblem): string[] | undefined {
 	const columns: string[] = [];
 	for (const { text, span } of header.words) {
 		const isRepeated = columns.includes(text);
@@ -83,7 +83,7 @@ function columnsOf(header: Line, problem: TestProblem): string[] | undefined {
 	return columns;
 }
 
-function isRow(row: Line, columns: readonly string[], problem: TestProblem): boolean {
+function checkRow(row: Line, columns: readonly string[], problem: TestProblem): boolean {
 	if (row.block || row.alternative) {
 		problem('directive/unexpected-block', row.span, 'A row of a table has no block.');
 		return false;
@@ -98,10 +98,10 @@ function isRow(row: Line, columns: readonly string[], problem: TestProblem): boo
 
 /** Reports placeholders without a column. Returns the columns that are used. */
 function checkColumns(lines: readonly Line[], columns: readonly string[], problem: TestProblem): Set<string> {
-	const used = new Set<string>();
-	for (const word of lines.flatMap(wordsOf)) {
+	const usedColumns = new Set<string>();
+	for (const word of lines.flatMap(allWords)) {
 		for (const [placeholder, column] of word.text.matchAll(PLACEHOLDER)) {
-			used.add(column!);
+			usedColumns.add(column!);
 			if (columns.includes(column!)) continue;
 			problem('test/unknown-column', word.span, `There is no column for \`${placeholder}\`.`, {
 				...didYouMean({ ...word, text: column! }, columns),
@@ -112,15 +112,15 @@ function checkColumns(lines: readonly Line[], columns: readonly string[], proble
 			});
 		}
 	}
-	return used;
+	return usedColumns;
 }
 
-function wordsOf({ words, block, alternative }: Line): Word[] {
+function allWords({ words, block, alternative }: Line): Word[] {
 	const inner = [...(block?.lines ?? []), ...(alternative ? [alternative] : [])];
-	return [...words, ...inner.flatMap(wordsOf)];
+	return [...words, ...inner.flatMap(allWords)];
 }
 
-function filledLine(line: Line, values: ReadonlyMap<string, string>): Line {
+function fillLine(line: Line, values: ReadonlyMap<string, string>): Line {
 	const { words, block, alternative } = line;
 	return {
 		...line,
@@ -128,7 +128,7 @@ function filledLine(line: Line, values: ReadonlyMap<string, string>): Line {
 			...word,
 			text: word.text.replace(PLACEHOLDER, (placeholder, column: string) => values.get(column) ?? placeholder),
 		})),
-		block: block && { ...block, lines: block.lines.map(inner => filledLine(inner, values)) },
-		alternative: alternative && filledLine(alternative, values),
+		block: block && { ...block, lines: block.lines.map(inner => fillLine(inner, values)) },
+		alternative: alternative && fillLine(alternative, values),
 	};
 }

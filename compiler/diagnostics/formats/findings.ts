@@ -14,7 +14,7 @@ export interface Findings {
 	readonly tests: { readonly passed: number; readonly failed: number };
 }
 
-/** A lint rule or diagnostic code, with the description that a report gives of it. */
+/** A lint rule or diagnostic code, with its description for reports. */
 export interface DescribedRule {
 	readonly name: string;
 	readonly severity: Diagnostic['severity'];

@@ -12,14 +12,16 @@ const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
 /**
  * Returns one line per finding, or '' if there are none. A finding in a file that several configurations import appears once.
  */
-export function githubReport(all: readonly Findings[]): string {
-	const lines = all.flatMap(({ name, diagnostics }) => diagnostics.map(one => `${command(one, name)}\n`));
+export function githubReport(configurations: readonly Findings[]): string {
+	const lines = configurations.flatMap(({ name, diagnostics }) =>
+		diagnostics.map(one => `${workflowCommand(one, name)}\n`),
+	);
 	return [...new Set(lines)].join('');
 }
 
-function command(diagnostic: Diagnostic, name: string): string {
+function workflowCommand(diagnostic: Diagnostic, name: string): string {
 	const { severity, code, message, label, hint, span, pointer, fix } = diagnostic;
-	const properties = [`file=${property(span?.source.name ?? name)}`];
+	const properties = [`file=${escapeProperty(span?.source.name ?? name)}`];
 	if (span) {
 		const start = span.source.position(span.start);
 		const end = span.source.position(span.end);
@@ -27,19 +29,19 @@ function command(diagnostic: Diagnostic, name: string): string {
 		// GitHub shows columns only for a finding within one line.
 		if (start.line === end.line) properties.push(`col=${start.column}`, `endColumn=${end.column}`);
 	}
-	properties.push(`title=${property(code)}`);
+	properties.push(`title=${escapeProperty(code)}`);
 	const place = span || pointer === undefined ? '' : `${pointer}: `;
-	const fixed = fix && fixedLine(fix);
-	const suggestion = fixed === undefined ? undefined : `Suggested: ${fixed}`;
+	const fixedText = fix && fixedLine(fix);
+	const suggestion = fixedText === undefined ? undefined : `Suggested: ${fixedText}`;
 	const lines = [`${place}${message}`, label, hint, suggestion].filter(line => line !== undefined);
-	return `::${COMMANDS[severity]} ${properties.join(',')}::${data(lines.join('\n'))}`;
+	return `::${COMMANDS[severity]} ${properties.join(',')}::${escapeData(lines.join('\n'))}`;
 }
 
 /** Escapes text in the order that GitHub's runner expects: the percent sign first. */
-function data(text: string): string {
+function escapeData(text: string): string {
 	return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }
 
-function property(text: string): string {
-	return data(text).replaceAll(':', '%3A').replaceAll(',', '%2C');
+function escapeProperty(text: string): string {
+	return escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C');
 }

@@ -6,15 +6,16 @@ import type { Findings } from './findings.ts';
  * Returns the report, ending in a newline. A diagnostic has the same members as in the Admin API. For several configurations,
  * the report says whether all are valid, sums up their tests, and holds the report of each under `configurations`.
  */
-export function jsonReport(all: readonly Findings[]): string {
-	const reports = all.map(({ name, valid, tests, diagnostics }) => {
+export function jsonReport(configurations: readonly Findings[]): string {
+	const reports = configurations.map(({ name, valid, tests, diagnostics }) => {
 		return { name, valid, tests, diagnostics: diagnostics.map(toReport) };
 	});
-	return `${JSON.stringify(reports.length === 1 ? reports[0] : merged(reports), undefined, 2)}\n`;
+	return `${JSON.stringify(reports.length === 1 ? reports[0] : mergeReports(reports), undefined, 2)}\n`;
 }
 
-function merged(configurations: readonly Pick<Findings, 'valid' | 'tests'>[]): object {
-	const sum = (of: 'passed' | 'failed'): number => configurations.reduce((count, { tests }) => count + tests[of], 0);
+function mergeReports(configurations: readonly Pick<Findings, 'valid' | 'tests'>[]): object {
+	const sum = (counter: 'passed' | 'failed'): number =>
+		configurations.reduce((count, { tests }) => count + tests[counter], 0);
 	return {
 		valid: configurations.every(({ valid }) => valid),
 		tests: { passed: sum('passed'), failed: sum('failed') },

@@ -13,24 +13,26 @@ const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schem
  * Returns the log of one run, ending in a newline. The log describes `rules` and every other code that a finding has. A finding
  * in a file that several configurations import appears once.
  */
-export function sarifReport(all: readonly Findings[], rules: readonly DescribedRule[]): string {
-	const described = new Map(rules.map(rule => [rule.name, describe(rule)]));
-	for (const { code, severity } of all.flatMap(({ diagnostics }) => diagnostics)) {
-		if (!described.has(code)) described.set(code, { id: code, defaultConfiguration: { level: severity } });
+export function sarifReport(configurations: readonly Findings[], rules: readonly DescribedRule[]): string {
+	const rulesByCode = new Map(rules.map(rule => [rule.name, describeRule(rule)]));
+	for (const { code, severity } of configurations.flatMap(({ diagnostics }) => diagnostics)) {
+		if (!rulesByCode.has(code)) rulesByCode.set(code, { id: code, defaultConfiguration: { level: severity } });
 	}
-	const valid = all.every(one => one.valid);
-	const version = all[0]?.version ?? '';
-	const indexOf = new Map([...described.keys()].map((code, index) => [code, index]));
+	const allValid = configurations.every(one => one.valid);
+	const version = configurations[0]?.version ?? '';
+	const ruleIndices = new Map([...rulesByCode.keys()].map((code, index) => [code, index]));
 	const log = {
 		$schema: SCHEMA,
 		version: '2.1.0',
 		runs: [
 			{
-				tool: { driver: { name: 'svc', semanticVersion: version.replace(/^v/, ''), rules: [...described.values()] } },
+				tool: { driver: { name: 'svc', semanticVersion: version.replace(/^v/, ''), rules: [...rulesByCode.values()] } },
 				columnKind: 'utf16CodeUnits',
-				invocations: [{ executionSuccessful: true, exitCode: valid ? 0 : 1 }],
+				invocations: [{ executionSuccessful: true, exitCode: allValid ? 0 : 1 }],
 				results: withoutRepeats(
-					all.flatMap(({ name, diagnostics }) => diagnostics.map(one => result(one, indexOf.get(one.code)!, name))),
+					configurations.flatMap(({ name, diagnostics }) =>
+						diagnostics.map(one => sarifResult(one, ruleIndices.get(one.code)!, name)),
+					),
 				),
 			},
 		],
@@ -42,7 +44,7 @@ function withoutRepeats(results: readonly object[]): object[] {
 	return [...new Map(results.map(one => [JSON.stringify(one), one])).values()];
 }
 
-function describe({ name, severity, summary, documentation }: DescribedRule): object {
+function describeRule({ name, severity, summary, documentation }: DescribedRule): object {
 	return {
 		id: name,
 		shortDescription: { text: summary.replaceAll('`', '') },
@@ -52,10 +54,10 @@ function describe({ name, severity, summary, documentation }: DescribedRule): ob
 	};
 }
 
-function result(one: Diagnostic, ruleIndex: number, name: string): object {
-	const { code, severity, message, hint, label, span, pointer, related, fix } = one;
+function sarifResult(diagnostic: Diagnostic, ruleIndex: number, name: string): object {
+	const { code, severity, message, hint, label, span, pointer, related, fix } = diagnostic;
 	const text = [message, label, hint].filter(part => part !== undefined).join(' ');
-	const physicalLocation = span ? place(span) : { artifactLocation: { uri: uriOf(name) } };
+	const physicalLocation = span ? place(span) : { artifactLocation: { uri: fileUri(name) } };
 	return {
 		ruleId: code,
 		ruleIndex,
@@ -78,36 +80,36 @@ function result(one: Diagnostic, ruleIndex: number, name: string): object {
 					})),
 				}
 			: {}),
-		...(fix ? { fixes: [fixOf(fix, hint ?? label ?? message)] } : {}),
+		...(fix ? { fixes: [sarifFix(fix, hint ?? label ?? message)] } : {}),
 	};
 }
 
-function fixOf({ edits, safety }: Fix, description: string): object {
+function sarifFix({ edits, safety }: Fix, description: string): object {
 	const files = new Set(edits.map(({ span }) => span.source.name));
 	return {
 		description: { text: description },
 		artifactChanges: [...files].map(name => ({
-			artifactLocation: { uri: uriOf(name) },
+			artifactLocation: { uri: fileUri(name) },
 			replacements: edits
 				.filter(({ span }) => span.source.name === name)
-				.map(({ span, text }) => ({ deletedRegion: region(span), insertedContent: { text } })),
+				.map(({ span, text }) => ({ deletedRegion: sarifRegion(span), insertedContent: { text } })),
 		})),
 		properties: { safety },
 	};
 }
 
 function place(span: SourceSpan): object {
-	return { artifactLocation: { uri: uriOf(span.source.name) }, region: region(span) };
+	return { artifactLocation: { uri: fileUri(span.source.name) }, region: sarifRegion(span) };
 }
 
-function region({ source, start, end }: SourceSpan): object {
+function sarifRegion({ source, start, end }: SourceSpan): object {
 	const from = source.position(start);
 	const to = source.position(end);
 	return { startLine: from.line, startColumn: from.column, endLine: to.line, endColumn: to.column };
 }
 
 /** Returns a file name as a URI reference (RFC 3986). */
-function uriOf(name: string): string {
+function fileUri(name: string): string {
 	const encoded = name.split(/[/\\]/).map(encodeURIComponent).join('/');
 	return name.startsWith('/') ? `file://${encoded}` : encoded;
 }

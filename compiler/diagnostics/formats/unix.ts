@@ -7,15 +7,15 @@ import type { Findings } from './findings.ts';
  * Returns `file:line:column: severity: message [code]` for each finding, or '' if there are none. A finding about the document
  * is at 1:1, and its message begins with the pointer. A finding in a file that several configurations import appears once.
  */
-export function unixReport(all: readonly Findings[]): string {
-	const lines = all.flatMap(({ name, diagnostics }) => diagnostics.map(one => `${lineOf(one, name)}\n`));
+export function unixReport(configurations: readonly Findings[]): string {
+	const lines = configurations.flatMap(({ name, diagnostics }) => diagnostics.map(one => `${formatLine(one, name)}\n`));
 	return [...new Set(lines)].join('');
 }
 
-function lineOf({ severity, code, message, label, hint, span, pointer }: Diagnostic, name: string): string {
+function formatLine({ severity, code, message, label, hint, span, pointer }: Diagnostic, name: string): string {
 	const place = span?.source.position(span.start);
-	const where = place ? `${span!.source.name}:${place.line}:${place.column}` : `${name}:1:1`;
+	const location = place ? `${span!.source.name}:${place.line}:${place.column}` : `${name}:1:1`;
 	const inDocument = span || pointer === undefined ? undefined : `${pointer}:`;
 	const text = [inDocument, message, label && `(${label})`, hint].filter(part => part !== undefined).join(' ');
-	return escapeControlCharacters(`${where}: ${severity}: ${text} [${code}]`.replaceAll('\n', ' '));
+	return escapeControlCharacters(`${location}: ${severity}: ${text} [${code}]`.replaceAll('\n', ' '));
 }
