@@ -56,7 +56,7 @@ function buildGeneration(port: MessagePort, delta: GenerationDelta): Promise<voi
 	return new Promise((resolve, reject) => {
 		port.on('message', (message: MessageFromWorker) => {
 			if (message.type === 'memory_wanted') {
-				post({ type: 'memory', key: message.key, buffer: rows.take(message.key, message.wanted, 0) });
+				post({ type: 'memory', key: message.key, buffer: rows.take(message.key, message.request, 0) });
 			} else if (message.type === 'prepared') resolve();
 			else if (message.type === 'refused') reject(new Error(`The sample was not built: ${message.message}`));
 		});

@@ -35,9 +35,9 @@ export class BlockChains {
 			}
 			if (words[HEADER_WORD.freshBlock]! < this.#blockCount) {
 				words[HEADER_WORD.usedBlocks]!++;
-				const fresh = ++words[HEADER_WORD.freshBlock]!;
-				words[this.#nextAt + fresh] = 0;
-				return fresh;
+				const freshBlock = ++words[HEADER_WORD.freshBlock]!;
+				words[this.#nextAt + freshBlock] = 0;
+				return freshBlock;
 			}
 			if (evictions === MAX_EVICTIONS || !this.#makeRoom()) return 0;
 		}

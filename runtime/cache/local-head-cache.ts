@@ -13,8 +13,8 @@ export interface CachedHeadsOfKey {
 export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	readonly #maxKeys: number;
 	readonly #maxBytes: number;
-	#young = new Map<string, T>();
-	#old = new Map<string, T>();
+	#youngMap = new Map<string, T>();
+	#oldMap = new Map<string, T>();
 	#bytes = 0;
 
 	/** The limits apply to both maps together. */
@@ -24,11 +24,11 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	}
 
 	get(key: string): T | undefined {
-		const young = this.#young.get(key);
+		const young = this.#youngMap.get(key);
 		if (young !== undefined) return young;
-		const old = this.#old.get(key);
+		const old = this.#oldMap.get(key);
 		if (old !== undefined) {
-			this.#old.delete(key);
+			this.#oldMap.delete(key);
 			this.set(key, old);
 		}
 		return old;
@@ -41,12 +41,12 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 			return;
 		}
 		this.#makeRoom(value.bytes);
-		this.#young.set(key, value);
+		this.#youngMap.set(key, value);
 	}
 
 	delete(key: string): void {
-		this.#young.delete(key);
-		this.#old.delete(key);
+		this.#youngMap.delete(key);
+		this.#oldMap.delete(key);
 	}
 
 	/** Accounts for a value's growth; returns false if it would be too large. */
@@ -58,9 +58,9 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	}
 
 	#makeRoom(bytes: number): void {
-		if (this.#young.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes) {
-			this.#old = this.#young;
-			this.#young = new Map();
+		if (this.#youngMap.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes) {
+			this.#oldMap = this.#youngMap;
+			this.#youngMap = new Map();
 			this.#bytes = 0;
 		}
 		this.#bytes += bytes;

@@ -88,11 +88,11 @@ export class RequestCoalescer {
 		const { words } = this.#memory;
 		const waitResult = Atomics.waitAsync(words, slot, state, maxWait);
 		if (!waitResult.async) return { ended: Promise.resolve(), done: () => {} };
-		const ended = waitResult.value.then(() => {
-			if (this.#otherFetches.get(key) === ended) this.#otherFetches.delete(key);
+		const whenEnded = waitResult.value.then(() => {
+			if (this.#otherFetches.get(key) === whenEnded) this.#otherFetches.delete(key);
 		});
-		this.#otherFetches.set(key, ended);
-		return { ended: waitAtMost(ended, maxWait), done: () => {} };
+		this.#otherFetches.set(key, whenEnded);
+		return { ended: waitAtMost(whenEnded, maxWait), done: () => {} };
 	}
 
 	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */

@@ -124,8 +124,8 @@ export class SharedCache implements ResponseCache {
 		this.#bodyFiling = new BodyFiling(this.#memory);
 		// The main thread serves no requests.
 		this.#servesRequests = thread !== rows;
-		const share = thread === rows ? 0 : (ceiling * LOCAL_CACHE_SHARE) / rows;
-		this.#localHeads = new LocalHeadCache(MAX_LOCAL_KEYS, Math.max(MIN_LOCAL_CACHE_BYTES, share));
+		const localCacheBytes = thread === rows ? 0 : (ceiling * LOCAL_CACHE_SHARE) / rows;
+		this.#localHeads = new LocalHeadCache(MAX_LOCAL_KEYS, Math.max(MIN_LOCAL_CACHE_BYTES, localCacheBytes));
 		this.maxBodyBytes = Math.floor((this.#memory.layout.blocks * BLOCK_BYTES) / 8);
 	}
 
@@ -141,7 +141,7 @@ export class SharedCache implements ResponseCache {
 
 	/** Returns the response that a thread has just stored, unless it has been removed. Called on the main thread. */
 	responseAt(key: string, entry: number, serial: number): StoredResponse | undefined {
-		return this.#readHeads(key).find(one => one.entry === entry && one.serial === serial);
+		return this.#readHeads(key).find(stored => stored.entry === entry && stored.serial === serial);
 	}
 
 	loadFromDisk(key: string): Promise<void> | undefined {
@@ -318,7 +318,8 @@ export class SharedCache implements ResponseCache {
 				if (memory.version(bucket) !== version && attempts < MAX_ATTEMPTS) return;
 				isSettled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY_WORD.doomed) !== 0) return;
-				for (const old of replaced) if (memory.serial(old.entry) === old.serial) memory.remove(old.entry);
+				for (const replacedResponse of replaced)
+					if (memory.serial(replacedResponse.entry) === replacedResponse.serial) memory.remove(replacedResponse.entry);
 				memory.publish(entry);
 				isPublished = true;
 			});
@@ -329,11 +330,13 @@ export class SharedCache implements ResponseCache {
 
 	/** Returns the stored responses that a new one replaces. */
 	#responsesReplacedBy(head: CachedHead): readonly StoredResponse[] {
-		const all = this.#readHeads(head.key);
-		const sameVariant = all.filter(({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'));
-		if (all.length - sameVariant.length < MAX_VARIANTS) return sameVariant;
-		const oldest = all.reduce((a, b) => (a.head.storedAt <= b.head.storedAt ? a : b));
-		return oldest.head.storedAt <= head.storedAt ? [...sameVariant, oldest] : all;
+		const storedResponses = this.#readHeads(head.key);
+		const sameVariant = storedResponses.filter(
+			({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'),
+		);
+		if (storedResponses.length - sameVariant.length < MAX_VARIANTS) return sameVariant;
+		const oldest = storedResponses.reduce((a, b) => (a.head.storedAt <= b.head.storedAt ? a : b));
+		return oldest.head.storedAt <= head.storedAt ? [...sameVariant, oldest] : storedResponses;
 	}
 
 	#pin(entry: number, serial: number): boolean {

@@ -67,9 +67,9 @@ export class FileBody implements BodySource {
 				break;
 			}
 		}
-		const sent = this.#offset - start;
+		const sentBytes = this.#offset - start;
 		if (this.#offset === this.#end) this.#finish();
-		return sent;
+		return sentBytes;
 	}
 
 	onIdle(): void {

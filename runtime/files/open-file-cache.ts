@@ -321,8 +321,8 @@ export class OpenFileCache {
 	}
 
 	#sweep(): void {
-		const limit = performance.now() - OPEN_IDLE_MS;
-		for (const [hash, { checkedAt: checked }] of this.#largeFiles) if (checked < limit) this.#remove(hash);
+		const idleBefore = performance.now() - OPEN_IDLE_MS;
+		for (const [hash, { checkedAt: checked }] of this.#largeFiles) if (checked < idleBefore) this.#remove(hash);
 		if (this.#largeFiles.size > 0) return;
 		clearInterval(this.#sweepTimer);
 		this.#sweepTimer = undefined;
@@ -401,6 +401,6 @@ function identityOfOpen(descriptor: number, calls: SystemCalls | undefined): Fil
 }
 
 function isSettled({ changeSeconds, changeNanoseconds, seconds, nanoseconds }: FileIdentity): boolean {
-	const limit = Date.now() / 1000 - SETTLED_SECONDS;
-	return changeSeconds + changeNanoseconds / 1e9 < limit && seconds + nanoseconds / 1e9 < limit;
+	const settledBefore = Date.now() / 1000 - SETTLED_SECONDS;
+	return changeSeconds + changeNanoseconds / 1e9 < settledBefore && seconds + nanoseconds / 1e9 < settledBefore;
 }

@@ -104,18 +104,18 @@ export class AccessLogger implements AccessLog {
 		const { connection, received } = x;
 		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, credentials);
 		const client = this.#deps.clientIp(x);
-		const last = this.#lastRequest;
+		const previous = this.#lastRequest;
 		if (
-			fields === last.fields &&
-			client === last.client &&
-			connection.tls === last.tls &&
-			received.path === last.path &&
-			received.authority === last.authority &&
-			received.query === last.query &&
-			received.method === last.method &&
-			x.protocol === last.protocol
+			fields === previous.fields &&
+			client === previous.client &&
+			connection.tls === previous.tls &&
+			received.path === previous.path &&
+			received.authority === previous.authority &&
+			received.query === previous.query &&
+			received.method === previous.method &&
+			x.protocol === previous.protocol
 		) {
-			return last.text;
+			return previous.text;
 		}
 		const { path, query, authority, method } = received;
 		const target = query === undefined ? path : `${path}?${query}`;
@@ -138,19 +138,19 @@ export class AccessLogger implements AccessLog {
 		// Configurations that use the UUID as a request id need it in the log.
 		const uuid = x.variable(UUID_VARIABLE);
 		const isRepeatable = uuid === undefined && x.proxyFacts === undefined && x.log?.fields === undefined;
-		const last = this.#lastResponse;
+		const previous = this.#lastResponse;
 		if (
 			isRepeatable &&
-			fields === last.fields &&
-			size === last.size &&
-			status === last.status &&
-			handler === last.handler &&
-			place === last.place &&
-			x.fileSource === last.file &&
-			x.contentCoding === last.encoding &&
-			x.cacheStatus === last.cache
+			fields === previous.fields &&
+			size === previous.size &&
+			status === previous.status &&
+			handler === previous.handler &&
+			place === previous.place &&
+			x.fileSource === previous.file &&
+			x.contentCoding === previous.encoding &&
+			x.cacheStatus === previous.cache
 		) {
-			return last.text;
+			return previous.text;
 		}
 		let entry = `${size},"status":${status},"resp_headers":${fields}`;
 		const proxied = proxyFactsOf(x);

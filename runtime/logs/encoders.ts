@@ -31,9 +31,15 @@ export function encoderOf(name: 'console' | 'json'): LogEncoder {
 
 /** Returns the encoder of `console` or `json` with the given settings. */
 export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat): LogEncoder {
-	const { encoder: _, caller_key: _caller, stacktrace_key: _stack, duration_format: _duration, ...rest } = settings;
-	if (Object.keys(rest).length === 0) return encoderOf(name);
-	return name === 'json' ? jsonEncoder(rest) : consoleEncoder(rest);
+	const {
+		encoder: _,
+		caller_key: _caller,
+		stacktrace_key: _stack,
+		duration_format: _duration,
+		...otherSettings
+	} = settings;
+	if (Object.keys(otherSettings).length === 0) return encoderOf(name);
+	return name === 'json' ? jsonEncoder(otherSettings) : consoleEncoder(otherSettings);
 }
 
 function defaultJson(): LogEncoder {

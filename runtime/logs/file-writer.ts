@@ -172,12 +172,12 @@ class FileWriter extends QueuedWriter {
 			}
 			const piece = remaining.subarray(0, end);
 			remaining = remaining.subarray(end);
-			const { written, errorCode: failed } = await this.lines.write(this.#descriptor, piece, kind, partialLine =>
+			const { written, errorCode } = await this.lines.write(this.#descriptor, piece, kind, partialLine =>
 				this.#removeEnd(partialLine),
 			);
 			this.#size += written;
-			if (failed === undefined) continue;
-			this.events.lost(linesIn(remaining), kind, failed);
+			if (errorCode === undefined) continue;
+			this.events.lost(linesIn(remaining), kind, errorCode);
 			return;
 		}
 	}
@@ -270,11 +270,11 @@ class FileWriter extends QueuedWriter {
 
 /** Completes a line that a killed process left incomplete, so that the next line is not joined to it. */
 function endLine(path: string, size: number, descriptor: number): void {
-	const last = Buffer.alloc(1);
+	const lastByte = Buffer.alloc(1);
 	try {
 		const reader = openSync(path, 'r');
 		try {
-			if (readSync(reader, last, 0, 1, size - 1) === 1 && last[0] !== NEWLINE) writeSync(descriptor, '\n');
+			if (readSync(reader, lastByte, 0, 1, size - 1) === 1 && lastByte[0] !== NEWLINE) writeSync(descriptor, '\n');
 		} finally {
 			closeSync(reader);
 		}

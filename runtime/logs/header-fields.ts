@@ -55,11 +55,11 @@ export class HeaderFields {
 	}
 
 	#isLast(headers: HeaderList, credentials: boolean): boolean {
-		const last = this.#lastList;
+		const previousList = this.#lastList;
 		const size = headers.size;
-		if (last.length !== size * 2 || this.#lastCredentials !== credentials) return false;
+		if (previousList.length !== size * 2 || this.#lastCredentials !== credentials) return false;
 		for (let i = 0; i < size; i++) {
-			if (headers.valueAt(i) !== last[i * 2 + 1] || headers.nameAt(i) !== last[i * 2]) return false;
+			if (headers.valueAt(i) !== previousList[i * 2 + 1] || headers.nameAt(i) !== previousList[i * 2]) return false;
 		}
 		return true;
 	}
@@ -91,8 +91,8 @@ export class HeaderFields {
 		for (let i = 0; i < headers.size; i++) {
 			const { prefix, isSecret, occurrence } = this.#cachedName(headers.nameAt(i));
 			const value = isSecret && !credentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
-			const joined = values.get(occurrence);
-			values.set(occurrence, joined === undefined ? prefix + value : `${joined},${value}`);
+			const joinedValues = values.get(occurrence);
+			values.set(occurrence, joinedValues === undefined ? prefix + value : `${joinedValues},${value}`);
 		}
 		return `{${[...values.values()].join('],')}]}`;
 	}

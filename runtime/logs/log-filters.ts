@@ -33,12 +33,12 @@ type MemberEdit = (parent: Fields, name: string) => void;
 
 /** Applies an edit to every member that a path matches. */
 function editAt(fields: Fields, names: readonly string[], edit: MemberEdit): void {
-	const [firstName, ...rest] = names;
+	const [firstName, ...remainingNames] = names;
 	for (const name of Object.keys(fields)) {
 		if (name.toLowerCase() !== firstName) continue;
 		const value = fields[name];
-		if (rest.length === 0) edit(fields, name);
-		else if (typeof value === 'object' && value !== null) editAt(value as Fields, rest, edit);
+		if (remainingNames.length === 0) edit(fields, name);
+		else if (typeof value === 'object' && value !== null) editAt(value as Fields, remainingNames, edit);
 	}
 }
 

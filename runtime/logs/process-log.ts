@@ -42,7 +42,7 @@ export class ProcessLog {
 		this.#targets = this.prepare({}).targets;
 	}
 
-	/** Opens the outputs of a configuration, which must be passed to `use` or `release`. Throws LogOutputError. */
+	/** Opens the outputs of a configuration, which must be passed to `activate` or `release`. Throws LogOutputError. */
 	prepare(settings: Settings): PreparedProcessLog {
 		const logs = settings.logs ?? {};
 		const targets: Target[] = [];
@@ -59,7 +59,7 @@ export class ProcessLog {
 	}
 
 	/** Switches to these outputs and closes the previous ones. */
-	use(prepared: PreparedProcessLog): void {
+	activate(prepared: PreparedProcessLog): void {
 		const previous = this.#targets;
 		this.#targets = prepared.targets;
 		this.release({ targets: previous });

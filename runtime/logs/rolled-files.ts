@@ -59,8 +59,8 @@ export class RolledFiles {
 		const dir = path.dirname(this.#file);
 		for (const entry of readdirSync(dir)) {
 			if (!this.#namePattern.test(entry)) continue;
-			const other = lstatSync(path.join(dir, entry), { throwIfNoEntry: false });
-			if (other?.ino !== current.ino) continue;
+			const candidate = lstatSync(path.join(dir, entry), { throwIfNoEntry: false });
+			if (candidate?.ino !== current.ino) continue;
 			unlinkSync(this.#file);
 			return;
 		}
@@ -90,7 +90,8 @@ export class RolledFiles {
 			const isSurplus = keep > 0 && index >= keep;
 			const isOld = keep_for > 0 && now - time > keep_for;
 			// If both files exist, a process was killed after completing the compressed file and before deleting the original.
-			const isDuplicate = compression !== 'none' && files.some(other => other.file === file + SUFFIXES[compression]);
+			const isDuplicate =
+				compression !== 'none' && files.some(otherFile => otherFile.file === file + SUFFIXES[compression]);
 			if (isSurplus || isOld || isDuplicate) await unlink(file).catch(() => {});
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {
 				await this.#compress(file, compression).catch(() => {});

@@ -733,7 +733,7 @@ export class Runtime implements RuntimeControl {
 			pool.activateAll();
 			// Until this process takes over, the predecessor manages certificates and answers challenges.
 			if (!this.#awaitsTakeover) this.#tls.activate();
-			this.#log.use(processLog);
+			this.#log.activate(processLog);
 			this.#sockets.serve(listeners);
 			return { result: 'applied', generation, unchanged: false, diagnostics };
 		} catch (error) {

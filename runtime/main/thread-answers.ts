@@ -43,11 +43,11 @@ export async function answerThreadRequest(
 		case 'page_work':
 			return pageWork.run(request.task);
 		case 'challenge':
-			return tls.answerChallenge(request.wanted);
+			return tls.answerChallenge(request.challenge);
 		case 'certificate':
-			return tls.obtain(request.wanted);
+			return tls.obtain(request.certificate);
 		case 'upstream_tls':
-			return tls.provideUpstreams(request.wanted);
+			return tls.provideUpstreams(request.material);
 		case 'cache':
 			return caches.run(request.store, request.diskRequest);
 		case 'acme':

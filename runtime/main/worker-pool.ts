@@ -503,7 +503,7 @@ export class WorkerPool {
 				this.#post(slot, {
 					type: 'memory',
 					key: message.key,
-					buffer: this.#memory.take(message.key, message.wanted, slot.index),
+					buffer: this.#memory.take(message.key, message.request, slot.index),
 				});
 				return;
 			case 'cache':
@@ -575,7 +575,7 @@ export class WorkerPool {
 			(error: Error) => {
 				const fields = { about: question.about, error: error.message };
 				this.#host.log({ level: 'error', logger: 'runtime', message: 'a request of a worker thread failed', fields });
-				send({ type: 'answer', id, answer: undefined, failed: error.message });
+				send({ type: 'answer', id, answer: undefined, failure: error.message });
 			},
 		);
 	}

@@ -41,7 +41,7 @@ export interface HistogramFamily {
 	readonly type: 'histogram';
 	/** Upper bounds of the buckets, without `+Inf`. */
 	readonly bounds: readonly number[];
-	readonly histograms: (take: HistogramReceiver) => void;
+	readonly histograms: (receive: HistogramReceiver) => void;
 }
 
 /** Renders families, and caches the text of labels and histograms between scrapes. */

@@ -31,7 +31,7 @@ export function http2Counters(row: Float64Array): Http2Counters {
 		streamReset: byClient => {
 			row[byClient ? RESETS_BY_CLIENT : RESETS_BY_SERVER]!++;
 		},
-		cut: reason => {
+		connectionCut: reason => {
 			const slot = cuts.get(reason);
 			if (slot !== undefined) row[slot]!++;
 		},

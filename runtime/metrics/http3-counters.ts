@@ -60,7 +60,7 @@ export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 		streamReset: byClient => {
 			row[byClient ? RESETS_BY_CLIENT : RESETS_BY_SERVER]!++;
 		},
-		cut: reason => {
+		connectionCut: reason => {
 			const slot = cuts.get(reason);
 			if (slot !== undefined) row[slot]!++;
 		},

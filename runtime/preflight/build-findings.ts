@@ -32,7 +32,7 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 	const send = (message: MessageFromWorker): void => {
 		if (message.type === 'tracing_opened') isTracing = true;
 		if (message.type !== 'memory_wanted') return;
-		const { key, wanted } = message;
+		const { key, request: wanted } = message;
 		// Answers asynchronously, as another thread would.
 		setImmediate(() => leases.memoryArrived(key, rows.take(key, wanted, 0)));
 	};

@@ -5,26 +5,28 @@ import type { TransferLimits } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { TextSource } from './http2/text-source.ts';
 
-/** In any period, at most as many bytes are sent as the rate allows in that period and this many milliseconds more. */
+/**
+ * Tolerance of the rate: in any period, no more bytes are sent than the rate allows for that period plus this many milliseconds.
+ */
 const BURST_MS = 100;
-/** Milliseconds between two parts of a body, if the parts have neither their minimum nor their maximum size. */
+/** The size of a part is what the rate allows in this many milliseconds, within the limits below. */
 const PART_MS = 50;
-/** Minimum and maximum bytes of the part of a body for which a response waits. */
-const MIN_PART = 512;
-const MAX_PART = 256 * 1024;
-/** While at least this share of a part may be sent, the response does not wait for more. */
-const LEAST_SHARE = 1 / 8;
+/** Minimum and maximum size, in bytes, of the parts in which a body is sent. */
+const MIN_PART_BYTES = 512;
+const MAX_PART_BYTES = 256 * 1024;
+/** If at least this fraction of a part may be sent now, it is sent without waiting for more. */
+const MIN_PART_SHARE = 1 / 8;
 
 /** The clock of a paced body, in milliseconds. */
 export interface PaceClock {
 	now(): number;
 	/** Calls back after a time, unless the returned function is called before. */
-	after(milliseconds: number, callback: () => void): () => void;
+	callAfter(milliseconds: number, callback: () => void): () => void;
 }
 
 const CLOCK: PaceClock = {
 	now: () => performance.now(),
-	after: (milliseconds, callback) => {
+	callAfter: (milliseconds, callback) => {
 		const timer = setTimeout(callback, milliseconds).unref();
 		return () => clearTimeout(timer);
 	},
@@ -35,60 +37,62 @@ const CLOCK: PaceClock = {
  * that it can be sent at once.
  */
 export function paceBody(body: Body, limits: TransferLimits | undefined): PacedBody | undefined {
-	const rate = limits?.maxWriteRate;
-	if (!rate || body === null) return undefined;
-	const after = limits.maxWriteRateAfter ?? 0;
+	const bytesPerSecond = limits?.maxWriteRate;
+	if (!bytesPerSecond || body === null) return undefined;
+	const unpacedBytes = limits.maxWriteRateAfter ?? 0;
 	const length = typeof body === 'string' ? Buffer.byteLength(body) : isStream(body) ? body.length : body.byteLength;
-	if (length !== undefined && length <= after + partOf(rate)) return undefined;
-	if (isStream(body)) return new PacedBody(body, rate, after);
-	if (typeof body === 'string') return new PacedBody(new TextSource(body, length!), rate, after);
-	return new PacedBody(new WholeBody(body), rate, after);
+	if (length !== undefined && length <= unpacedBytes + partBytesFor(bytesPerSecond)) return undefined;
+	if (isStream(body)) return new PacedBody(body, bytesPerSecond, unpacedBytes);
+	if (typeof body === 'string') return new PacedBody(new TextSource(body, length!), bytesPerSecond, unpacedBytes);
+	return new PacedBody(new CompleteBody(body), bytesPerSecond, unpacedBytes);
 }
 
-function partOf(rate: number): number {
-	return Math.min(Math.max((rate * PART_MS) / 1000, MIN_PART), MAX_PART);
+/** Returns the size of a part, in bytes, for a rate in bytes per second. */
+function partBytesFor(bytesPerSecond: number): number {
+	return Math.min(Math.max((bytesPerSecond * PART_MS) / 1000, MIN_PART_BYTES), MAX_PART_BYTES);
 }
 
 /**
  * A token bucket in front of a body. It pulls the body only as far as the rate allows, so backpressure reaches the body's origin.
- * It has neither `sendTo` nor `prependHead`: those bytes would pass by the bucket.
+ * It implements neither `sendTo` nor `prependHead`, because those would bypass the bucket.
  */
 export class PacedBody implements BodySource {
 	readonly length: number | undefined;
 	readonly #body: BodySource;
 	/** Bytes per millisecond. */
-	readonly #rate: number;
-	/** Number of bytes for which to wait. */
-	readonly #part: number;
+	readonly #bytesPerMs: number;
+	/** Size of a part in bytes: the response waits until this many may be sent. */
+	readonly #partBytes: number;
 	/** Number of bytes up to which unused allowance accumulates. */
-	readonly #burst: number;
-	/** Number of bytes that may be sent now, as of `#at`; not an integer. */
-	#allowed: number;
-	#at: number;
+	readonly #maxAllowedBytes: number;
+	/** Number of bytes that may be sent now, as of `#accruedAt`; not an integer. */
+	#allowedBytes: number;
+	#accruedAt: number;
 	/** Number of bytes of the body that have not been sent; Infinity if unknown. */
-	#left: number;
-	/** What has been pulled beyond what may be sent. */
-	#rest: Uint8Array | undefined = undefined;
+	#bytesLeft: number;
+	/** Bytes that have been pulled but may not be sent yet. */
+	#remainder: Uint8Array | undefined = undefined;
 	readonly #clock: PaceClock;
 	/** Stops the timer of the current wait. */
-	#stop: (() => void) | undefined = undefined;
+	#stopTimer: (() => void) | undefined = undefined;
 	/** Ends the current wait with an error. */
 	#reject: ((reason: unknown) => void) | undefined = undefined;
-	/** `#waitingSince`: when the current wait began; −1 if there is none. `#waitedMs`: milliseconds of all previous waits. */
+	/** When the current wait began; −1 if there is none. */
 	#waitingSince = -1;
+	/** Total milliseconds of all previous waits. */
 	#waitedMs = 0;
 
-	/** `rate` is in bytes per second. The first `after` bytes are not limited. */
-	constructor(body: BodySource, rate: number, after: number, clock: PaceClock = CLOCK) {
+	/** The first `unpacedBytes` bytes are not limited. */
+	constructor(body: BodySource, bytesPerSecond: number, unpacedBytes: number, clock: PaceClock = CLOCK) {
 		this.#body = body;
 		this.length = body.length;
-		this.#left = body.length ?? Infinity;
-		this.#rate = rate / 1000;
-		this.#part = partOf(rate);
-		this.#burst = Math.max(this.#rate * BURST_MS, 2 * MIN_PART);
-		this.#allowed = after + this.#part;
+		this.#bytesLeft = body.length ?? Infinity;
+		this.#bytesPerMs = bytesPerSecond / 1000;
+		this.#partBytes = partBytesFor(bytesPerSecond);
+		this.#maxAllowedBytes = Math.max(this.#bytesPerMs * BURST_MS, 2 * MIN_PART_BYTES);
+		this.#allowedBytes = unpacedBytes + this.#partBytes;
 		this.#clock = clock;
-		this.#at = clock.now();
+		this.#accruedAt = clock.now();
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -96,7 +100,7 @@ export class PacedBody implements BodySource {
 	}
 
 	get heldBytes(): number {
-		return (this.#rest?.byteLength ?? 0) + (this.#body.heldBytes ?? 0);
+		return (this.#remainder?.byteLength ?? 0) + (this.#body.heldBytes ?? 0);
 	}
 
 	/** Returns the milliseconds for which the response has waited because of its rate. */
@@ -105,20 +109,20 @@ export class PacedBody implements BodySource {
 	}
 
 	onIdle(): void {
-		if (this.#rest === undefined) this.#body.onIdle?.();
+		if (this.#remainder === undefined) this.#body.onIdle?.();
 	}
 
 	pull(maxBytes: number = Infinity): Uint8Array | null | Promise<Uint8Array | null> {
-		// Whether the body ends as announced is found out without waiting.
-		if (this.#left <= 0 && this.#rest === undefined) return this.#body.pull(maxBytes);
+		// No wait is needed to find out whether the body ends as announced.
+		if (this.#bytesLeft <= 0 && this.#remainder === undefined) return this.#body.pull(maxBytes);
 		const now = this.#clock.now();
-		const allowed = this.#accrue(now);
-		if (allowed >= Math.min(this.#part * LEAST_SHARE, this.#left)) return this.#take(maxBytes);
-		const part = Math.min(this.#part, this.#left);
+		const allowedBytes = this.#accrue(now);
+		if (allowedBytes >= Math.min(this.#partBytes * MIN_PART_SHARE, this.#bytesLeft)) return this.#pullAllowed(maxBytes);
+		const partBytes = Math.min(this.#partBytes, this.#bytesLeft);
 		this.#waitingSince = now;
 		return new Promise((resolve, reject) => {
 			this.#reject = reject;
-			this.#stop = this.#clock.after(Math.ceil((part - allowed) / this.#rate), () => {
+			this.#stopTimer = this.#clock.callAfter(Math.ceil((partBytes - allowedBytes) / this.#bytesPerMs), () => {
 				this.#reject = undefined;
 				this.#waitedMs = this.waitedMs(this.#clock.now());
 				this.#waitingSince = -1;
@@ -132,9 +136,9 @@ export class PacedBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		this.#stop?.();
-		this.#rest = undefined;
-		this.#left = 0;
+		this.#stopTimer?.();
+		this.#remainder = undefined;
+		this.#bytesLeft = 0;
 		this.#body.cancel(reason);
 		const reject = this.#reject;
 		this.#reject = undefined;
@@ -143,40 +147,43 @@ export class PacedBody implements BodySource {
 
 	/** Adds what the rate has allowed since the last call. Returns the bytes that may be sent. */
 	#accrue(now: number): number {
-		if (this.#allowed < this.#burst) {
-			this.#allowed = Math.min(this.#burst, this.#allowed + (now - this.#at) * this.#rate);
+		if (this.#allowedBytes < this.#maxAllowedBytes) {
+			this.#allowedBytes = Math.min(
+				this.#maxAllowedBytes,
+				this.#allowedBytes + (now - this.#accruedAt) * this.#bytesPerMs,
+			);
 		}
-		this.#at = now;
-		return this.#allowed;
+		this.#accruedAt = now;
+		return this.#allowedBytes;
 	}
 
 	/** Returns bytes that have been pulled already, or pulls as many as may be sent. */
-	#take(maxBytes: number): Uint8Array | null | Promise<Uint8Array | null> {
-		if (this.#rest !== undefined) return this.#cut(this.#rest);
-		const piece = this.#body.pull(Math.max(1, Math.min(maxBytes, Math.floor(this.#allowed))));
-		if (!(piece instanceof Promise)) return this.#cut(piece);
+	#pullAllowed(maxBytes: number): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#remainder !== undefined) return this.#splitAllowed(this.#remainder);
+		const piece = this.#body.pull(Math.max(1, Math.min(maxBytes, Math.floor(this.#allowedBytes))));
+		if (!(piece instanceof Promise)) return this.#splitAllowed(piece);
 		return piece.then(bytes => {
 			this.#accrue(this.#clock.now());
-			return this.#cut(bytes);
+			return this.#splitAllowed(bytes);
 		});
 	}
 
-	/** Returns what may be sent of some bytes, and keeps the rest. */
-	#cut(bytes: Uint8Array | null): Uint8Array | null {
-		this.#rest = undefined;
+	/** Returns the part of some bytes that may be sent now, and keeps the rest. */
+	#splitAllowed(bytes: Uint8Array | null): Uint8Array | null {
+		this.#remainder = undefined;
 		if (bytes === null) return null;
-		const maxBytes = Math.max(1, Math.floor(this.#allowed));
+		const maxBytes = Math.max(1, Math.floor(this.#allowedBytes));
 		const isLonger = bytes.byteLength > maxBytes;
 		const piece = isLonger ? bytes.subarray(0, maxBytes) : bytes;
-		if (isLonger) this.#rest = bytes.subarray(maxBytes);
-		this.#allowed -= piece.byteLength;
-		this.#left -= piece.byteLength;
+		if (isLonger) this.#remainder = bytes.subarray(maxBytes);
+		this.#allowedBytes -= piece.byteLength;
+		this.#bytesLeft -= piece.byteLength;
 		return piece;
 	}
 }
 
-/** A complete body, as a stream. */
-class WholeBody implements BodySource {
+/** A complete body in memory, as a stream. */
+class CompleteBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;
 

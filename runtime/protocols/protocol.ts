@@ -41,7 +41,7 @@ export interface Http3Counters {
 	/** Counts a stream that was reset, by the client or by us. */
 	streamReset(byClient: boolean): void;
 	/** Counts a connection that was closed because of its client's behavior. The reasons are a fixed set (http2/flood-guard.ts). */
-	cut(reason: string): void;
+	connectionCut(reason: string): void;
 }
 
 /** Counters of HTTP/2 connections and streams. */
@@ -52,7 +52,7 @@ export interface Http2Counters {
 	/** Counts a stream that was reset, by the client or by us. */
 	streamReset(byClient: boolean): void;
 	/** Counts a connection that was closed because of its client's behavior. The reasons are a fixed set (http2/flood-guard.ts). */
-	cut(reason: string): void;
+	connectionCut(reason: string): void;
 }
 
 /** Limits on everything that a client controls. Times are in milliseconds; 0 disables a timeout. */

@@ -30,11 +30,11 @@ const MAX_A_TURN = 1_048_576;
 /** Moves bytes through its own pipe, which is empty between moves. */
 export class SocketRelay {
 	/** Number of bytes that the last move read from one socket. */
-	taken = 0;
+	takenBytes = 0;
 	/** Number of bytes that the last move wrote to the other socket. */
-	given = 0;
+	sentBytes = 0;
 	/** Bytes that the last move read from one socket but could not write to the other. */
-	rest: Buffer | undefined = undefined;
+	remainder: Buffer | undefined = undefined;
 	readonly #splice: Call;
 	readonly #read: Call;
 	readonly #receive: Call;
@@ -90,26 +90,27 @@ export class SocketRelay {
 	}
 
 	/**
-	 * Moves available bytes from one socket to the other, at most `most`; see `taken`, `given` and `rest`. The end or an error of
-	 * either socket shows when it is next read or written. Returns false if bytes were lost: both sockets are then unusable.
+	 * * Moves available bytes from one socket to the other, at most `most`; see `takenBytes`, `sentBytes` and `remainder`. The end
+	 * or an error of either socket shows when it is next read or written. Returns false if bytes were lost: both sockets are then
+	 * unusable.
 	 */
 	move(from: number, to: number, most: number): boolean {
-		this.taken = 0;
-		this.given = 0;
-		this.rest = undefined;
+		this.takenBytes = 0;
+		this.sentBytes = 0;
+		this.remainder = undefined;
 		if (this.#closed) return true;
 		const limit = Math.min(most, MAX_A_TURN);
-		while (this.taken < limit) {
-			const readCount = this.#move(from, this.#input, Math.min(limit - this.taken, MAX_A_MOVE));
+		while (this.takenBytes < limit) {
+			const readCount = this.#move(from, this.#input, Math.min(limit - this.takenBytes, MAX_A_MOVE));
 			if (readCount <= 0) return true;
-			this.taken += readCount;
+			this.takenBytes += readCount;
 			let remaining = readCount;
 			while (remaining > 0) {
 				const writtenCount = this.#move(this.#output, to, remaining);
 				if (writtenCount <= 0) break;
 				remaining -= writtenCount;
 			}
-			this.given += readCount - remaining;
+			this.sentBytes += readCount - remaining;
 			if (remaining > 0) return this.#takeBack(remaining);
 			if (readCount < LARGE_MOVE) return true;
 		}
@@ -134,10 +135,10 @@ export class SocketRelay {
 		this.#close(this.#output);
 	}
 
-	/** Reads the bytes that remain in the pipe into `rest`. */
+	/** Reads the bytes that remain in the pipe into `remainder`. */
 	#takeBack(count: number): boolean {
-		const rest = Buffer.allocUnsafeSlow(count);
-		const start = this.#pointer(rest);
+		const remainder = Buffer.allocUnsafeSlow(count);
+		const start = this.#pointer(remainder);
 		for (let at = 0; at < count; ) {
 			const readCount = Number(this.#read(this.#output, start + BigInt(at), BigInt(count - at)));
 			if (readCount <= 0) {
@@ -146,7 +147,7 @@ export class SocketRelay {
 			}
 			at += readCount;
 		}
-		this.rest = rest;
+		this.remainder = remainder;
 		return true;
 	}
 

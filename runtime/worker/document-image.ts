@@ -189,9 +189,9 @@ function changedPlaces(
 ): GenerationDelta['places'] {
 	const changed: string[] = [];
 	let index = 0;
-	for (const [from, count] of runs) {
+	for (const [oldIndex, count] of runs) {
 		for (let at = 0; at < count; at++, index++) {
-			const cache = from === -1 ? undefined : before?.places.sites[from + at];
+			const cache = oldIndex === -1 ? undefined : before?.places.sites[oldIndex + at];
 			const now = places.sites[index]!;
 			if (now !== cache) changed.push(JSON.stringify([index, now]));
 		}
@@ -203,11 +203,12 @@ function changedPlaces(
 function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRange[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];
-	const addToRun = (from: number): void => {
-		const last = runs.at(-1);
-		const continuesRun = last && (from === -1 ? last[0] === -1 : last[0] !== -1 && last[0] + last[1] === from);
-		if (continuesRun) last[1]++;
-		else runs.push([from, 1]);
+	const addToRun = (oldIndex: number): void => {
+		const lastRun = runs.at(-1);
+		const continuesRun =
+			lastRun && (oldIndex === -1 ? lastRun[0] === -1 : lastRun[0] !== -1 && lastRun[0] + lastRun[1] === oldIndex);
+		if (continuesRun) lastRun[1]++;
+		else runs.push([oldIndex, 1]);
 	};
 	const maxCommon = Math.min(before.length, keys.length);
 	let start = 0;
@@ -217,9 +218,9 @@ function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { 
 	const cache = new Map<string, number>();
 	for (let index = start; index < before.length - end; index++) cache.set(before[index]!, index);
 	for (let index = start; index < keys.length - end; index++) {
-		const from = cache.get(keys[index]!) ?? -1;
-		if (from === -1) changed.push(sites[index]!);
-		addToRun(from);
+		const oldIndex = cache.get(keys[index]!) ?? -1;
+		if (oldIndex === -1) changed.push(sites[index]!);
+		addToRun(oldIndex);
 	}
 	for (let index = before.length - end; index < before.length; index++) addToRun(index);
 	return { runs, changed };

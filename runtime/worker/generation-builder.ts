@@ -152,25 +152,25 @@ export class GenerationBuild {
 			}
 			if (oldIndex !== -1) reusedCount += count;
 		}
-		const waiting: { at: number; site: Site }[] = [];
+		const waitingSites: { at: number; site: Site }[] = [];
 		let changedCount = 0;
 		for (const chunk of delta.changed) {
 			for (const site of JSON.parse(chunk) as Site[]) {
 				const at = changedAt[changedCount++]!;
 				sites[at] = this.#buildUnit(site, at, shared);
-				if (!sites[at]) waiting.push({ at, site });
+				if (!sites[at]) waitingSites.push({ at, site });
 				await this.#yieldIfDue();
 			}
 		}
-		while (waiting.length > 0) {
+		while (waitingSites.length > 0) {
 			this.#activity?.leave('build');
 			await this.#source.whenMemoryArrives();
 			this.#activity?.enter('build');
 			if (this.#isAborted) throw new BuildAborted();
-			for (const entry of waiting.splice(0)) {
+			for (const entry of waitingSites.splice(0)) {
 				sites[entry.at] = this.#buildUnit(entry.site, entry.at, shared);
 				if (!sites[entry.at]) {
-					waiting.push(entry);
+					waitingSites.push(entry);
 					this.#requestAllMemory(entry.site, entry.at, shared);
 				}
 				await this.#yieldIfDue();

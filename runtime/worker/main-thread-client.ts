@@ -31,10 +31,10 @@ export class MainThreadClient {
 	}
 
 	/** Handles a reply. */
-	handleReply({ id, answer, failed }: Extract<MessageToWorker, { type: 'answer' }>): void {
+	handleReply({ id, answer, failure }: Extract<MessageToWorker, { type: 'answer' }>): void {
 		const pending = this.#pendingRequests.get(id);
 		this.#pendingRequests.delete(id);
-		if (failed === undefined) pending?.resolve(answer as never);
-		else pending?.reject(new Error(failed));
+		if (failure === undefined) pending?.resolve(answer as never);
+		else pending?.reject(new Error(failure));
 	}
 }

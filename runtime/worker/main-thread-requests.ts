@@ -32,13 +32,13 @@ export type MainThreadRequest =
 	/** Asks the main thread to answer a request to an ACME server of a site. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** Looks up the answer to a challenge that another process may have published. */
-	| { readonly about: 'challenge'; readonly wanted: ChallengeQuestion }
+	| { readonly about: 'challenge'; readonly challenge: ChallengeQuestion }
 	/** Provides TLS material for upstreams that is not in files. */
-	| { readonly about: 'upstream_tls'; readonly wanted: TlsMaterialRequest }
+	| { readonly about: 'upstream_tls'; readonly material: TlsMaterialRequest }
 	/** Reads or writes the disk of a response cache. */
 	| { readonly about: 'cache'; readonly store: string; readonly diskRequest: DiskRequest }
 	/** Obtains a certificate that a handshake needs and no thread has. */
-	| { readonly about: 'certificate'; readonly wanted: CertificateRequestedByClient };
+	| { readonly about: 'certificate'; readonly certificate: CertificateRequestedByClient };
 
 /** The replies, by the request's `about`. */
 export interface MainThreadReplies {

@@ -275,7 +275,7 @@ export class ThreadLeases implements LeaseSource {
 		}
 		if (!this.#pendingMemory.has(key)) {
 			this.#pendingMemory.add(key);
-			this.#thread.send({ type: 'memory_wanted', key, wanted: request });
+			this.#thread.send({ type: 'memory_wanted', key, request });
 		}
 		throw new NeedsSharedMemory();
 	}

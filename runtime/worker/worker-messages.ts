@@ -107,8 +107,8 @@ export type MessageToWorker =
 	/** Asks for the UDP sockets for a successor of this process; the reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
 	| { readonly type: 'drain'; readonly waits: RequestWaits }
-	/** The reply to `ask`; `failed` is set, with the reason, if there is none. */
-	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failed?: string }
+	/** The reply to `ask`; `failure` is set, with the reason, if there is none. */
+	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failure?: string }
 	/** Requests a `pong`, which a stuck thread does not send. */
 	| { readonly type: 'ping'; readonly number: number }
 	/** For tests: throws outside any request, or stops responding. */
@@ -132,7 +132,7 @@ export type MessageFromWorker =
 			readonly message: string;
 			readonly pointer?: string | undefined;
 	  }
-	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: MemoryRequest }
+	| { readonly type: 'memory_wanted'; readonly key: string; readonly request: MemoryRequest }
 	| { readonly type: 'memory_released'; readonly key: string }
 	/** All addresses that a pool's dynamic source has found on this thread. */
 	| { readonly type: 'upstreams_found'; readonly key: string; readonly addresses: readonly string[] }

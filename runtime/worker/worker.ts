@@ -92,7 +92,7 @@ class DataPlaneWorker implements RequestHostThread {
 	readonly #gates: ListenerGates;
 	readonly tls = new ThreadTls(
 		number => this.#send({ type: 'challenges_taken', number }),
-		wanted => this.#mainThread.ask({ about: 'challenge', wanted }),
+		challenge => this.#mainThread.ask({ about: 'challenge', challenge }),
 	);
 	draining = false;
 	debug = false;
@@ -404,7 +404,7 @@ class DataPlaneWorker implements RequestHostThread {
 			host,
 			counters: host.http3,
 			selector: () => protocol.selector,
-			obtain: wanted => this.#mainThread.ask({ about: 'certificate', wanted }),
+			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			admit: client => listener.admit(client),
 			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
 			failed: reason => this.#handshakeFailed(port, reason),
@@ -451,7 +451,7 @@ class DataPlaneWorker implements RequestHostThread {
 			protocols: () => host.protocols,
 			http1: createHttp1Server(host),
 			http2: createHttp2Server(host),
-			obtain: wanted => this.#mainThread.ask({ about: 'certificate', wanted }),
+			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
 			failed: reason => this.#handshakeFailed(port, reason),
 			ended: () => this.connectionEnded(),
@@ -570,7 +570,7 @@ class DataPlaneWorker implements RequestHostThread {
 			clientIp: x => this.#clientIp(x),
 			trustsPeer: x => this.#trustsPeer(x),
 			environment: this.#start.environment,
-			provideTls: wanted => this.#mainThread.ask({ about: 'upstream_tls', wanted }),
+			provideTls: material => this.#mainThread.ask({ about: 'upstream_tls', material }),
 			onCutShort: (upstream, cause) =>
 				this.log({
 					level: 'warn',

@@ -129,7 +129,7 @@ export class DiskIndex {
 
 	/** Reports whether exactly this response is still in the index. */
 	has({ a, b, segment, offset }: IndexedResponse): boolean {
-		return this.find(a, b).some(one => one.segment === segment && one.offset === offset);
+		return this.find(a, b).some(found => found.segment === segment && found.offset === offset);
 	}
 
 	/** Removes a key. Returns the number of removed responses. */
@@ -182,9 +182,9 @@ export class DiskIndex {
 		this.#droppedSegments.delete(segment);
 	}
 
-	#isBefore(one: number, other: number): boolean {
-		const segments = this.#get(one, ROW.segment) - this.#get(other, ROW.segment);
-		return segments < 0 || (segments === 0 && this.#get(one, ROW.offset) < this.#get(other, ROW.offset));
+	#isBefore(row: number, otherRow: number): boolean {
+		const segments = this.#get(row, ROW.segment) - this.#get(otherRow, ROW.segment);
+		return segments < 0 || (segments === 0 && this.#get(row, ROW.offset) < this.#get(otherRow, ROW.offset));
 	}
 
 	#removeAll(rows: readonly number[]): number {
@@ -263,7 +263,7 @@ export class DiskIndex {
 	#unlink(table: Int32Array, value: number, row: number, link: Link): void {
 		const bucket = value & this.#mask;
 		let previousRow = 0;
-		for (let one = table[bucket]!; one !== row; one = this.#get(one, link)) previousRow = one;
+		for (let current = table[bucket]!; current !== row; current = this.#get(current, link)) previousRow = current;
 		const next = this.#get(row, link);
 		if (previousRow === 0) table[bucket] = next;
 		else this.#set(previousRow, link, next);

@@ -117,8 +117,8 @@ export class DiskTier {
 	readonly closed: Promise<void>;
 	#onReleased: () => void;
 
-	/** Starts to open the folder once `after` has settled. */
-	constructor(deps: DiskTierDeps, after: Promise<unknown>) {
+	/** Starts to open the folder once `folderFree` has settled. */
+	constructor(deps: DiskTierDeps, folderFree: Promise<unknown>) {
 		const { cache, folder, size } = deps;
 		this.#deps = deps;
 		this.#seed = cache.seed;
@@ -131,11 +131,11 @@ export class DiskTier {
 		const { promise, resolve } = Promise.withResolvers<void>();
 		this.closed = promise;
 		this.#onReleased = resolve;
-		this.#whenOpen = after.then(() => this.#open()).catch(error => this.#writer.failed(error));
+		this.#whenOpen = folderFree.then(() => this.#open()).catch(error => this.#writer.failed(error));
 		this.#writer = new DiskWriter(
 			{
 				...{ files: this.#files, cache },
-				put: (record, position) => this.#index.add({ ...record, ...position }),
+				recordWritten: (record, position) => this.#index.add({ ...record, ...position }),
 				assertWritable: () => {
 					if (this.#lock === undefined || this.#lock.lost.aborted)
 						throw new Error('The folder belongs to another process.');
@@ -378,7 +378,7 @@ export class DiskTier {
 		}
 		while (this.#files.bytes > this.#deps.size && (await this.#files.dropOldest()));
 		const { forgotten, files } = await this.#journal.read();
-		if (forgotten.some(one => 'everything' in one) && !(await this.#files.dropAll())) {
+		if (forgotten.some(removal => 'everything' in removal) && !(await this.#files.dropAll())) {
 			throw new Error('Files to be deleted could not be deleted.');
 		}
 		this.#newestKeys = [];
@@ -389,7 +389,7 @@ export class DiskTier {
 		this.#newerKeys = undefined;
 		this.#newestKeys = undefined;
 		// Each removal affects the index immediately. Nothing has been looked up in the index yet.
-		const applied = forgotten.filter(one => !('everything' in one)).map(one => this.#apply(one));
+		const applied = forgotten.filter(removal => !('everything' in removal)).map(removal => this.#apply(removal));
 		for (const [a, b] of staleKeys) {
 			applied.push(this.#writer.forget(this.#recordOf(RECORD_KIND.forgetKey, { a, b }, 0, 0)));
 		}
@@ -449,14 +449,14 @@ export class DiskTier {
 		if (head.key !== key || head.storedAt > Date.now() + 1000) return;
 		if (
 			isOlderPosition(position, this.#horizon) ||
-			this.#purges.some(one => isOlderPosition(position, one.position) && one.selects(head))
+			this.#purges.some(purge => isOlderPosition(position, purge.position) && purge.selects(head))
 		) {
 			return;
 		}
 		let writer: CacheWriter | undefined;
 		try {
 			const selecting = head.selecting.join('\n');
-			if (cache.find(key).some(one => one.head.selecting.join('\n') === selecting)) return;
+			if (cache.find(key).some(response => response.head.selecting.join('\n') === selecting)) return;
 			const since = cache.urlEpoch(head.host, head.path, head.query);
 			writer = cache.store(head, read.body.byteLength, cache.maxBodyBytes, since);
 			for (let at = 0; at < read.body.byteLength; at += PIECE_BYTES) {

@@ -24,7 +24,7 @@ export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;
 	/** Called when a response has been written at `position`. */
-	put(record: DiskRecord, position: RecordPosition): void;
+	recordWritten(record: DiskRecord, position: RecordPosition): void;
 	/** Throws if nothing may be written because the folder belongs to another process. */
 	assertWritable(): void;
 	/** Awaited after each batch, before the next one. */
@@ -195,7 +195,7 @@ export class DiskWriter {
 	}
 
 	async #append(batch: readonly QueuedRecord[], pieces: readonly Uint8Array[]): Promise<void> {
-		const { files, assertWritable, put, log } = this.#deps;
+		const { files, assertWritable, recordWritten, log } = this.#deps;
 		const hasRemovals = batch.some(({ record }) => record.kind !== RECORD_KIND.put);
 		try {
 			assertWritable();
@@ -205,7 +205,7 @@ export class DiskWriter {
 			for (const { record, isCanceled, onWritten: written } of batch) {
 				files.addToCatalog({ ...record, offset: at });
 				if (record.kind === RECORD_KIND.put) {
-					if (!isCanceled) put(record, { segment, offset: at });
+					if (!isCanceled) recordWritten(record, { segment, offset: at });
 					this.counts.written++;
 				}
 				written({ segment, offset: at });

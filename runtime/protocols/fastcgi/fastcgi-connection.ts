@@ -47,7 +47,7 @@ export class FastcgiConnection
 	readonly #socket: ClientSocket;
 	readonly #options: FastcgiOptions;
 	readonly #keeper: ConnectionKeeper;
-	#closed = false;
+	#isClosed = false;
 	#call: ClientCall | undefined = undefined;
 	#callCount = 0;
 	readonly #clock: CallClock;
@@ -83,7 +83,7 @@ export class FastcgiConnection
 	}
 
 	get usable(): boolean {
-		return this.#call === undefined && !this.#closed && !this.#socket.destroyed;
+		return this.#call === undefined && !this.#isClosed && !this.#socket.destroyed;
 	}
 
 	send(call: ClientCall): void {
@@ -334,9 +334,12 @@ export class FastcgiConnection
 		}
 		if (!this.#answered) {
 			this.#answered = true;
-			const [first, ...more] = this.#pieces;
+			const [first, ...otherPieces] = this.#pieces;
 			call.answered(
-				createResponse(head, first === undefined ? null : more.length === 0 ? first : Buffer.concat(this.#pieces)),
+				createResponse(
+					head,
+					first === undefined ? null : otherPieces.length === 0 ? first : Buffer.concat(this.#pieces),
+				),
 			);
 			// The callback may have canceled the request.
 			if (this.#call !== call) return;
@@ -361,7 +364,7 @@ export class FastcgiConnection
 
 	/** Implements UpstreamSocketOwner. */
 	closed(error: Error | undefined): void {
-		if (this.#closed) return;
+		if (this.#isClosed) return;
 		if (!this.#call) {
 			this.#close();
 			return;
@@ -408,8 +411,8 @@ export class FastcgiConnection
 	}
 
 	#close(): void {
-		if (this.#closed) return;
-		this.#closed = true;
+		if (this.#isClosed) return;
+		this.#isClosed = true;
 		this.#socket.destroy();
 		this.#keeper.connectionLost(this);
 	}

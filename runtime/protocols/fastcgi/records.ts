@@ -12,7 +12,7 @@ const MAX_CONTENT_BYTES = 65_528;
 /** Encodes the start of a request: its role and its variables (alternating names and values, in Latin-1). */
 export function formatBeginRequest(params: readonly string[], keepConnection: boolean): Buffer {
 	const pairBytes = formatPairs(params);
-	const begin = Buffer.from([
+	const beginRecord = Buffer.from([
 		1,
 		RECORD_TYPE.begin,
 		0,
@@ -31,7 +31,7 @@ export function formatBeginRequest(params: readonly string[], keepConnection: bo
 		0,
 	]);
 	return Buffer.concat([
-		begin,
+		beginRecord,
 		...formatStreamData(RECORD_TYPE.params, pairBytes),
 		formatStreamEnd(RECORD_TYPE.params),
 	]);

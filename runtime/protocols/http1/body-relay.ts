@@ -70,16 +70,16 @@ export class BodyRelay {
 		if (outstanding === 0 || upstreamDescriptor < 0 || !this.#body.drained) return 0;
 		const relay = this.#relay;
 		const isIntact = relay.move(upstreamDescriptor, descriptor, outstanding);
-		const { taken, given, rest } = relay;
+		const { takenBytes, sentBytes, remainder } = relay;
 		if (!isIntact) {
 			this.#owner.relayFailed();
-			return given;
+			return sentBytes;
 		}
-		if (taken === 0) return 0;
+		if (takenBytes === 0) return 0;
 		this.#active = true;
 		// Data after the response must not become the response to the next request.
-		const hasMore = taken === outstanding && relay.hasMore(upstreamDescriptor);
-		this.#owner.bytesRelayed(taken, rest === undefined || this.#body.push(rest), hasMore);
-		return given;
+		const hasMore = takenBytes === outstanding && relay.hasMore(upstreamDescriptor);
+		this.#owner.bytesRelayed(takenBytes, remainder === undefined || this.#body.push(remainder), hasMore);
+		return sentBytes;
 	}
 }

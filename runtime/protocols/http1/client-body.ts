@@ -42,10 +42,10 @@ export class ClientBody implements BodySource {
 	#chunks: Uint8Array[] = [];
 	#nextIndex = 0;
 	#queuedBytes = 0;
-	#paused = false;
+	#isPaused = false;
 	/** Maximum bytes that the consumer accepts, according to its last pull. */
 	#maxPullBytes: number;
-	#ended = false;
+	#hasEnded = false;
 	#error: unknown = undefined;
 	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
@@ -79,7 +79,7 @@ export class ClientBody implements BodySource {
 
 	/** True if everything received has been pulled, and more is to come. */
 	get drained(): boolean {
-		return this.#nextIndex === this.#chunks.length && !this.#ended && this.#error === undefined;
+		return this.#nextIndex === this.#chunks.length && !this.#hasEnded && this.#error === undefined;
 	}
 
 	/** True while a pull is pending. */
@@ -94,19 +94,19 @@ export class ClientBody implements BodySource {
 			this.#resolve = undefined;
 			this.#reject = undefined;
 			this.#lentPiece = bytes;
-			this.#paused = !this.readsAhead;
+			this.#isPaused = !this.readsAhead;
 			resolve(bytes);
-			return !this.#paused;
+			return !this.#isPaused;
 		}
 		this.#chunks.push(bytes);
 		this.#queuedBytes += bytes.length;
-		this.#paused = !this.readsAhead || this.#queuedBytes >= Math.min(HIGH_WATER_BYTES, this.#maxPullBytes / 2);
-		return !this.#paused;
+		this.#isPaused = !this.readsAhead || this.#queuedBytes >= Math.min(HIGH_WATER_BYTES, this.#maxPullBytes / 2);
+		return !this.#isPaused;
 	}
 
 	/** Marks the body as complete. */
 	end(trailers: HeaderList | undefined): void {
-		this.#ended = true;
+		this.#hasEnded = true;
 		this.trailers = trailers;
 		const resolve = this.#resolve;
 		this.#resolve = undefined;
@@ -116,7 +116,7 @@ export class ClientBody implements BodySource {
 
 	/** Ends the body early: queued data is still delivered, then `pull` throws. */
 	fail(error: unknown): void {
-		if (this.#ended || this.#error !== undefined) return;
+		if (this.#hasEnded || this.#error !== undefined) return;
 		this.#error = error;
 		const reject = this.#reject;
 		this.#resolve = undefined;
@@ -143,7 +143,7 @@ export class ClientBody implements BodySource {
 			this.#lentPiece = bytes;
 			return bytes;
 		}
-		if (this.#ended) return null;
+		if (this.#hasEnded) return null;
 		if (this.#error !== undefined) throw this.#error;
 		this.#resume();
 		return new Promise((resolve, reject) => {
@@ -153,10 +153,10 @@ export class ClientBody implements BodySource {
 	}
 
 	#resume(): void {
-		if (!this.#paused) return;
-		this.#paused = false;
+		if (!this.#isPaused) return;
+		this.#isPaused = false;
 		// After the end of the body, the connection may already serve another exchange.
-		if (!this.#ended) this.#owner.resumeBody();
+		if (!this.#hasEnded) this.#owner.resumeBody();
 	}
 
 	/** Stops reading ahead until the next pull. */
@@ -172,7 +172,7 @@ export class ClientBody implements BodySource {
 		this.#chunks = [];
 		this.#nextIndex = 0;
 		this.#queuedBytes = 0;
-		if (this.#ended || this.#error !== undefined) return;
+		if (this.#hasEnded || this.#error !== undefined) return;
 		this.fail(reason ?? new Error('the body was canceled'));
 		this.#owner.cancelBody();
 	}

@@ -468,8 +468,8 @@ export class ClientConnection
 		}
 	}
 
-	#failClosed(when: string): void {
-		this.#fail(new UpstreamError('response', `the connection was closed ${when}`));
+	#failClosed(closeMoment: string): void {
+		this.#fail(new UpstreamError('response', `the connection was closed ${closeMoment}`));
 	}
 
 	/** Implements UpstreamSocketOwner: the socket has closed. */

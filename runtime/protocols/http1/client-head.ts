@@ -237,7 +237,7 @@ export function formatRequestHead(
 	lineCache: FieldLineCache,
 ): string {
 	if (!isValidTarget(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
-	const lines = lineCache.of(request.headers);
+	const lines = lineCache.format(request.headers);
 	let head = `${request.method} ${request.target} HTTP/1.1\r\n${lines.text}`;
 	let options = keepAlive ? '' : 'close';
 	if (lines.hasTe) options = options === '' ? 'TE' : `${options}, TE`;
@@ -278,7 +278,7 @@ function isValidTarget(text: string): boolean {
 function parseStatusLine(text: string): number {
 	// `HTTP/1.1 200` is followed by a space and the reason phrase, or by the end of the line: many servers omit the space.
 	const minor = text.charCodeAt(7);
-	const after = text.charCodeAt(12);
+	const afterStatus = text.charCodeAt(12);
 	const hundreds = text.charCodeAt(9) - 0x30;
 	const tens = text.charCodeAt(10) - 0x30;
 	const ones = text.charCodeAt(11) - 0x30;
@@ -287,7 +287,7 @@ function parseStatusLine(text: string): number {
 		(minor !== 0x31 && minor !== 0x30) ||
 		text.charCodeAt(8) !== 0x20 ||
 		!(hundreds >= 1 && hundreds <= 9 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9) ||
-		(after !== 0x20 && after !== 0x0d)
+		(afterStatus !== 0x20 && afterStatus !== 0x0d)
 	) {
 		throw new InvalidResponse('not an HTTP/1.x status line');
 	}
@@ -320,8 +320,8 @@ function findLineEnd(text: string, start: number): number {
 function parseContentLength(text: string): number {
 	let value: string | undefined;
 	// If the same length is given twice, it counts once (RFC 9112 §6.3).
-	for (const part of text.includes(',') ? text.split(',') : [text]) {
-		const digits = trimBlanks(part);
+	for (const listItem of text.includes(',') ? text.split(',') : [text]) {
+		const digits = trimBlanks(listItem);
 		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');
 		if (value !== undefined && value !== digits) throw new InvalidResponse('two different Content-Lengths');
 		value = digits;
@@ -336,8 +336,8 @@ function applyConnectionOptions(connection: string, headers: HeaderList, isHttp1
 	if (text === 'close') return false;
 	let close = false;
 	let keepAlive = false;
-	for (const part of text.split(',')) {
-		const option = trimBlanks(part);
+	for (const listItem of text.split(',')) {
+		const option = trimBlanks(listItem);
 		if (option === 'close') close = true;
 		else if (option === 'keep-alive') keepAlive = true;
 		else if (option !== '' && option !== 'upgrade') headers.delete(option);

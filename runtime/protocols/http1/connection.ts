@@ -479,12 +479,12 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	/** Hands the byte stream to the upgrade's handler. The stream is paused and starts with the bytes that have been read already. */
-	#handOver(rest: Buffer | undefined): void {
+	#handOver(unreadBytes: Buffer | undefined): void {
 		const pending = this.#pendingBytes?.bytes;
 		this.#pendingBytes = undefined;
 		this.clock.setReadDeadline(Infinity);
 		this.clock.exchangeEnded();
-		const stream = this.#input.handOver(pending ?? rest);
+		const stream = this.#input.handOver(pending ?? unreadBytes);
 		try {
 			this.#exchange!.upgradeCallback!(stream);
 		} catch {

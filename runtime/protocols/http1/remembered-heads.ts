@@ -28,7 +28,7 @@ export class CachedHeads {
 	readonly #slots: (CachedHead | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 
 	/** Returns the cached copy of a head, which is added if it is new. `text` is at `start` of `data`, followed by an empty line. */
-	of(text: string, data: Buffer, start: number, head: ResponseHead): CachedHead {
+	intern(text: string, data: Buffer, start: number, head: ResponseHead): CachedHead {
 		const slot = text.length % SLOT_COUNT;
 		const cached = this.#slots[slot];
 		if (cached?.text === text) return cached;
@@ -87,7 +87,7 @@ export class LastHead {
 	/** Must be called for a final head that `find` did not return. `text` is at `start` of `data`, followed by an empty line. */
 	headReceived(text: string, data: Buffer, start: number, head: ResponseHead): void {
 		if (text.length > MAX_CACHED_LENGTH) return;
-		if (text === this.#text) this.#cached = this.#heads.of(text, data, start, head);
+		if (text === this.#text) this.#cached = this.#heads.intern(text, data, start, head);
 		else this.#text = text;
 	}
 }
@@ -111,7 +111,7 @@ export class FieldLineCache {
 	readonly #slots: (CachedLines | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 
 	/** Returns the formatted lines of a field list. */
-	of(headers: HeaderList): FieldLines {
+	format(headers: HeaderList): FieldLines {
 		const size = headers.size;
 		if (size === 0) return { text: '', hasTe: false };
 		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size >> 1).length) % SLOT_COUNT;

@@ -244,21 +244,21 @@ export class RequestBody implements BodySource, ChunkSink {
 			if (clientDescriptor < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#discarding)
 				return 0;
 			const isIntact = relay.move(clientDescriptor, socket, this.#remainingBytes);
-			const { taken, given, rest } = relay;
-			if (taken === 0) return 0;
+			const { takenBytes, sentBytes, remainder } = relay;
+			if (takenBytes === 0) return 0;
 			this.#hasRelayed = true;
-			this.#receivedBytes += taken;
-			this.#remainingBytes -= taken;
+			this.#receivedBytes += takenBytes;
+			this.#remainingBytes -= takenBytes;
 			if (this.#exchange) this.#exchange.bytesReceived = this.#receivedBytes;
 			if (!isIntact) this.fail(new HttpError(500, 'The request body could not be forwarded.'));
-			else if (rest) {
-				this.#queue.push(rest);
-				this.#queuedBytes += rest.length;
+			else if (remainder) {
+				this.#queue.push(remainder);
+				this.#queuedBytes += remainder.length;
 			}
-			if (this.#remainingBytes > 0) return given;
+			if (this.#remainingBytes > 0) return sentBytes;
 			this.complete = this.#failure === undefined;
 			if (this.complete) this.#feeder.bodyCompleted();
-			return given;
+			return sentBytes;
 		};
 	}
 

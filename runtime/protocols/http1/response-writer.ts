@@ -261,11 +261,11 @@ export class ResponseWriter implements OutputOwner {
 	#pump(): boolean {
 		const output = this.#output;
 		this.#isPumping = true;
-		let ended = false;
+		let hasEnded = false;
 		for (let pieces = 0; ; pieces++) {
 			const source = this.#source;
 			if (!source) {
-				ended = true;
+				hasEnded = true;
 				break;
 			}
 			if (pieces === MAX_PIECES_PER_TURN) {
@@ -278,7 +278,7 @@ export class ResponseWriter implements OutputOwner {
 				piece = source.pull();
 			} catch {
 				this.#abort();
-				ended = true;
+				hasEnded = true;
 				break;
 			}
 			if (piece instanceof Promise) {
@@ -293,7 +293,7 @@ export class ResponseWriter implements OutputOwner {
 				break;
 			}
 			if (this.#writePiece(piece)) {
-				ended = true;
+				hasEnded = true;
 				break;
 			}
 			// No further chunks are needed. The socket will call `closed`.
@@ -305,9 +305,9 @@ export class ResponseWriter implements OutputOwner {
 				break;
 			}
 		}
-		if (!ended) this.flush();
+		if (!hasEnded) this.flush();
 		this.#isPumping = false;
-		return ended;
+		return hasEnded;
 	}
 
 	/** Lets the kernel send body data directly, as far as it can, once everything before it has been sent. */
@@ -322,9 +322,9 @@ export class ResponseWriter implements OutputOwner {
 
 	#pieceArrived(source: BodySource, bytes: Uint8Array | null): void {
 		if (this.#source !== source) return;
-		const ended = this.#writePiece(bytes);
-		if (ended || bytes === null || bytes.length <= MAX_COALESCED_BYTES) this.flush();
-		if (ended) this.#endResponse();
+		const hasEnded = this.#writePiece(bytes);
+		if (hasEnded || bytes === null || bytes.length <= MAX_COALESCED_BYTES) this.flush();
+		if (hasEnded) this.#endResponse();
 		else if (this.#output.pending) {
 			this.#awaitsWrite = true;
 			this.#owner.writeBlocked(true);

@@ -63,7 +63,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 	/** True if the next read should be a short one. */
 	#nextReadIsShort = false;
 	#blockReader: BlockReader | undefined = undefined;
-	#paused = false;
+	#isPaused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
 	/** True while the end of the peer's side is being delivered. */
 	#isEnding = false;
@@ -121,13 +121,13 @@ export class SocketInput implements SocketOwner, BlockSource {
 	}
 
 	pause(): void {
-		this.#paused = true;
+		this.#isPaused = true;
 		this.socket.pause();
 	}
 
 	resume(): void {
-		if (!this.#paused) return;
-		this.#paused = false;
+		if (!this.#isPaused) return;
+		this.#isPaused = false;
 		this.socket.resume();
 	}
 

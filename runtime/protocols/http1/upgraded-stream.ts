@@ -48,14 +48,14 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		if (this.#peer || error || !this.#hasPeerEnded) this.destroy(error);
 	}
 
-	joinTo(other: Duplex): boolean {
-		if (!(other instanceof UpgradedStream) || !this.#isUntouched || !other.#isUntouched) return false;
-		this.#peer = other;
-		other.#peer = this;
+	joinTo(otherStream: Duplex): boolean {
+		if (!(otherStream instanceof UpgradedStream) || !this.#isUntouched || !otherStream.#isUntouched) return false;
+		this.#peer = otherStream;
+		otherStream.#peer = this;
 		this.#output = new SocketOutput(this.#socket, this);
-		other.#output = new SocketOutput(other.#socket, other);
+		otherStream.#output = new SocketOutput(otherStream.#socket, otherStream);
 		this.#socket.resume();
-		other.#socket.resume();
+		otherStream.#socket.resume();
 		return true;
 	}
 

@@ -90,7 +90,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	 */
 	readonly #heldStreams = new Set<ClientStream>();
 	#isRetired = false;
-	#closed = false;
+	#isClosed = false;
 	/** Number of replies to control frames that the upstream has not read. */
 	#unreadReplies = 0;
 	#failure: Error | undefined = undefined;
@@ -156,7 +156,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	#openStream(call: ClientCall): void {
-		if (this.#closed || (call.request.upgrade !== undefined && !this.#supportsUpgrades)) {
+		if (this.#isClosed || (call.request.upgrade !== undefined && !this.#supportsUpgrades)) {
 			const message = this.#failure?.message ?? 'the upstream does not support upgrades over HTTP/2';
 			call.failed(new UpstreamError('request', message, undefined, true), false);
 			return;
@@ -178,7 +178,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	/** Closes the connection, which ends its exchanges. */
 	end(): void {
-		if (this.#closed) return;
+		if (this.#isClosed) return;
 		this.#retire();
 		const at = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
 		this.frames.bytes.fill(0, at, at + 8);
@@ -189,7 +189,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	// Implementation of QueueOwner.
 
 	sendPending(): void {
-		if (this.#closed || this.#upstreamSocket.broken) return;
+		if (this.#isClosed || this.#upstreamSocket.broken) return;
 		this.#outputQueue.run();
 		this.frames.flush();
 	}
@@ -224,7 +224,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	writeEnd(stream: ClientStream, trailers: HeaderList | undefined): void {
-		if (this.#closed) return;
+		if (this.#isClosed) return;
 		if (trailers && trailers.size > 0)
 			this.frames.writeHeaders(stream.id, true, [this.#coders.encoder.encodeTrailers(trailers)]);
 		else this.frames.writeData(stream.id, true, EMPTY, 0, 0);
@@ -232,13 +232,13 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	writeReset(stream: ClientStream, code: number): void {
-		if (this.#closed) return;
+		if (this.#isClosed) return;
 		this.frames.writeNumbers(FRAME_TYPE.resetStream, stream.id, code);
 		this.#outputQueue.schedule();
 	}
 
 	writeWindow(stream: ClientStream, increment: number): void {
-		if (this.#closed) return;
+		if (this.#isClosed) return;
 		this.frames.writeNumbers(FRAME_TYPE.windowUpdate, stream.id, increment);
 		this.#outputQueue.schedule();
 	}
@@ -248,8 +248,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#heldStreams.delete(stream);
 		if (isComplete) this.hasCarriedResponse = true;
 		this.#startBodies();
-		if (!this.#closed) this.#keeper.sessionFreed(this);
-		if (this.#streams.size > 0 || this.#closed) return;
+		if (!this.#isClosed) this.#keeper.sessionFreed(this);
+		if (this.#streams.size > 0 || this.#isClosed) return;
 		if (this.#isRetired) this.end();
 		else this.#keeper.sessionIdle(this);
 	}
@@ -257,7 +257,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	// Implementation of UpstreamSocketOwner.
 
 	received(bytes: Buffer, count: number): boolean {
-		if (this.#closed) return false;
+		if (this.#isClosed) return false;
 		this.#reader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
 		this.sendPending();
 		return true;
@@ -298,7 +298,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 				if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a reset has no code');
 				if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'a reset of an unknown stream');
 				this.#streams.get(id)?.reset(bytes.readUInt32BE(start));
-				return !this.#closed;
+				return !this.#isClosed;
 			case FRAME_TYPE.settings:
 				return this.#settings(flags, id, bytes, start, end);
 			case FRAME_TYPE.ping:
@@ -311,7 +311,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			case FRAME_TYPE.goAway:
 				if (id !== 0 || end - start < 8) return this.#fail(H2_ERROR.protocol, 'a GOAWAY frame is malformed');
 				this.#goAway(bytes.readUInt32BE(start) & MAX_WINDOW, bytes.readUInt32BE(start + 4));
-				return !this.#closed;
+				return !this.#isClosed;
 			case FRAME_TYPE.windowUpdate:
 				return this.#windowUpdate(id, bytes, start, end);
 			case FRAME_TYPE.pushPromise:
@@ -357,7 +357,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		if (stream && !stream.data(bytes, contentStart, contentEnd, frameBytes, (flags & FRAME_FLAG.endStream) !== 0)) {
 			return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
 		}
-		return !this.#closed;
+		return !this.#isClosed;
 	}
 
 	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
@@ -393,7 +393,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		if (!this.#decoder.decode(bytes, start, end, fields))
 			return this.#fail(H2_ERROR.compression, 'fields are malformed');
 		this.#streams.get(id)?.fields(fields, endsStream);
-		return !this.#closed;
+		return !this.#isClosed;
 	}
 
 	#settings(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
@@ -421,8 +421,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		}
 		this.frames.writeSettings([]);
 		this.#releaseWaiting();
-		if (!this.#closed) this.#keeper.sessionFreed(this);
-		return !this.#closed;
+		if (!this.#isClosed) this.#keeper.sessionFreed(this);
+		return !this.#isClosed;
 	}
 
 	#windowUpdate(id: number, bytes: Buffer, start: number, end: number): boolean {
@@ -454,14 +454,14 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	#releaseWaiting(): void {
-		const waiting = this.#awaitingSettings ?? [];
+		const callbacks = this.#awaitingSettings ?? [];
 		this.#awaitingSettings = undefined;
-		for (const listener of waiting) listener();
+		for (const listener of callbacks) listener();
 		this.#startBodies();
 	}
 
 	#startBodies(): void {
-		if (this.#awaitingSettings !== undefined || this.#closed) return;
+		if (this.#awaitingSettings !== undefined || this.#isClosed) return;
 		for (const stream of this.#heldStreams) {
 			if (this.#streams.size - this.#heldStreams.size >= this.#maxStreams) return;
 			this.#heldStreams.delete(stream);
@@ -477,7 +477,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	/** Closes the connection because the upstream violated the protocol. Always returns false. */
 	#fail(code: number, message: string): false {
-		if (this.#closed) return false;
+		if (this.#isClosed) return false;
 		this.#retire();
 		const at = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
 		this.frames.bytes.writeUInt32BE(0, at);
@@ -488,8 +488,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	#close(error: Error): void {
-		if (this.#closed) return;
-		this.#closed = true;
+		if (this.#isClosed) return;
+		this.#isClosed = true;
 		this.#failure = error;
 		this.#retire();
 		for (const stream of [...this.#streams.values()]) stream.connectionLost(error, false);

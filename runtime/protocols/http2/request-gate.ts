@@ -21,7 +21,7 @@ export class RequestGate {
 	#sentBytes = 0;
 	/** When the last exchange was started, by `performance.now()`. */
 	#lastStartedAt = 0;
-	#waiting: WaitingRequest[] = [];
+	#waitingRequests: WaitingRequest[] = [];
 
 	constructor(onStart: () => void) {
 		this.#onStart = onStart;
@@ -39,26 +39,26 @@ export class RequestGate {
 
 	/** Starts an exchange, or copies its head for later. `head` is valid only during this call. */
 	start(stream: Http2Stream, head: RequestHead, now: number): void {
-		if (this.#bufferedBytes < MAX_BUFFERED_BYTES && this.#waiting.length === 0) {
+		if (this.#bufferedBytes < MAX_BUFFERED_BYTES && this.#waitingRequests.length === 0) {
 			this.#start(stream, head, now);
 			return;
 		}
 		const { method, items, path, query, authority, host, protocol, contentLength, expectsContinue } = head;
 		const headCopy = { method, items, path, query, authority, host, protocol, contentLength, expectsContinue };
-		this.#waiting.push({ stream, head: headCopy });
+		this.#waitingRequests.push({ stream, head: headCopy });
 		stream.expectBody(contentLength);
 	}
 
 	/** Starts waiting exchanges if possible. Returns true if it started any. */
 	run(now: number): boolean {
 		let hasStarted = false;
-		while (this.#waiting.length > 0) {
+		while (this.#waitingRequests.length > 0) {
 			const mayStart =
 				this.#bufferedBytes < MAX_BUFFERED_BYTES ||
 				this.#sentBytes >= MIN_SENT_BEFORE_NEXT_BYTES ||
 				now >= this.#lastStartedAt + MAX_REQUEST_DELAY_MS;
 			if (!mayStart) return hasStarted;
-			const { stream, head } = this.#waiting.shift()!;
+			const { stream, head } = this.#waitingRequests.shift()!;
 			if (stream.isGone) continue;
 			hasStarted = true;
 			this.#start(stream, head, now);

@@ -147,12 +147,12 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
 			}
 		}
-		const idle = this.streams.size === 0;
-		if (idle && this.sessionEnd.closeIfEnding()) return;
+		const isIdle = this.streams.size === 0;
+		if (isIdle && this.sessionEnd.closeIfEnding()) return;
 		this.#deadlines.update(
-			idle,
+			isIdle,
 			this.lastStreamId,
-			this.#headerBlock !== undefined || (idle && this.#reader.isIncomplete),
+			this.#headerBlock !== undefined || (isIdle && this.#reader.isIncomplete),
 		);
 	}
 
@@ -165,7 +165,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 					break;
 				}
 				this.engine.host.refused('write_timeout');
-				this.engine.counters?.cut('timeout');
+				this.engine.counters?.connectionCut('timeout');
 				this.#socket.destroy();
 				return;
 			case 'head':
@@ -490,7 +490,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 
 	#cutOff(code: number, reason: CutReason): void {
 		if (this.sessionEnd.hasEnded) return;
-		this.engine.counters?.cut(reason);
+		this.engine.counters?.connectionCut(reason);
 		this.sessionEnd.endNow(this.lastStreamId, code);
 		this.#abandon();
 	}

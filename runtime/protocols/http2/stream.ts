@@ -141,14 +141,14 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 				if (fields.protocol === 'websocket') items.push('sec-websocket-key', randomBytes(16).toString('base64'));
 			}
 		}
-		const received: ReceivedRequestLine = {
+		const requestLine: ReceivedRequestLine = {
 			method,
 			path: fields.path,
 			query: fields.query,
 			authority: fields.authority,
 		};
-		const request = new Request(received, session.scheme, fields.host, new HeaderList(items), body ?? null);
-		const x = new Exchange(session.protocol, session.info, received, request, this, engine.now);
+		const request = new Request(requestLine, session.scheme, fields.host, new HeaderList(items), body ?? null);
+		const x = new Exchange(session.protocol, session.info, requestLine, request, this, engine.now);
 		x.response.headers.add('Server', SERVER_NAME);
 		this.#exchange = x;
 		this.#expectsContinue = fields.expectsContinue;
@@ -506,8 +506,8 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		);
 	}
 
-	bodyEnded(source: BodySource | undefined, ended: boolean): void {
-		if (!ended) {
+	bodyEnded(source: BodySource | undefined, isStreamEnded: boolean): void {
+		if (!isStreamEnded) {
 			const trailers: HeaderList[] = [];
 			const handlerTrailers = this.#tunnel ? undefined : this.#exchange!.response.trailers;
 			if (handlerTrailers) trailers.push(handlerTrailers);

@@ -31,7 +31,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	/** The highest push ID that the client has allowed; −1 if it has allowed none. */
 	#maxPushId = -1n;
 	#lastGoAwayId = MAX_QUIC_INTEGER;
-	#failed = false;
+	#hasFailed = false;
 
 	constructor(connection: ControlledConnection, stream: QuicStream) {
 		this.#connection = connection;
@@ -46,8 +46,8 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		}
 		if (this.#type === STREAM_TYPE.control) this.#reader.read(bytes, at);
 		else if (this.#type >= 0) this.#checkInstructions(bytes, at);
-		if (end && !this.#failed) this.#streamEnded();
-		return !this.#failed;
+		if (end && !this.#hasFailed) this.#streamEnded();
+		return !this.#hasFailed;
 	}
 
 	reset(): void {
@@ -80,7 +80,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 			default:
 				if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
 				this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
-				return this.#failed ? 'stop' : 'skip';
+				return this.#hasFailed ? 'stop' : 'skip';
 		}
 		return length > MAX_CONTROL_FRAME_BYTES ? this.#fail(H3_ERROR.excessiveLoad) : 'gather';
 	}
@@ -92,13 +92,13 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	gathered(type: number, bytes: Buffer, start: number, end: number): boolean {
 		if (type === FRAME_TYPE.priorityUpdateRequest || type === FRAME_TYPE.priorityUpdatePush) {
 			this.#priorityUpdate(type, bytes.subarray(start, end));
-			return !this.#failed;
+			return !this.#hasFailed;
 		}
 		const numbers = readVarints(bytes, start, end);
 		if (type === FRAME_TYPE.settings) this.#checkSettings(numbers);
 		else if (numbers?.length !== 1) this.#fail(H3_ERROR.frame);
 		else this.#handleNumber(type, numbers[0]!);
-		return !this.#failed;
+		return !this.#hasFailed;
 	}
 
 	/**
@@ -126,7 +126,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				this.#fail(H3_ERROR.streamCreation);
 				return false;
 		}
-		this.#failed = true;
+		this.#hasFailed = true;
 		this.#connection.unknownStream(this.#stream);
 		return false;
 	}
@@ -170,7 +170,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 
 	/** Checks QPACK instructions (RFC 9204 §4.3, §4.4). Without a dynamic table, only those that change nothing are valid. */
 	#checkInstructions(bytes: Buffer, start: number): void {
-		for (let at = start; at < bytes.length && !this.#failed; at++) {
+		for (let at = start; at < bytes.length && !this.#hasFailed; at++) {
 			if (this.#type === STREAM_TYPE.encoder) {
 				// 0x20 is Set Dynamic Table Capacity to 0, in the only form that is one byte long.
 				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
@@ -202,12 +202,12 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				this.#fail(H3_ERROR.closedCriticalStream);
 				return;
 		}
-		this.#failed = true;
+		this.#hasFailed = true;
 		this.#connection.unknownStream(this.#stream);
 	}
 
 	#fail(code: number): 'stop' {
-		this.#failed = true;
+		this.#hasFailed = true;
 		this.#connection.fail(code);
 		return 'stop';
 	}

@@ -488,7 +488,7 @@ export class Http3Connection
 
 	#cut(code: number, reason: CutReason): void {
 		if (this.#hasEnded) return;
-		this.engine.counters?.cut(reason);
+		this.engine.counters?.connectionCut(reason);
 		this.#close(code);
 	}
 

@@ -130,7 +130,7 @@ writers('process logs take the namespaces they include; the longest matching pre
 			http: { output: { writer: 'stdout' }, include: ['http'], exclude: ['http.log'] },
 		},
 	};
-	log.use(log.prepare(settings as never));
+	log.activate(log.prepare(settings as never));
 	log.log('info', 'runtime', 'too low');
 	log.log('warn', 'runtime', 'one');
 	log.log('error', 'http', 'two');

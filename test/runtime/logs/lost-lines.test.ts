@@ -226,13 +226,13 @@ lost('a loss is reported to the outputs that work, or to standard error if none 
 	const sinks = new LogSinks({ stdout, stderr }, '/', undefined, (entry, key) => log.report(entry, key));
 	const log: ProcessLog = new ProcessLog(sinks, false, false);
 	const full = { writer: 'file', path: '/dev/full' };
-	log.use(log.prepare({ logs: { default: { output: full } } } as never));
+	log.activate(log.prepare({ logs: { default: { output: full } } } as never));
 	log.log('info', 'a', 'nobody reads this');
 	await eventually('the loss is reported', () => stderr.entries.length === 1);
 	assert.is(stderr.entries[0]!.msg, 'log entries were lost');
 	assert.is(stderr.entries[0]!.output, 'file /dev/full');
 	assert.is(sinks.lost('process'), 1);
-	log.use(log.prepare({ logs: { default: { output: full }, other: { output: { writer: 'stdout' } } } } as never));
+	log.activate(log.prepare({ logs: { default: { output: full }, other: { output: { writer: 'stdout' } } } } as never));
 	log.report({ level: 'error', logger: 'logs', message: 'again' }, sinkKey(full));
 	assert.equal(
 		stdout.entries.map(({ msg }) => msg),

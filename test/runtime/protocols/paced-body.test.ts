@@ -26,7 +26,7 @@ class SimulatedClock implements PaceClock {
 		return this.time;
 	}
 
-	after(milliseconds: number, callback: () => void): () => void {
+	callAfter(milliseconds: number, callback: () => void): () => void {
 		return this.exactly(milliseconds + this.#late[this.#count++ % this.#late.length]!, callback);
 	}
 

@@ -45,26 +45,26 @@ relays('bytes that the reader does not accept are returned, and the pipe is empt
 	reader.pause();
 	for (let moved = 0, idle = 0; moved < sent.length; ) {
 		assert.ok(relay.move(descriptor(from), descriptor(to), sent.length - moved));
-		assert.is(relay.given + (relay.rest?.length ?? 0), relay.taken);
-		moved += relay.taken;
-		idle = relay.taken === 0 ? idle + 1 : 0;
+		assert.is(relay.sentBytes + (relay.remainder?.length ?? 0), relay.takenBytes);
+		moved += relay.takenBytes;
+		idle = relay.takenBytes === 0 ? idle + 1 : 0;
 		assert.ok(idle < 2000, `no more bytes after ${moved} bytes`);
-		if (relay.rest) {
+		if (relay.remainder) {
 			withheld++;
-			assert.ok(relay.rest.length <= 131_072);
-			to.write(relay.rest);
+			assert.ok(relay.remainder.length <= 131_072);
+			to.write(relay.remainder);
 			reader.resume();
 			await until('the rest is written', () => to.writableLength === 0);
 			reader.pause();
 		}
-		await pauseFor(relay.taken === 0 ? 1 : 0);
+		await pauseFor(relay.takenBytes === 0 ? 1 : 0);
 	}
 	reader.resume();
 	await until('all bytes have arrived', () => size >= sent.length);
 	assert.ok(Buffer.concat(got).equals(sent));
 	assert.ok(withheld > 0, 'the reader never fell behind');
 	relay.close();
-	assert.ok(relay.move(descriptor(from), descriptor(to), 1) && relay.taken === 0, 'a closed relay moved bytes');
+	assert.ok(relay.move(descriptor(from), descriptor(to), 1) && relay.takenBytes === 0, 'a closed relay moved bytes');
 	for (const socket of [from, writer, to, reader]) socket.destroy();
 });
 
@@ -73,14 +73,14 @@ relays('nothing is moved from an ended socket or to an invalid descriptor', asyn
 	if (!relay) return;
 	const [from, writer] = await pair();
 	const [to, reader] = await pair();
-	assert.ok(relay.move(descriptor(from), -1, 10) && relay.taken === 0);
+	assert.ok(relay.move(descriptor(from), -1, 10) && relay.takenBytes === 0);
 	assert.not.ok(relay.hasMore(descriptor(from)));
 	writer.end('last');
 	await once(writer, 'finish');
 	await until('the bytes have arrived', () => relay.hasMore(descriptor(from)));
 	assert.ok(relay.move(descriptor(from), -1, 10));
-	assert.equal([relay.taken, relay.given, String(relay.rest)], [4, 0, 'last']);
-	assert.ok(relay.move(descriptor(from), descriptor(to), 10) && relay.taken === 0);
+	assert.equal([relay.takenBytes, relay.sentBytes, String(relay.remainder)], [4, 0, 'last']);
+	assert.ok(relay.move(descriptor(from), descriptor(to), 10) && relay.takenBytes === 0);
 	assert.ok(relay.hasMore(descriptor(from)), 'the end');
 	relay.close();
 	for (const socket of [from, writer, to, reader]) socket.destroy();

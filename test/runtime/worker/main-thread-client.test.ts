@@ -13,7 +13,7 @@ test('each request gets its own reply, and failures are reported', async () => {
 	const second = client.ask({ about: 'metrics', format: 'openmetrics' });
 	const ids = sent.map(message => (message.type === 'ask' ? message.id : -1)) as [number, number];
 	client.handleReply({ type: 'answer', id: ids[1], answer: 'second' });
-	client.handleReply({ type: 'answer', id: ids[0], answer: undefined, failed: 'out of order' });
+	client.handleReply({ type: 'answer', id: ids[0], answer: undefined, failure: 'out of order' });
 	assert.is(await second, 'second');
 	const failure = await first.then(
 		() => undefined,

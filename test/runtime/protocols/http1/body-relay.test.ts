@@ -9,10 +9,10 @@ import type { UpstreamSocket } from '../../../../runtime/sockets/upstream-socket
 const relays = suite('body relays');
 
 relays('reads are kept short only while the relay can move bytes', async () => {
-	const pipe = { closed: false, taken: 0, given: 0, rest: undefined, hasMore: () => false, move };
+	const pipe = { closed: false, takenBytes: 0, sentBytes: 0, remainder: undefined, hasMore: () => false, move };
 	function move(): boolean {
-		pipe.taken = pipe.closed ? 0 : 1000;
-		pipe.given = pipe.taken;
+		pipe.takenBytes = pipe.closed ? 0 : 1000;
+		pipe.sentBytes = pipe.takenBytes;
 		return true;
 	}
 	const body = new ClientBody({ resumeBody() {}, cancelBody() {} }, MIN_RELAYED_BYTES, { giveBack() {} }, Infinity);

@@ -157,7 +157,7 @@ heads('remembered field lines match the fields, whatever was sent in between', (
 	for (let i = 0; i < 400; i++) {
 		const value = String(i % 3);
 		const headers = new HeaderList(['Host', 'a', 'B', value, ...(i % 2 ? ['Te', 'trailers'] : []), 'C', '\xe9']);
-		const { text, hasTe: te } = remembered.of(headers);
+		const { text, hasTe: te } = remembered.format(headers);
 		assert.is(text, `Host: a\r\nB: ${value}\r\n${i % 2 ? 'Te: trailers\r\n' : ''}C: \xe9\r\n`);
 		assert.is(te, i % 2 === 1);
 	}

@@ -60,7 +60,7 @@ export async function serve(
 			sessionClosed: () => void counts.sessions--,
 			streamOpened: () => void counts.streams++,
 			streamReset: byClient => void (byClient ? counts.resetsByClient++ : counts.resetsByServer++),
-			cut: reason => void cut.push(reason),
+			connectionCut: reason => void cut.push(reason),
 		},
 	};
 	const protocol = createHttp2Server(host);

@@ -95,7 +95,7 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 			connectionClosed: () => void counts.connections--,
 			streamOpened: () => void counts.streams++,
 			streamReset: byClient => void (byClient ? counts.resetsByClient++ : counts.resetsByServer++),
-			cut: reason => void cut.push(reason),
+			connectionCut: reason => void cut.push(reason),
 		},
 	};
 	const protocol = createHttp3Server(host);
