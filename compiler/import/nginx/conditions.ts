@@ -4,13 +4,13 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { hasVariable, regexpOf, translated, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** An expression, and the variables that hold where it does. */
+/** An expression of matchers, and the variables that can be used where it holds. */
 export interface Condition {
 	readonly expression: string;
 	readonly variables: Variables;
 }
 
-/** What a condition needs to know. */
+/** What the translation of a condition depends on. */
 export interface ConditionContext {
 	readonly variables: Variables;
 	/** The folder of `$document_root` here, if it is known and `$request_filename` is the path below it. */
@@ -28,18 +28,18 @@ export function conditionOf(args: readonly string[], cx: ConditionContext): Cond
 		.replace(/\s*\)\s*$/, '');
 	const file = /^(!?)-([fdex])\s+(.+)$/.exec(text);
 	if (file) return { expression: fileCondition(file[1] === '!', file[2]!, file[3]!, cx), variables: cx.variables };
-	const compared = /^\$\{?(\w+)\}?\s*(?:(!?~\*?|!?=)\s*(.*))?$/s.exec(text);
-	if (!compared) throw new Untranslatable('the condition is not one that the import knows');
-	const [, name = '', operator, operand = ''] = compared;
-	if (operator === undefined) return { expression: truth(name, cx), variables: cx.variables };
+	const comparison = /^\$\{?(\w+)\}?\s*(?:(!?~\*?|!?=)\s*(.*))?$/s.exec(text);
+	if (!comparison) throw new Untranslatable('the condition is not one that the import knows');
+	const [, name = '', operator, operand = ''] = comparison;
+	if (operator === undefined) return { expression: truthCondition(name, cx), variables: cx.variables };
 	const isNegated = operator.startsWith('!');
 	if (operator.includes('~')) {
 		const label = cx.unusedName('if');
 		const pattern = regexpOf(operand, operator.endsWith('*'));
 		const isPath = name === 'uri' || name === 'document_uri';
 		const subject = isPath ? 'path_regexp' : `vars_regexp`;
-		const of = isPath ? '' : `${cx.variables.placeholder(name)} `;
-		const expression = `${subject} ${isNegated ? '' : `${label} `}${of}${word(pattern)}`;
+		const operandText = isPath ? '' : `${cx.variables.placeholder(name)} `;
+		const expression = `${subject} ${isNegated ? '' : `${label} `}${operandText}${word(pattern)}`;
 		return isNegated
 			? { expression: `not ${expression}`, variables: cx.variables }
 			: { expression, variables: cx.variables.after(label, operand) };
@@ -59,7 +59,7 @@ function equality(name: string, value: string, cx: ConditionContext): string {
 	return `vars ${cx.variables.placeholder(name)} ${quoted(translated(value, cx.variables))}`;
 }
 
-function truth(name: string, cx: ConditionContext): string {
+function truthCondition(name: string, cx: ConditionContext): string {
 	if (name === 'invalid_referer') {
 		if (!cx.referers) throw new Untranslatable('there is no `valid_referers` beside it');
 		return invalidReferer(cx.referers);
@@ -93,8 +93,11 @@ function fileCondition(isNegated: boolean, test: string, written: string, cx: Co
 	const isBelow =
 		text.startsWith('$document_root/') || text.startsWith('$document_root$') || text.startsWith(`${root}/`);
 	if (!isBelow) throw new Untranslatable('only files below the root are looked up');
-	const below = text.replace(/^\$document_root/, '');
-	const path = translated(below.startsWith(`${root}/`) ? below.slice(root.length) : below, cx.variables);
+	const pathBelowRoot = text.replace(/^\$document_root/, '');
+	const path = translated(
+		pathBelowRoot.startsWith(`${root}/`) ? pathBelowRoot.slice(root.length) : pathBelowRoot,
+		cx.variables,
+	);
 	if (!path.startsWith('/') && !path.startsWith('{path}'))
 		throw new Untranslatable('the file is no path below the root');
 	const files = [...(test === 'd' ? [] : [word(path)]), ...(test === 'f' ? [] : [word(`${path.replace(/\/$/, '')}/`)])];
@@ -113,21 +116,21 @@ export function allowedAddresses(rules: readonly NginxDirective[], matcher: stri
 		else if (range === 'unix:') continue;
 		else if (hasVariable(range) || !/^[\da-fA-F.:/]+$/.test(range))
 			throw new Untranslatable(`\`${range}\` is no address`);
-		else if (name === 'allow') allowed = either(`${matcher} ${range}`, allowed, matcher);
-		else allowed = both(`not ${matcher} ${range}`, allowed);
+		else if (name === 'allow') allowed = eitherOf(`${matcher} ${range}`, allowed, matcher);
+		else allowed = bothOf(`not ${matcher} ${range}`, allowed);
 	}
 	return allowed;
 }
 
-function either(one: string, rest: string | boolean, matcher: string): string | boolean {
-	if (typeof rest === 'boolean') return rest || one;
+function eitherOf(one: string, otherwise: string | boolean, matcher: string): string | boolean {
+	if (typeof otherwise === 'boolean') return otherwise || one;
 	// Ranges of successive `allow` lines become one matcher.
-	if (new RegExp(`^${matcher} [^()]*$`).test(rest) && !/ (?:and|or) /.test(rest))
-		return `${one} ${rest.slice(matcher.length + 1)}`;
-	return `${one} or ( ${rest} )`;
+	if (new RegExp(`^${matcher} [^()]*$`).test(otherwise) && !/ (?:and|or) /.test(otherwise))
+		return `${one} ${otherwise.slice(matcher.length + 1)}`;
+	return `${one} or ( ${otherwise} )`;
 }
 
-function both(one: string, rest: string | boolean): string | boolean {
-	if (typeof rest === 'boolean') return rest && one;
-	return / or /.test(rest) ? `${one} and ( ${rest} )` : `${one} and ${rest}`;
+function bothOf(one: string, further: string | boolean): string | boolean {
+	if (typeof further === 'boolean') return further && one;
+	return / or /.test(further) ? `${one} and ( ${further} )` : `${one} and ${further}`;
 }

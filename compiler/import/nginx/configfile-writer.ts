@@ -34,7 +34,7 @@ export class ConfigfileWriter {
 	#depth = 0;
 	readonly #tests: string[] = [];
 	readonly #testNames = new Set<string>();
-	readonly #counted = new Set<NginxDirective>();
+	readonly #countedDirectives = new Set<NginxDirective>();
 	readonly #names = new Map<string, number>();
 
 	/** Writes a line at the current depth. */
@@ -63,8 +63,9 @@ export class ConfigfileWriter {
 		const when = head === undefined ? '' : `when ${head} `;
 		if (isFirst) this.line(`${when}{`);
 		else {
-			const last = this.#lines.pop();
-			if (!last || !('text' in last) || last.text !== '}') throw new Error('No block is above this `else`.');
+			const lastPiece = this.#lines.pop();
+			if (!lastPiece || !('text' in lastPiece) || lastPiece.text !== '}')
+				throw new Error('No block is above this `else`.');
 			this.line(`} else ${when}{`);
 		}
 		this.#depth++;
@@ -77,7 +78,7 @@ export class ConfigfileWriter {
 	}
 
 	/** Writes lines as the `else` of the block that was written last. */
-	branchLines(lines: Lines): void {
+	elseLines(lines: Lines): void {
 		this.branch(undefined, false, () => this.append(lines));
 	}
 
@@ -116,24 +117,24 @@ export class ConfigfileWriter {
 
 	/** Counts a directive as translated. A directive that several sites or locations inherit counts once. */
 	count(directive: NginxDirective): void {
-		if (this.#counted.has(directive)) return;
-		this.#counted.add(directive);
+		if (this.#countedDirectives.has(directive)) return;
+		this.#countedDirectives.add(directive);
 		this.translated++;
 	}
 
 	/** Reports whether a directive has been counted as translated or kept. */
 	hasCounted(directive: NginxDirective): boolean {
-		return this.#counted.has(directive);
+		return this.#countedDirectives.has(directive);
 	}
 
 	/** Writes a directive and everything in its block as a comment with the reason, once. */
 	keep(directive: NginxDirective, reason: string): void {
-		if (this.#counted.has(directive)) return;
+		if (this.#countedDirectives.has(directive)) return;
 		const written = directive.block ? `${directive.text} { … }` : `${directive.text};`;
 		this.line(comment(`nginx: ${written} -- ${reason}`));
 		this.#record(directive, reason);
 		const inside = (one: NginxDirective): void => {
-			if (this.#counted.has(one)) return;
+			if (this.#countedDirectives.has(one)) return;
 			this.line(comment(`  ${one.text}${one.block ? ' { … }' : ';'}`));
 			this.#record(one, reason);
 			for (const inner of one.block ?? []) inside(inner);
@@ -142,15 +143,15 @@ export class ConfigfileWriter {
 	}
 
 	/** Writes a comment about a directive that was counted as translated, and counts it as kept instead. */
-	differs(directive: NginxDirective, reason: string): void {
-		if (this.#counted.delete(directive)) this.translated--;
+	keepInstead(directive: NginxDirective, reason: string): void {
+		if (this.#countedDirectives.delete(directive)) this.translated--;
 		this.keep(directive, reason);
 	}
 
 	/** Writes a comment for each directive that nothing has counted or kept, so that none is dropped silently. */
 	keepUnused(directives: readonly NginxDirective[], reasonOf: (name: string) => string | undefined): void {
 		for (const one of directives) {
-			if (!this.#counted.has(one)) {
+			if (!this.#countedDirectives.has(one)) {
 				const place = `line ${lineOf(one)} of ${one.span.source.name}`;
 				this.keep(one, `${place}: ${reasonOf(one.name) ?? 'nothing that is translated uses it'}`);
 			} else if (one.block) this.keepUnused(one.block, reasonOf);
@@ -158,7 +159,7 @@ export class ConfigfileWriter {
 	}
 
 	#record(directive: NginxDirective, reason: string): void {
-		this.#counted.add(directive);
+		this.#countedDirectives.add(directive);
 		const { name: file } = directive.span.source;
 		this.kept.push({ directive: directive.text, file, line: lineOf(directive), reason });
 	}

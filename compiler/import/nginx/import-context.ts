@@ -1,4 +1,4 @@
-/** What the parts of an import share: the writer, and what `http` and a server define for what is inside. */
+/** What the parts of an import share: the writer, and the definitions of `http` and of a server that inner blocks use. */
 import type { ConfigfileWriter, Slot } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import type { Variables } from './nginx-values.ts';
@@ -32,16 +32,16 @@ export interface ServerContext extends ImportContext {
 	/** The address of tests; undefined if none can be reached without a certificate. */
 	readonly testAddress: string | undefined;
 	/** Writes the lines that send a request to the location of its path. */
-	readonly choose: () => void;
+	readonly chooseLocation: () => void;
 	/** Reports whether nginx may choose another location than the one of `directives` for a path. */
 	readonly mayBelongElsewhere: (path: string, directives: readonly NginxDirective[]) => boolean;
 	/** Returns the name of the route of a named location. Throws Untranslatable if there is none. */
 	readonly named: (name: string) => string;
 	/** Returns the location for exactly this path; undefined if there is none. */
 	readonly exact: (path: string) => NginxDirective | undefined;
-	/** Returns the name of a place whose errors are answered in its own way; undefined if the server's rules hold. */
+	/** Returns the name of the error rules of a scope; undefined if they are those of the server. */
 	readonly errorPlace: (scope: Scope) => string | undefined;
-	/** Notes a place for the line that ends the rules of a location from which a request came here. */
+	/** Records the start of a location, for a line that resets the error rules of the location that a request came from. */
 	readonly noteEntry: (slot: Slot) => void;
 	/** True if locations have their own lines about compression, so that the server has none. */
 	readonly locationsCompress: boolean;

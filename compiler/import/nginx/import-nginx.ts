@@ -43,7 +43,7 @@ export function importNginx(file: { text: string; name: string; folder: string }
 	return { text: out.text(), translated: out.translated, kept: out.kept, diagnostics };
 }
 
-/** Directives that are nothing without a block. */
+/** Directives that must have a block. */
 const BLOCKS: ReadonlySet<string> = new Set([
 	'http',
 	'server',
@@ -56,7 +56,7 @@ const BLOCKS: ReadonlySet<string> = new Set([
 	'split_clients',
 ]);
 
-/** Reports directives that lack their blocks. In an `upstream`, `server` has none. */
+/** Reports directives whose block is missing. Lines in the blocks of `upstream`, `map`, `geo` and `split_clients` have none. */
 function checkBlocks(directives: readonly NginxDirective[], parent: string | undefined, report: Report): void {
 	for (const { name, block, span } of directives) {
 		const needsBlock = BLOCKS.has(name) && !['upstream', 'map', 'geo', 'split_clients'].includes(parent ?? '');

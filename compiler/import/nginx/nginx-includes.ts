@@ -4,7 +4,7 @@ import { ReadError, type Reader } from '../../source/reader.ts';
 import { Source } from '../../source/source.ts';
 import { type NginxDirective, parseNginx } from './nginx-parser.ts';
 
-/** Files that one configuration may include, and how deep: a loop ends at the latter. */
+/** Maximum number of files that a configuration may include, and maximum depth of the inclusions, which ends a loop of them. */
 const MOST_FILES = 1000;
 const DEEPEST = 20;
 
@@ -59,10 +59,10 @@ export function readNginx(main: Source, folder: string, reader: Reader, report: 
 
 /** Returns the files that a pattern matches, in lexical order. `*`, `?` and `[…]` do not match slashes. */
 function matching(pattern: string, reader: Reader): string[] {
-	let found = [''];
+	let paths = [''];
 	for (const part of pattern.split('/').slice(1)) {
 		if (!/[*?[]/.test(part)) {
-			found = found.map(folder => `${folder}/${part}`);
+			paths = paths.map(folder => `${folder}/${part}`);
 			continue;
 		}
 		const regexp = new RegExp(
@@ -72,7 +72,7 @@ function matching(pattern: string, reader: Reader): string[] {
 				.replace(/\?/g, '.')
 				.replace(/\[!/g, '[^')}$`,
 		);
-		found = found.flatMap(folder => {
+		paths = paths.flatMap(folder => {
 			try {
 				return reader
 					.list(folder === '' ? '/' : folder)
@@ -83,5 +83,5 @@ function matching(pattern: string, reader: Reader): string[] {
 			}
 		});
 	}
-	return found.filter(file => reader.kind(file) === 'file');
+	return paths.filter(file => reader.kind(file) === 'file');
 }

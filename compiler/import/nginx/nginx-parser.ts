@@ -15,7 +15,7 @@ export interface NginxDirective {
 	readonly text: string;
 }
 
-/** Blocks that may be nested in each other. nginx itself needs fewer than ten. */
+/** Maximum depth of nested blocks. Configurations that nginx accepts have fewer than ten. */
 const DEEPEST = 64;
 
 interface Token {
@@ -33,23 +33,23 @@ export function parseNginx(source: Source, report: Report): NginxDirective[] {
 	const mistake = (what: string, token: Token, message: string, hint: string): void =>
 		report({ code: `nginx/${what}`, severity: 'error', message, span: spanOf(token, token), hint });
 	const block = (depth: number, open: Token | undefined): NginxDirective[] => {
-		const found: NginxDirective[] = [];
+		const directives: NginxDirective[] = [];
 		for (;;) {
 			const token = tokens[at]!;
 			if (token.kind === 'end') {
 				if (open) mistake('missing-brace', open, 'This block is never closed.', 'Add the missing `}`.');
-				return found;
+				return directives;
 			}
 			at++;
 			if (token.kind === '}') {
-				if (open) return found;
+				if (open) return directives;
 				mistake('stray-brace', token, 'This `}` closes no block.', 'Remove it, or add the `{` that it belongs to.');
 			} else if (token.kind === '{' || token.kind === ';') {
 				mistake('missing-name', token, `A directive cannot begin with \`${token.kind}\`.`, 'Write its name before it.');
 				if (token.kind === '{') block(depth + 1, token);
 			} else {
 				const read = directive(token, depth);
-				if (read) found.push(read);
+				if (read) directives.push(read);
 			}
 		}
 	};
@@ -59,15 +59,15 @@ export function parseNginx(source: Source, report: Report): NginxDirective[] {
 		const last = words.at(-1)!;
 		const next = tokens[at]!;
 		const span = spanOf(name, last);
-		const rest = { name: name.text, args: words.slice(1).map(({ text }) => text), span };
+		const head = { name: name.text, args: words.slice(1).map(({ text }) => text), span };
 		const text = source.text.slice(span.start, span.end).replace(/\s+/g, ' ');
 		if (next.kind === ';') {
 			at++;
-			return { ...rest, block: undefined, text };
+			return { ...head, block: undefined, text };
 		}
 		if (next.kind === '{') {
 			at++;
-			if (depth < DEEPEST) return { ...rest, block: block(depth + 1, next), text };
+			if (depth < DEEPEST) return { ...head, block: block(depth + 1, next), text };
 			mistake('too-deep', next, `Blocks are nested more than ${DEEPEST} deep.`, 'Remove some of them.');
 			skipBlock();
 			return undefined;
@@ -86,7 +86,7 @@ export function parseNginx(source: Source, report: Report): NginxDirective[] {
 
 function tokensOf(source: Source, report: Report): Token[] {
 	const { text } = source;
-	const found: Token[] = [];
+	const tokens: Token[] = [];
 	let at = 0;
 	while (at < text.length) {
 		const start = at;
@@ -96,7 +96,7 @@ function tokensOf(source: Source, report: Report): Token[] {
 			while (at < text.length && text[at] !== '\n') at++;
 		} else if (char === ';' || char === '{' || char === '}') {
 			at++;
-			found.push({ kind: char, text: char, start, end: at });
+			tokens.push({ kind: char, text: char, start, end: at });
 		} else if (char === '"' || char === "'") {
 			let word = '';
 			for (at++; at < text.length && text[at] !== char; at++) {
@@ -109,7 +109,7 @@ function tokensOf(source: Source, report: Report): Token[] {
 				report({ code: 'nginx/missing-quote', severity: 'error', message, span, hint: `Add the missing \`${char}\`.` });
 			}
 			at++;
-			found.push({ kind: 'word', text: word, start, end: Math.min(at, text.length) });
+			tokens.push({ kind: 'word', text: word, start, end: Math.min(at, text.length) });
 		} else {
 			let word = '';
 			for (; at < text.length && !/[\s;{]/.test(text[at]!); at++) {
@@ -121,11 +121,11 @@ function tokensOf(source: Source, report: Report): Token[] {
 					at = stop;
 				} else word += text[at];
 			}
-			found.push({ kind: 'word', text: word, start, end: at });
+			tokens.push({ kind: 'word', text: word, start, end: at });
 		}
 	}
-	found.push({ kind: 'end', text: '', start: text.length, end: text.length });
-	return found;
+	tokens.push({ kind: 'end', text: '', start: text.length, end: text.length });
+	return tokens;
 }
 
 /** Returns what an escape stands for. The backslash stays before characters that only regular expressions escape. */

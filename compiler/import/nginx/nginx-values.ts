@@ -33,8 +33,8 @@ export class Variables {
 	/** Returns the variables after a regular expression has matched: its numbered and named groups. */
 	after(name: string, pattern: string): Variables {
 		const groups = new Set([...pattern.matchAll(/\(\?P?<(\w+)>/g)].map(([, group]) => group));
-		const own: VariableLookup = group => (groups.has(group) ? `{re.${name}.${group}}` : undefined);
-		return new Variables([own, ...this.#lookups], name);
+		const groupLookup: VariableLookup = group => (groups.has(group) ? `{re.${name}.${group}}` : undefined);
+		return new Variables([groupLookup, ...this.#lookups], name);
 	}
 
 	/** Returns these variables without `$remote_user`, for a place where no password is checked. */
@@ -54,15 +54,15 @@ export class Variables {
 			return `{re.${this.#captures}.${name}}`;
 		}
 		for (const lookup of this.#lookups) {
-			const found = lookup(name);
-			if (found !== undefined) return found;
+			const placeholder = lookup(name);
+			if (placeholder !== undefined) return placeholder;
 		}
-		const known = Object.hasOwn(VARIABLES, name) ? VARIABLES[name] : undefined;
-		if (known !== undefined) return known;
-		const [, kind, rest] = /^(http|arg|cookie)_(\w+)$/.exec(name) ?? [];
-		if (kind === 'http') return `{header.${fieldName(rest!)}}`;
-		if (kind === 'arg') return `{query.${rest}}`;
-		if (kind === 'cookie') return `{cookie.${rest}}`;
+		const shared = Object.hasOwn(VARIABLES, name) ? VARIABLES[name] : undefined;
+		if (shared !== undefined) return shared;
+		const [, kind, suffix] = /^(http|arg|cookie)_(\w+)$/.exec(name) ?? [];
+		if (kind === 'http') return `{header.${fieldName(suffix!)}}`;
+		if (kind === 'arg') return `{query.${suffix}}`;
+		if (kind === 'cookie') return `{cookie.${suffix}}`;
 		throw new Untranslatable(`the variable \`$${name}\` has no counterpart`);
 	}
 }
@@ -90,14 +90,14 @@ export function hasVariable(text: string): boolean {
 
 /** Returns a regular expression of nginx (PCRE) in our syntax. Throws Untranslatable. */
 export function regexpOf(pattern: string, ignoreCase = false): string {
-	const plain = withoutLookahead(pattern);
+	const supported = withoutLookahead(pattern);
 	try {
-		parseRegexp(plain, ignoreCase);
+		parseRegexp(supported, ignoreCase);
 	} catch (error) {
 		if (!(error instanceof RegexpError)) throw error;
 		throw new Untranslatable(`the regular expression cannot be read here: ${error.message}`);
 	}
-	return ignoreCase ? `(?i)${plain}` : plain;
+	return ignoreCase ? `(?i)${supported}` : supported;
 }
 
 /**
@@ -114,8 +114,8 @@ function withoutLookahead(pattern: string): string {
 function notBeginning(literals: readonly string[]): string {
 	const nexts = new Map<string, string[]>();
 	for (const text of literals) {
-		const rest = nexts.get(text[0]!);
-		if (rest) rest.push(text.slice(1));
+		const suffixes = nexts.get(text[0]!);
+		if (suffixes) suffixes.push(text.slice(1));
 		else nexts.set(text[0]!, [text.slice(1)]);
 	}
 	const escaped = [...nexts.keys()].map(char => (/[\w/]/.test(char) ? char : `\\${char}`));

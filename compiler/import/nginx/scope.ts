@@ -37,27 +37,27 @@ function groupOf({ name, block }: NginxDirective): string | undefined {
 /** One level: `http`, `server`, `location`, or an `if` in a location. */
 export class Scope {
 	readonly #parent: Scope | undefined;
-	readonly #own = new Map<string, NginxDirective[]>();
+	readonly #ownDirectives = new Map<string, NginxDirective[]>();
 
 	constructor(parent: Scope | undefined, directives: readonly NginxDirective[]) {
 		this.#parent = parent;
 		for (const one of directives) {
 			const group = groupOf(one);
 			if (group === undefined) continue;
-			const found = this.#own.get(group);
-			if (found) found.push(one);
-			else this.#own.set(group, [one]);
+			const sameGroup = this.#ownDirectives.get(group);
+			if (sameGroup) sameGroup.push(one);
+			else this.#ownDirectives.set(group, [one]);
 		}
 	}
 
 	/** Reports whether a directive is one of those that are inherited. */
-	holds(one: NginxDirective): boolean {
+	isInherited(one: NginxDirective): boolean {
 		return groupOf(one) !== undefined;
 	}
 
 	/** Returns the directives of a group that hold here. `allow` and `deny` are the group `access`. */
 	all(group: string): readonly NginxDirective[] {
-		return this.#own.get(group) ?? this.#parent?.all(group) ?? [];
+		return this.#ownDirectives.get(group) ?? this.#parent?.all(group) ?? [];
 	}
 
 	/** Returns the directive of a group that holds here. */

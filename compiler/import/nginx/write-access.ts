@@ -32,18 +32,19 @@ export function writeAccess(scope: Scope, cx: ServerContext, variables: Variable
 	const isOff = auth === undefined || auth.args[0] === 'off';
 	if (auth && isOff) out.count(auth);
 	const request = scope.last('auth_request');
-	const asks = request !== undefined && request.args[0] !== 'off';
-	if (request && !asks) out.count(request);
+	const asksOtherServer = request !== undefined && request.args[0] !== 'off';
+	if (request && !asksOtherServer) out.count(request);
 	const refuse = (): void => out.line('error 403');
-	const identify = (): boolean => {
-		const isWritten = (isOff || writeBasicAuth(auth!, scope, cx)) && (!asks || writeAuthRequest(request!, scope, cx));
+	const writeIdentification = (): boolean => {
+		const isWritten =
+			(isOff || writeBasicAuth(auth!, scope, cx)) && (!asksOtherServer || writeAuthRequest(request!, scope, cx));
 		if (!isWritten) refuse();
 		return !isWritten;
 	};
-	if (satisfy?.args[0] === 'any' && rules.length > 0 && (asks || !isOff)) {
+	if (satisfy?.args[0] === 'any' && rules.length > 0 && (asksOtherServer || !isOff)) {
 		if (allowed === true) return false;
-		if (allowed === false) return identify();
-		out.block(`when ${negated(allowed)}`, () => void identify());
+		if (allowed === false) return writeIdentification();
+		out.block(`when ${negated(allowed)}`, () => void writeIdentification());
 		return false;
 	}
 	if (allowed === false) {
@@ -51,7 +52,7 @@ export function writeAccess(scope: Scope, cx: ServerContext, variables: Variable
 		return true;
 	}
 	if (allowed !== true) out.block(`when ${negated(allowed)}`, refuse);
-	return identify();
+	return writeIdentification();
 }
 
 /** Returns the opposite of an expression. */
@@ -78,7 +79,7 @@ function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerConte
 	const isUsable = /^[ -z|~]+$/.test(realm);
 	const head = isUsable ? `basic_auth bcrypt ${quoted(realm)}` : 'basic_auth';
 	out.block(head, () => out.line(`htpasswd ${word(file)}`));
-	if (!isUsable) out.differs(auth, 'a realm is printable ASCII without braces: the default one is used');
+	if (!isUsable) out.keepInstead(auth, 'a realm is printable ASCII without braces: the default one is used');
 	return true;
 }
 
@@ -94,8 +95,8 @@ function writeAuthRequest(request: NginxDirective, scope: Scope, cx: ServerConte
 				'only an exact location with a `proxy_pass` to a fixed address is asked; access is denied',
 			);
 		const inner = new Scope(cx.scope, location!.block!);
-		const to = cx.pools.has(host) ? `upstream://${cx.pools.use(host, [], false)}` : upstreamAddress(host);
-		out.block(`forward_auth ${word(to)}`, () => {
+		const address = cx.pools.has(host) ? `upstream://${cx.pools.use(host, [], false)}` : upstreamAddress(host);
+		out.block(`forward_auth ${word(address)}`, () => {
 			out.line(`uri ${word(uri ?? request.args[0]!)}`);
 			for (const field of inner.all('proxy_set_header')) {
 				const [name = '', value = ''] = field.args;

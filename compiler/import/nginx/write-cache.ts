@@ -38,20 +38,20 @@ export function cacheOptionLines(
 	out: ConfigfileWriter,
 ): string[] {
 	const names = usedZones(directives);
-	const used = [...zones].filter(([name]) => names.has(name)).map(([, one]) => one);
-	const [first] = used;
+	const usedPaths = [...zones].filter(([name]) => names.has(name)).map(([, one]) => one);
+	const [first] = usedPaths;
 	if (!first) return [];
-	const sizes = used.map(one => optionOf(one, 'max_size'));
+	const sizes = usedPaths.map(one => optionOf(one, 'max_size'));
 	let mebibytes = 0;
 	for (const size of sizes) {
 		const [, count = '0', unit = ''] = /^(\d+)([kmg]?)$/i.exec(size ?? '') ?? [];
 		mebibytes += Number(count) * { '': 1 / 1024 ** 2, k: 1 / 1024, m: 1, g: 1024 }[unit.toLowerCase()]!;
 	}
-	for (const one of used) out.count(one);
+	for (const one of usedPaths) out.count(one);
 	const folder = `${(first.args[0] ?? '').replace(/\/$/, '')}-svc`;
 	const total = sizes.includes(undefined) ? '' : ` ${Math.max(MIN_DISK_MIB, Math.round(mebibytes))}MiB`;
 	return [
-		...(used.length > 1
+		...(usedPaths.length > 1
 			? [`# The zones ${[...zones.keys()].filter(name => names.has(name)).join(' and ')} of nginx share this store.`]
 			: []),
 		...(total === '' ? ['# nginx has no limit for the folder of a zone without `max_size`; here it is 1 GiB.'] : []),
@@ -123,7 +123,7 @@ function ttlLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): str
 		});
 		const never = one.args.slice(0, -1).filter(status => isNeverStored(Number(status)));
 		for (const status of never) times.delete(status);
-		if (isWritten && never.length > 0) out.differs(one, `responses with ${never.join(', ')} are never stored`);
+		if (isWritten && never.length > 0) out.keepInstead(one, `responses with ${never.join(', ')} are never stored`);
 	}
 	const byTime = Map.groupBy(times, ([, time]) => time);
 	return [...byTime].map(([time, entries]) => `ttl ${entries.map(([status]) => status).join(' ')} ${time}`);
@@ -175,7 +175,7 @@ function staleLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, in
 			? ['the request that finds the response stale gets it too, and does not wait']
 			: []),
 	];
-	if (isWritten && differences.length > 0) out.differs(use, differences.join('; '));
+	if (isWritten && differences.length > 0) out.keepInstead(use, differences.join('; '));
 	return lines;
 }
 
@@ -210,8 +210,9 @@ function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, v
 		[...new Set(list.flatMap(({ args }) => args))].sort().join(' ');
 	if (wordsOf(bypass) === wordsOf(unstored)) return [...lines];
 	for (const one of bypass)
-		if (isWritten.has(one)) out.differs(one, 'the responses to such requests do not replace what is stored');
-	for (const one of unstored) if (isWritten.has(one)) out.differs(one, 'such requests are not answered from the cache');
+		if (isWritten.has(one)) out.keepInstead(one, 'the responses to such requests do not replace what is stored');
+	for (const one of unstored)
+		if (isWritten.has(one)) out.keepInstead(one, 'such requests are not answered from the cache');
 	return [...lines];
 }
 

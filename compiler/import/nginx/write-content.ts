@@ -15,7 +15,7 @@ import { writeResponseRate } from './write-rate.ts';
 import { writeReplacements } from './write-replacements.ts';
 import { choosesContent, mayLeave, orKeep, writeRewrites } from './write-rewrites.ts';
 
-/** Handlers of content without a counterpart. */
+/** Directives that produce content and have no counterpart, with the reasons. */
 const ELSEWHERE: { readonly [name: string]: string } = {
 	uwsgi_pass: 'the uwsgi protocol is not spoken here: let the application listen with HTTP',
 	scgi_pass: 'the SCGI protocol is not spoken here: let the application listen with HTTP',
@@ -39,9 +39,9 @@ export function writeLocationBody(
 ): void {
 	const { out } = cx;
 	for (const one of block) {
-		const handler = Object.hasOwn(ELSEWHERE, one.name) ? ELSEWHERE[one.name] : undefined;
-		if (handler !== undefined) {
-			out.keep(one, handler);
+		const reason = Object.hasOwn(ELSEWHERE, one.name) ? ELSEWHERE[one.name] : undefined;
+		if (reason !== undefined) {
+			out.keep(one, reason);
 			out.line('error 502');
 			return;
 		}
@@ -63,22 +63,22 @@ export function writeLocationBody(
 	const tries = block.find(({ name }) => name === 'try_files');
 	const leavesToIndex =
 		root !== undefined && !block.some(({ name }) => name === 'alias') && leavesByIndex(block, scope, cx);
-	const leaves = mayLeave(block) || tries !== undefined || leavesToIndex || block.some(changesFields);
+	const mayLeaveLocation = mayLeave(block) || tries !== undefined || leavesToIndex || block.some(changesFields);
 	const fields = (): void => writeFields(scope, out, variables);
-	if (!leaves) fields();
+	if (!mayLeaveLocation) fields();
 	const referers = block.find(({ name }) => name === 'valid_referers');
 	if (referers) out.count(referers);
-	const ended = writeRewrites(block, {
+	const isAnswered = writeRewrites(block, {
 		out,
 		place: 'location',
 		condition: { variables, root, referers: referers?.args, unusedName: kind => out.unusedName(kind) },
-		chooseAgain: cx.choose,
-		beforeAnswer: leaves ? fields : () => {},
+		chooseAgain: cx.chooseLocation,
+		beforeAnswer: mayLeaveLocation ? fields : () => {},
 		beforeAnswerOf: inner => writeFields(new Scope(scope, inner), out, variables),
 		beforeText: () => writeReplacements(scope, cx, variables),
 		textType: textTypeOf(scope, out),
 	});
-	if (ended) {
+	if (isAnswered) {
 		const rules = block.filter(({ name }) => name === 'allow' || name === 'deny' || name.startsWith('auth_'));
 		for (const one of rules) out.keep(one, 'the `return` answers before access is looked at');
 		return;
@@ -95,28 +95,31 @@ export function writeLocationBody(
 				referers: referers?.args,
 				unusedName: kind => out.unusedName(kind),
 			});
-			const inner = one.block!.filter(({ name }) => !['if', 'return', 'rewrite', 'set', 'break'].includes(name));
-			const handlers = inner.some(({ name }) => CONTENT.has(name)) ? [] : block.filter(({ name }) => CONTENT.has(name));
-			const own = new Scope(scope, inner);
+			const innerDirectives = one.block!.filter(
+				({ name }) => !['if', 'return', 'rewrite', 'set', 'break'].includes(name),
+			);
+			const handlers = innerDirectives.some(({ name }) => CONTENT.has(name))
+				? []
+				: block.filter(({ name }) => CONTENT.has(name));
+			const innerScope = new Scope(scope, innerDirectives);
 			out.branch(condition.expression, isFirst, () => {
-				const place2 = inner.some(({ name }) => name === 'proxy_pass') ? place : place;
-				writeRoot(inner, own, cx, place2, condition.variables, scope);
-				if (leaves || inner.some(({ name }) => name === 'add_header' || name === 'expires'))
-					writeFields(own, out, condition.variables);
-				writeAnswer([...handlers, ...inner], own, cx, place2, condition.variables, isRewritten, root);
+				writeRoot(innerDirectives, innerScope, cx, place, condition.variables, scope);
+				if (mayLeaveLocation || innerDirectives.some(({ name }) => name === 'add_header' || name === 'expires'))
+					writeFields(innerScope, out, condition.variables);
+				writeAnswer([...handlers, ...innerDirectives], innerScope, cx, place, condition.variables, isRewritten, root);
 			});
 			isFirst = false;
 		});
 	}
-	const rest = (): void => {
+	const writeRest = (): void => {
 		if ((tries || leavesToIndex) && writeAccess(scope, cx, variables)) return;
 		if (tries) orKeep(tries, out, () => writeTries(tries, cx, variables));
 		if (leavesToIndex) writeIndexRedirect(scope, cx);
-		if (leaves) fields();
+		if (mayLeaveLocation) fields();
 		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tries !== undefined || leavesToIndex);
 	};
-	if (isFirst) rest();
-	else out.branch(undefined, false, rest);
+	if (isFirst) writeRest();
+	else out.branch(undefined, false, writeRest);
 }
 
 const CONTENT: ReadonlySet<string> = new Set(['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'alias']);
@@ -168,11 +171,13 @@ function writeRoot(
 	}
 	const root = scope.last('root');
 	if (!root) return undefined;
-	const isOwn = root !== outer.last('root') || cx.directives.some(one => one.name === 'location' && hasRoot(one));
+	const differsFromOuter =
+		root !== outer.last('root') || cx.directives.some(one => one.name === 'location' && hasRoot(one));
 	const readsFiles =
 		block.some(({ name }) => name === 'try_files' || name === 'if' || name === 'fastcgi_pass') ||
 		!block.some(({ name }) => name === 'return' || name === 'proxy_pass' || name === 'grpc_pass');
-	if (isOwn && readsFiles) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
+	if (differsFromOuter && readsFiles)
+		orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
 	return root.args[0]?.replace(/\/$/, '');
 }
 
@@ -204,8 +209,8 @@ function writeExcept(block: readonly NginxDirective[], scope: Scope, cx: ServerC
 		out.count(one);
 		const methods = one.args.includes('GET') ? [...one.args, 'HEAD'] : one.args;
 		out.block(`when not method ${[...new Set(methods)].join(' ')}`, () => {
-			const before = out.capture(() => void writeAccess(new Scope(scope, one.block!), cx, variables));
-			if (before.length > 0) out.append(before);
+			const accessLines = out.capture(() => void writeAccess(new Scope(scope, one.block!), cx, variables));
+			if (accessLines.length > 0) out.append(accessLines);
 			else out.line('# Every client may use other methods.');
 		});
 	}
@@ -214,36 +219,36 @@ function writeExcept(block: readonly NginxDirective[], scope: Scope, cx: ServerC
 /** Writes `try_files`: what is answered if none of the files exists comes first. */
 function writeTries(one: NginxDirective, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
-	const last = one.args.at(-1) ?? '';
-	const files = one.args.slice(0, -1).map(text => tried(text, variables));
+	const fallbackTarget = one.args.at(-1) ?? '';
+	const files = one.args.slice(0, -1).map(text => translatedFile(text, variables));
 	if (files.some(file => !/^(?:\/|\{path\}|\{map_)/.test(file)))
 		throw new Untranslatable('a file is no path below the root');
 	const fallback = (): void => {
-		if (last.startsWith('@')) {
-			const route = cx.named(last);
+		if (fallbackTarget.startsWith('@')) {
+			const route = cx.named(fallbackTarget);
 			if (cx.hasInternal) out.line('vars internal "yes"');
 			out.line(`invoke ${route}`);
-		} else if (/^=\d{3}$/.test(last)) {
-			const status = Number(last.slice(1));
+		} else if (/^=\d{3}$/.test(fallbackTarget)) {
+			const status = Number(fallbackTarget.slice(1));
 			out.line(status < 400 ? `respond ${status}` : `error ${status}`);
 		} else {
-			const value = translated(last, variables);
+			const value = translated(fallbackTarget, variables);
 			out.line(`rewrite ${word(value.startsWith('/') || value.startsWith('{path}') ? value : `/${value}`)}`);
-			cx.choose();
+			cx.chooseLocation();
 		}
 	};
 	if (files.length === 0) fallback();
 	else out.block(`when not file ${files.map(word).join(' ')}`, fallback);
-	const others = files.filter(file => file !== '{path}' && file !== '{path}/');
-	if (others.length === 0) return;
-	if (others.length === files.length) out.line(`try_files ${others.map(word).join(' ')}`);
+	const rewrittenFiles = files.filter(file => file !== '{path}' && file !== '{path}/');
+	if (rewrittenFiles.length === 0) return;
+	if (rewrittenFiles.length === files.length) out.line(`try_files ${rewrittenFiles.map(word).join(' ')}`);
 	else
-		out.block(`when not file ${files.filter(file => !others.includes(file)).join(' ')}`, () =>
-			out.line(`try_files ${others.map(word).join(' ')}`),
+		out.block(`when not file ${files.filter(file => !rewrittenFiles.includes(file)).join(' ')}`, () =>
+			out.line(`try_files ${rewrittenFiles.map(word).join(' ')}`),
 		);
 }
 
-function tried(text: string, variables: Variables): string {
+function translatedFile(text: string, variables: Variables): string {
 	return translated(text.replace('$fastcgi_script_name', '$uri'), variables);
 }
 
@@ -272,7 +277,7 @@ function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
 			.join(' ')}`,
 		() => {
 			out.line('rewrite {file_match.relative}');
-			cx.choose();
+			cx.chooseLocation();
 		},
 	);
 }

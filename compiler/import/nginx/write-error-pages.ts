@@ -7,7 +7,7 @@ import type { Scope } from './scope.ts';
 import { hasErrorFields, writeFields } from './write-headers.ts';
 import { orKeep } from './write-rewrites.ts';
 
-/** The places of a server whose errors are answered in their own ways, by the values of the variable `errors`. */
+/** The scopes of a server that have error rules of their own, by the values that the variable `errors` has in them. */
 export class ErrorPlaces {
 	readonly #places = new Map<string, Scope>();
 	readonly #entries: Slot[] = [];
@@ -38,24 +38,24 @@ export class ErrorPlaces {
 		return name;
 	}
 
-	/** Notes the place of a line at the start of a location with the server's rules. */
+	/** Records the start of a location that has the server's rules. */
 	noteEntry(slot: Slot): void {
 		this.#entries.push(slot);
 	}
 
-	/** Writes that requests which come from another location have the server's rules again. */
+	/** Writes lines that give requests from another location the server's rules again. */
 	writeEntries(): void {
 		if (this.#places.size > 0) for (const slot of this.#entries) slot.line('vars errors ""');
 	}
 
-	/** Writes the `handle_errors` of all places. Those that are found meanwhile are written too. */
+	/** Writes the `handle_errors` of all scopes, including those that are added while it runs. */
 	write(cx: ServerContext): void {
 		for (const [name, scope] of this.#places) {
 			const head = `when vars errors ${quoted(name)}`;
 			for (const one of scope.all('error_page')) writePage(one, cx, head);
-			const rest = (): void => cx.out.block(head, () => writeBare(scope, cx));
+			const writeFieldsOnly = (): void => cx.out.block(head, () => writeBare(scope, cx));
 			if (hasErrorFields(scope) || this.#server.all('error_page').length > 0 || hasErrorFields(this.#server))
-				cx.out.block('handle_errors', rest);
+				cx.out.block('handle_errors', writeFieldsOnly);
 		}
 		for (const one of this.#server.all('error_page')) writePage(one, cx, undefined);
 		if (hasErrorFields(this.#server)) cx.out.block('handle_errors', () => writeBare(this.#server, cx));
@@ -70,25 +70,25 @@ function writeBare(scope: Scope, cx: ServerContext): void {
 function writePage(one: NginxDirective, cx: ServerContext, head: string | undefined): void {
 	const { out } = cx;
 	const target = one.args.at(-1) ?? '';
-	const middle = one.args.slice(0, -1);
-	const change = middle.find(text => text.startsWith('='));
-	const statuses = middle.filter(text => /^[3-5]\d{2}$/.test(text));
-	// 494 to 497 and 499 are nginx's own.
-	const ours = statuses.filter(text => Number(text) >= 400 && !/^49[4-9]$/.test(text));
-	if (ours.length === 0) {
+	const conditions = one.args.slice(0, -1);
+	const statusChange = conditions.find(text => text.startsWith('='));
+	const statuses = conditions.filter(text => /^[3-5]\d{2}$/.test(text));
+	// Only nginx has the statuses 494 to 497 and 499.
+	const occurring = statuses.filter(text => Number(text) >= 400 && !/^49[4-9]$/.test(text));
+	if (occurring.length === 0) {
 		out.keep(one, 'such errors do not occur here');
 		return;
 	}
 	const lines = out.capture(() =>
 		orKeep(one, out, () => {
 			if (/^https?:\/\//.test(target)) {
-				const status = change && /^=3\d\d$/.test(change) ? change.slice(1) : '302';
+				const status = statusChange && /^=3\d\d$/.test(statusChange) ? statusChange.slice(1) : '302';
 				out.line(`redir ${quoted(translated(target, cx.variables))} ${status}`);
 				return;
 			}
-			if (change !== '=')
+			if (statusChange !== '=')
 				out.block('intercept', () =>
-					out.line(`replace_status ${change === undefined ? '{err.status_code}' : change.slice(1)}`),
+					out.line(`replace_status ${statusChange === undefined ? '{err.status_code}' : statusChange.slice(1)}`),
 				);
 			if (cx.hasInternal) out.line('vars internal "yes"');
 			if (target.startsWith('@')) {
@@ -97,11 +97,11 @@ function writePage(one: NginxDirective, cx: ServerContext, head: string | undefi
 			}
 			out.block('when not method GET HEAD', () => out.line('method GET'));
 			out.line(`rewrite ${word(hasVariable(target) ? translated(target, cx.variables) : target)}`);
-			cx.choose();
+			cx.chooseLocation();
 		}),
 	);
 	if (lines.length === 0) return;
-	out.block(`handle_errors ${ours.join(' ')}`, () => {
+	out.block(`handle_errors ${occurring.join(' ')}`, () => {
 		if (head === undefined) out.append(lines);
 		else out.block(head, () => out.append(lines));
 	});

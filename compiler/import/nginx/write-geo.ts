@@ -35,7 +35,7 @@ export function geoLines({ args, block }: NginxDirective, variable: string, matc
 	const entries = isRanges ? fromRanges(block!) : fromNetworks(block!);
 	const lines: string[] = [];
 	const set = (value: string): string => `\tvars ${variable} ${quoted(value.replace(/[{}]/g, '\\$&'))}`;
-	for (const { ranges, value } of joined(entries))
+	for (const { ranges, value } of joinedByValue(entries))
 		lines.push(`${lines.length === 0 ? '' : '} else '}when ${subject} ${ranges.join(' ')} {`, set(value));
 	if (lines.length === 0) return [set(fallback).slice(1)];
 	if (fallback !== '') lines.push('} else {', set(fallback));
@@ -93,7 +93,7 @@ function networksOf(first: number, last: number): string[] {
 }
 
 /** Joins successive entries with the same value. */
-function joined(entries: readonly GeoEntry[]): { readonly ranges: string[]; readonly value: string }[] {
+function joinedByValue(entries: readonly GeoEntry[]): { readonly ranges: string[]; readonly value: string }[] {
 	const groups: { ranges: string[]; value: string }[] = [];
 	for (const { range, value } of entries) {
 		const last = groups.at(-1);

@@ -1,4 +1,4 @@
-/** Writes what holds for every kind of answer of a location: header fields, compression and the limit of bodies. */
+/** Writes header fields, compression and the limit of request bodies, which are the same for all kinds of content. */
 import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { secondsOf, sizeOf, translated, type Variables } from './nginx-values.ts';

@@ -53,7 +53,7 @@ function isRegexp({ kind }: Location): boolean {
 	return kind === 'regexp' || kind === 'regexp-nocase';
 }
 
-/** Orders locations as nginx searches them. Branches in `decided` end the search; those in `longest` are overruled by regular expressions outside. */
+/** Orders locations as nginx searches them. Branches in `decided` end the search. Those in `longest` are used only if no regular expression of the outer block matches. */
 function branchesOf(
 	locations: readonly Location[],
 	parents: readonly Location[],
@@ -64,7 +64,7 @@ function branchesOf(
 		.sort((a, b) => b.pattern.length - a.pattern.length);
 	const decided: Branch[] = [];
 	const longest: Branch[] = [];
-	const guard = ({ pattern }: Location): string => {
+	const guardCondition = ({ pattern }: Location): string => {
 		const longer = prefixes.filter(other => other.pattern !== pattern && other.pattern.startsWith(pattern));
 		const own = prefixCondition(pattern);
 		return longer.length === 0 ? own : `${own} and not ${prefixCondition(...longer.map(({ pattern }) => pattern))}`;
@@ -95,25 +95,28 @@ function branchesOf(
 	const finals: string[] = [];
 	for (const location of prefixes) {
 		const inside = branchesOf(location.inner, [...parents, location], cx);
-		const own: Branch = {
+		const ownBranch: Branch = {
 			location,
 			parents,
 			condition: location.pattern === '/' ? undefined : prefixCondition(location.pattern),
 			place: { kind: 'prefix', path: location.pattern },
 		};
 		for (const branch of inside.decided)
-			decided.push({ ...branch, condition: joined(guard(location), branch.condition) });
-		const weak = [...inside.longest, own];
+			decided.push({ ...branch, condition: joinedConditions(guardCondition(location), branch.condition) });
+		const overruled = [...inside.longest, ownBranch];
 		if (location.kind === 'final' && parents.length === 0)
-			for (const branch of weak)
+			for (const branch of overruled)
 				decided.push({
 					...branch,
-					condition: branch === own ? guard(location) : joined(guard(location), branch.condition),
+					condition:
+						branch === ownBranch
+							? guardCondition(location)
+							: joinedConditions(guardCondition(location), branch.condition),
 				});
-		else longest.push(...weak);
-		if (location.kind === 'final' && parents.length > 0) finals.push(guard(location));
+		else longest.push(...overruled);
+		if (location.kind === 'final' && parents.length > 0) finals.push(guardCondition(location));
 	}
-	const unless = finals.map(text => `not ( ${text} )`).join(' and ');
+	const excluded = finals.map(text => `not ( ${text} )`).join(' and ');
 	for (const location of locations.filter(isRegexp)) {
 		const name = cx.out.unusedName('location');
 		try {
@@ -121,7 +124,7 @@ function branchesOf(
 			decided.push({
 				location,
 				parents,
-				condition: unless === '' ? expression : `${expression} and ${unless}`,
+				condition: excluded === '' ? expression : `${expression} and ${excluded}`,
 				place: { kind: 'regexp', captures: name },
 			});
 		} catch (error) {
@@ -132,7 +135,7 @@ function branchesOf(
 	return { decided, longest };
 }
 
-function joined(one: string, other: string | undefined): string {
+function joinedConditions(one: string, other: string | undefined): string {
 	return other === undefined ? one : `${one} and ${other}`;
 }
 
@@ -199,13 +202,13 @@ export function writeBlock(
 	const block = location.directive.block!;
 	out.count(location.directive);
 	const own = new Scope(scope, block);
-	for (const one of block) if (!own.holds(one) && !KNOWN.has(one.name)) out.keep(one, reasonOf(one.name));
+	for (const one of block) if (!own.isInherited(one) && !KNOWN.has(one.name)) out.keep(one, reasonOf(one.name));
 	const body = (): void => {
 		try {
 			writeLocationBody(block, own, cx, place, variables, cx.scope);
 		} catch (error) {
 			if (!(error instanceof Untranslatable)) throw error;
-			out.differs(location.directive, error.message);
+			out.keepInstead(location.directive, error.message);
 			out.line('error 500');
 		}
 	};
@@ -256,7 +259,7 @@ export function isKnown(name: string): boolean {
 	return KNOWN.has(name);
 }
 
-/** What needs no word here, because it is always so. */
+/** Reasons for directives that need no counterpart or have none, by the directive's name. */
 const ALWAYS: { readonly [name: string]: string } = {
 	...{ sendfile: 'files are always sent efficiently', tcp_nopush: 'decided by the server', tcp_nodelay: 'always on' },
 	...{ server_tokens: 'no version is ever sent', default_type: 'used by `return` only', http2: 'always on' },
@@ -297,14 +300,14 @@ function matchesOrUnknown({ pattern, kind }: Location, path: string): boolean {
 /** Reports whether nginx may choose another location than this one for a path. */
 export function mayBelongElsewhere(
 	path: string,
-	own: readonly NginxDirective[],
+	ownDirectives: readonly NginxDirective[],
 	locations: readonly Location[],
 ): boolean {
 	const isPrefix = (one: Location): boolean =>
 		(one.kind === 'prefix' || one.kind === 'final') && path.startsWith(one.pattern);
 	const chosen = locations.filter(isPrefix).sort((a, b) => b.pattern.length - a.pattern.length)[0];
 	return locations.some(one => {
-		if (one.directive.block === own) return false;
+		if (one.directive.block === ownDirectives) return false;
 		if (one.inner.length > 0 && isPrefix(one)) return true;
 		if (one.kind === 'exact') return one.pattern === path;
 		return isRegexp(one) ? matchesOrUnknown(one, path) : one === chosen && one.kind === 'final';
@@ -332,10 +335,10 @@ function writeTest(
 		out.test(name, [request, 'expect status 401']);
 		return;
 	}
-	const back = block.find(({ name }) => name === 'return');
-	if (isGuarded || (back && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
-	if (back) {
-		const [status = '', target = ''] = back.args;
+	const returned = block.find(({ name }) => name === 'return');
+	if (isGuarded || (returned && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
+	if (returned) {
+		const [status = '', target = ''] = returned.args;
 		if (
 			!/^\d{3}$/.test(status) ||
 			status === '444' ||

@@ -8,13 +8,13 @@ import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
-/** Which requests a location has. */
+/** The kind of a location, by which its requests are chosen. */
 export type Place =
 	| { readonly kind: 'exact' | 'prefix'; readonly path: string }
 	| { readonly kind: 'regexp'; readonly captures: string }
 	| { readonly kind: 'server' | 'named' };
 
-/** Values of fields that `reverse_proxy` sends by itself. */
+/** Values of request fields that `reverse_proxy` sends without a line. */
 const SENT: { readonly [field: string]: readonly string[] } = {
 	host: ['$http_host', '$host:$server_port'],
 	'x-forwarded-for': ['$remote_addr', '$proxy_add_x_forwarded_for'],
@@ -79,7 +79,7 @@ function writeChoice(
 	}
 }
 
-/** Writes the change of the path that a URI in the address means. */
+/** Writes how the path changes because the address of `proxy_pass` has a URI. */
 function writeTarget(
 	uri: string | undefined,
 	place: Place,

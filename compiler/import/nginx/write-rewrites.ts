@@ -5,18 +5,18 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { regexpOf, translated, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** Where the directives are, and what they need. */
+/** The block that has the directives, and what their translation needs. */
 export interface RewritePlace {
 	readonly out: ConfigfileWriter;
 	readonly place: 'server' | 'location';
 	readonly condition: ConditionContext;
 	/** Sends a request, whose path has been changed, to the location that it now belongs to. */
 	readonly chooseAgain: () => void;
-	/** Writes what an answer from here needs, such as header fields. */
+	/** Writes the lines that come before an answer, such as header fields. */
 	readonly beforeAnswer: () => void;
 	/** As `beforeAnswer`, for an answer in the block of an `if` that has header fields of its own. */
 	readonly beforeAnswerOf: (block: readonly NginxDirective[]) => void;
-	/** Writes what the text of a `return` needs besides. */
+	/** Writes the lines that come before an answer with a text, such as replacements in it. */
 	readonly beforeText: () => void;
 	/** The type of the texts that `return` sends; undefined for text/plain. */
 	readonly textType: string | undefined;
@@ -176,7 +176,7 @@ function writeRewrite(
 	if (head === undefined) keepRest(rest, out, 'the `rewrite` before it ends the rewrites');
 	else {
 		const lines = out.capture(() => writeRewrites(rest, at, variables));
-		if (lines.length > 0) out.branchLines(lines);
+		if (lines.length > 0) out.elseLines(lines);
 	}
 	return true;
 }
@@ -237,10 +237,10 @@ function writeIf(
 		return true;
 	}
 	out.branch(condition.expression, true, () => out.append(lines));
-	if (out.kept.length > before) out.differs(one, 'see what its block has');
+	if (out.kept.length > before) out.keepInstead(one, 'see what its block has');
 	if (!stopsHere || rest.length === 0) return false;
 	const others = out.capture(() => writeRewrites(rest, at, variables));
-	if (others.length > 0) out.branchLines(others);
+	if (others.length > 0) out.elseLines(others);
 	return true;
 }
 

@@ -106,7 +106,7 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		'limit_conn_zone',
 		'log_format',
 	]);
-	for (const one of http) if (!used.has(one.name) && !scope.holds(one)) out.keep(one, reasonOf(one.name));
+	for (const one of http) if (!used.has(one.name) && !scope.isInherited(one)) out.keep(one, reasonOf(one.name));
 }
 
 function hasFields(directives: readonly NginxDirective[]): boolean {
@@ -225,7 +225,8 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 			const reason = hosts.includes(undefined)
 				? 'the site listens on all addresses, because another `listen` of this server does'
 				: 'the site listens on each of its addresses with each of its ports';
-			for (const { directive, host } of listens) if (directive && host !== undefined) out.differs(directive, reason);
+			for (const { directive, host } of listens)
+				if (directive && host !== undefined) out.keepInstead(directive, reason);
 		}
 		if (hosts.every(host => host !== undefined)) out.line(`bind ${[...new Set(hosts)].join(' ')}`);
 		writeCertificate(
@@ -252,7 +253,7 @@ function writeServerRewrites(cx: ServerContext, top: Slot): { readonly lines: Li
 	let ended = false;
 	const lines = out.capture(() => {
 		out.slot(top);
-		for (const one of directives) if (!scope.holds(one) && !isKnown(one.name)) out.keep(one, reasonOf(one.name));
+		for (const one of directives) if (!scope.isInherited(one) && !isKnown(one.name)) out.keep(one, reasonOf(one.name));
 		const root = scope.last('root');
 		if (root) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
 		if (!cx.locationsCompress) writeCompression(scope, out);
@@ -321,7 +322,7 @@ function serverContext(
 	const context: ServerContext = {
 		...cx,
 		...{ directives, scope, variables, constants, testAddress, hasInternal, locationsCompress },
-		choose: () => {
+		chooseLocation: () => {
 			route ??= out.unusedName('locations');
 			if (hasInternal) out.line('vars internal "yes"');
 			out.line(`invoke ${route}`);
