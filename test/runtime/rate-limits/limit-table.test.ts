@@ -64,7 +64,7 @@ test('the hash is HalfSipHash', () => {
 test('500,000 random requests get the same answers as from a model without a bound', () => {
 	const table = new LimitTable(memory(4096), 4096);
 	const model = new FakeRateLimiter();
-	const rates = [perSecond(10), perSecond(3, 1), { ...perSecond(5, 20), maxDelay: 700 }];
+	const rates = [perSecond(10), perSecond(3, 1), { ...perSecond(5, 20), maxDelayMs: 700 }];
 	let now = 5000;
 	const clock = { now: () => now } as Exchange;
 	for (let i = 0; i < 500_000; i++) {
@@ -88,7 +88,7 @@ test('four threads admit exactly as many requests as the limit permits', async (
 		const { parentPort, workerData } = require('node:worker_threads');
 		import(workerData.module).then(({ LimitTable }) => {
 			const table = new LimitTable(workerData.buffer, 1024);
-			const rate = { interval: 1, capacity: 10_000, maxDelay: 0 };
+			const rate = { intervalMs: 1, capacityMs: 10_000, maxDelayMs: 0 };
 			let admitted = 0;
 			for (let i = 0; i < 100_000; i++) if (table.take('key ' + (i % ${keys}), 1, rate, 1) <= 0) admitted++;
 			parentPort.postMessage(admitted);
