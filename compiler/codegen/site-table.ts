@@ -41,7 +41,7 @@ export class SiteTable {
 	/** Lowest order of all candidates without an exact host. If an exact match precedes it, no other lookup is made. */
 	#firstInexact = Number.POSITIVE_INFINITY;
 
-	/** `listed` is in order of precedence; hosts in canonical form (see `canonicalHost`). */
+	/** `listedSites` is in order of precedence; hosts in canonical form (see `canonicalHost`). */
 	constructor(listedSites: readonly ListenedSite[]) {
 		const exactCandidates = new Map<string, Candidate[]>();
 		for (let order = 0; order < listedSites.length; order++) {

@@ -73,7 +73,7 @@ export class HeaderList {
 		return this.#removeFrom(0, lowerName);
 	}
 
-	/** Removes the fields for which `keep` returns false. Names are passed in their original case. */
+	/** Removes the fields for which `shouldKeep` returns false. Names are passed in their original case. */
 	filter(shouldKeep: (name: string, value: string) => boolean): void {
 		const items = this.#items;
 		let writeIndex = 0;

@@ -218,7 +218,10 @@ export interface MetricsSource {
 
 /** The health of the process, as the main thread sees it. */
 export interface HealthSource {
-	/** Resolves to a sentence that says why the server is not ready, or to undefined if it is. Pending while the main thread does not respond. */
+	/**
+	 * Resolves to a sentence that says why the server is not ready, or to undefined if it is. Pending while the main thread does
+	 * not respond.
+	 */
 	notReadyReason(): Promise<string | undefined>;
 }
 
@@ -321,6 +324,9 @@ export interface LeaseKinds {
 /** Grants leases while a handler graph is built. Equal kind and settings return the same lease, even across generations. */
 export interface Leases {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
-	/** Performs expensive work for pages; undefined where none is done, as when a configuration is checked. Needs no release. */
+	/**
+	 * Performs expensive work for pages; undefined where none is done, as when a configuration is checked. Not a lease, so it is
+	 * never released.
+	 */
 	readonly pageWork?: PageWork | undefined;
 }

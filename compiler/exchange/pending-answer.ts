@@ -29,7 +29,9 @@ export interface AnswerWriter {
 }
 
 /**
- * The pending result of a handler. It settles once, after its creator has returned it. The runtime handles it directly, through `setOutcomeHandler` and `setWaiter`. For all other code it is a promise: `instanceof Promise`, `then` and `await` work as usual.
+ * The pending result of a handler. It settles once, after its creator has returned it. The runtime handles it directly, through
+ * `setOutcomeHandler` and `setWaiter`. For all other code it is a promise: `instanceof Promise`, `then` and `await` work as
+ * usual.
  */
 export class PendingAnswer {
 	readonly #x: Exchange;

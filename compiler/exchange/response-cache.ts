@@ -12,7 +12,7 @@ export interface CachedHead {
 	readonly status: number;
 	/** Alternating names and values, without hop-by-hop fields. */
 	readonly fields: readonly string[];
-	/** Response fields that were set before the handlers after the cache ran. */
+	/** Response fields that were already set when the handlers after the cache were called. */
 	readonly before: readonly string[];
 	/** Lower-case names of those fields that these handlers removed. */
 	readonly removed: readonly string[];

@@ -3,7 +3,7 @@
  * because closures stay in use when the lines of their steps change. A number is converted to a place when a log needs it.
  */
 
-/** Steps in named routes are numbered from here. Steps in sites have lower numbers. */
+/** Number of the first step in named routes. Steps in sites have lower numbers. */
 export const FIRST_ROUTE_STEP: number = 1 << 24;
 
 /** The places of all steps in one site, or in the named routes, by number. */

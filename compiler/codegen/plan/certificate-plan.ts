@@ -14,7 +14,10 @@ export interface AutomationPolicy {
 	readonly reuse_private_keys?: boolean | undefined;
 	/** Remaining share of a certificate's lifetime at which it is renewed, from 0 to 1. */
 	readonly renewal_window_ratio?: number | undefined;
-	/** Sources that are queried for a certificate during the handshake, in this order and before any issuer: `{"manager":"http","url":…}`. */
+	/**
+	 * Sources that are queried for a certificate during the handshake, in this order and before any issuer:
+	 * `{"manager":"http","url":…}`.
+	 */
 	readonly managers?: readonly CertificateSource[] | undefined;
 }
 

@@ -58,7 +58,7 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 	const alphabet = new Alphabet([...sets, NOT_NEWLINE]);
 	const isLineFeed = alphabet.members.at(-1)!.map(isInSet => 1 - isInSet);
 	const links = follow.map(followers => [...followers]);
-	const firstStates = [...whole.first];
+	const firstStates = [...whole.firstStates];
 	/** The prefixes found so far, except those that another prefix covers (see {@link covers}). */
 	let knownPrefixes: PrefixStates[] = [];
 	const scratch = new Float64Array(sets.length);

@@ -15,19 +15,19 @@ export interface AutomatonPart {
 	/** Number of ways to match the empty string that exist only at the beginning of the subject. */
 	readonly nullableAtStart: number;
 	/** States that can come first at any position. */
-	readonly first: PathCounts;
+	readonly firstStates: PathCounts;
 	/** States that can come first only at the beginning of the subject. */
 	readonly firstAtStart: PathCounts;
-	readonly last: PathCounts;
+	readonly lastStates: PathCounts;
 }
 
 const NO_PATHS: PathCounts = new Map();
 const EMPTY_PART: AutomatonPart = {
 	nullable: 1,
 	nullableAtStart: 0,
-	first: NO_PATHS,
+	firstStates: NO_PATHS,
 	firstAtStart: NO_PATHS,
-	last: NO_PATHS,
+	lastStates: NO_PATHS,
 };
 /** Size limits. The automaton of an expression that exceeds one is incomplete. */
 const MAX_STATES = 500;
@@ -69,7 +69,7 @@ export class GlushkovAutomaton {
 				const singleState = new Map([[this.sets.push(node.ranges) - 1, 1]]);
 				this.followers.push(new Map());
 				this.#rangeCount += node.ranges.length;
-				return { ...EMPTY_PART, nullable: 0, first: singleState, last: singleState };
+				return { ...EMPTY_PART, nullable: 0, firstStates: singleState, lastStates: singleState };
 			}
 			case 'group':
 				return this.#buildPart(node.child);
@@ -91,24 +91,24 @@ export class GlushkovAutomaton {
 		return {
 			nullable: a.nullable + b.nullable,
 			nullableAtStart: a.nullableAtStart + b.nullableAtStart,
-			first: this.#addCounts(a.first, b.first),
+			firstStates: this.#addCounts(a.firstStates, b.firstStates),
 			firstAtStart: this.#addCounts(a.firstAtStart, b.firstAtStart),
-			last: this.#addCounts(a.last, b.last),
+			lastStates: this.#addCounts(a.lastStates, b.lastStates),
 		};
 	}
 
 	#concatenate(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
-		this.#addLinks(a.last, b.first, 1);
+		this.#addLinks(a.lastStates, b.firstStates, 1);
 		return {
 			nullable: a.nullable * b.nullable,
 			nullableAtStart: a.nullable * b.nullableAtStart + a.nullableAtStart * (b.nullable + b.nullableAtStart),
-			first: this.#addCounts(a.first, b.first, a.nullable),
+			firstStates: this.#addCounts(a.firstStates, b.firstStates, a.nullable),
 			firstAtStart: this.#addCounts(
 				this.#addCounts(a.firstAtStart, b.firstAtStart, a.nullable + a.nullableAtStart),
-				b.first,
+				b.firstStates,
 				a.nullableAtStart,
 			),
-			last: this.#addCounts(b.last, a.last, b.nullable),
+			lastStates: this.#addCounts(b.lastStates, a.lastStates, b.nullable),
 		};
 	}
 
@@ -126,7 +126,7 @@ export class GlushkovAutomaton {
 		}
 		const { nullable, ...loop } = this.#buildPart(node);
 		// The engine tries an empty iteration, too, before it gives up.
-		this.#addLinks(loop.last, loop.first, 1 + nullable);
+		this.#addLinks(loop.lastStates, loop.firstStates, 1 + nullable);
 		return this.#concatenate(required, { ...loop, nullable: nullable + 1 });
 	}
 

@@ -20,8 +20,9 @@ export interface LinearRegExpSource {
 
 /**
  * A `RegExp` with the flag `u` that does not backtrack on long subjects. A first pass, from the end of the subject to its
- * beginning, determines which instructions can lead to a match from which positions. A second pass follows the match forward: of several possible paths, it takes the first that can lead to a match. The flags `g` and `y` work as usual,
- * including in `replace`, `matchAll` and `split`, and all matches in one subject share the first pass.
+ * beginning, determines which instructions can lead to a match from which positions. A second pass follows the match forward: of
+ * several possible paths, it takes the first that can lead to a match. The flags `g` and `y` work as usual, including in
+ * `replace`, `matchAll` and `split`, and all matches in one subject share the first pass.
  */
 export class LinearRegExp extends RegExp {
 	readonly #source: LinearRegExpSource;

@@ -19,7 +19,7 @@ export type RegexpInstruction =
 	| { readonly op: 'choice'; readonly targets: number[] }
 	/** Stores the position: slot 2n is the start of group n, slot 2n + 1 its end. */
 	| { readonly op: 'save'; readonly slot: number; readonly next: number }
-	/** Clears the slots from `from` up to, but not including, `to`. */
+	/** Clears the slots from `firstSlot` up to, but not including, `endSlot`. */
 	| { readonly op: 'clear'; readonly firstSlot: number; readonly endSlot: number; readonly next: number }
 	| { readonly op: 'assert'; readonly assertion: RegexpAssertion; readonly next: number };
 

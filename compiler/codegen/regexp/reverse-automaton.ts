@@ -48,7 +48,7 @@ export class ReverseAutomaton {
 	/** The nodes of the state being made, in the order in which they were found. */
 	readonly #markedNodes: Int32Array;
 	#markedCount = 0;
-	/** The states at the positions of the last subject, from {@link #floor} on. */
+	/** The states at the positions of the last subject, from {@link #lowestPosition} on. */
 	#stateByPosition = new Int32Array(0);
 	#lowestPosition = 0;
 	/** The subject of the last {@link findNext}. */
@@ -84,7 +84,7 @@ export class ReverseAutomaton {
 	}
 
 	/**
-	 * Returns the first position of a match from `from` on, or -1. Further calls with the same subject do not scan it again.
+	 * Returns the first position of a match from `start` on, or -1. Further calls with the same subject do not scan it again.
 	 */
 	findNext(subject: string, start: number): number {
 		if (subject !== this.#subject || start < this.#searchStart) {

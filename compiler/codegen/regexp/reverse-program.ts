@@ -19,7 +19,7 @@ const LOOK_BEHIND_ASSERTIONS: readonly RegexpAssertion[] = [
 	'no-word-boundary',
 ];
 
-/** The edges of a graph: those of node n are `to[from[n]]` up to, but not including, `to[from[n + 1]]`. */
+/** The edges of a graph: those of node n are `targets[offsets[n]]` up to, but not including, `targets[offsets[n + 1]]`. */
 export interface GraphEdges {
 	readonly offsets: Int32Array;
 	readonly targets: Int32Array;

@@ -19,7 +19,7 @@ const LOOK_AHEAD_ASSERTIONS: ReadonlySet<RegexpAssertion> = new Set([
 /** What can follow an instruction without consuming a character, if all assertions hold. */
 interface Closure {
 	/** The instructions that consume the next character. */
-	readonly consuming: readonly number[];
+	readonly consumers: readonly number[];
 	/** True if the outcome depends on whether an assertion about the next character holds. */
 	readonly looksAhead: boolean;
 }
@@ -35,7 +35,7 @@ export class FollowedRegexp {
 	constructor(parsed: ParsedRegexp) {
 		this.#program = compileProgram(parsed, CONFIGURED_REGEXP_BOUNDS);
 		this.alphabet = new Alphabet(this.#program.sets);
-		const initial = this.closureOf(this.#program.start).consuming;
+		const initial = this.closureOf(this.#program.start).consumers;
 		this.firstConsumers = Array.from({ length: this.alphabet.size }, (_, characterClass) =>
 			initial.filter(candidate => this.consumesClass(candidate, characterClass)),
 		);
@@ -60,19 +60,19 @@ export class FollowedRegexp {
 	closureOf(instruction: number): Closure {
 		const cached = this.#closures[instruction];
 		if (cached) return cached;
-		const consuming: number[] = [];
+		const consumers: number[] = [];
 		let looksAhead = false;
 		const reachable = new Set([instruction]);
 		for (const reached of reachable) {
 			const compiled = this.#program.instructions[reached]!;
-			if (compiled.op === 'set') consuming.push(reached);
+			if (compiled.op === 'set') consumers.push(reached);
 			else if (compiled.op === 'choice') for (const target of compiled.targets) reachable.add(target);
 			else if (compiled.op === 'save' || compiled.op === 'clear' || compiled.op === 'assert') {
 				if (compiled.op === 'assert' && LOOK_AHEAD_ASSERTIONS.has(compiled.assertion)) looksAhead = true;
 				reachable.add(compiled.next);
 			}
 		}
-		const closure = { consuming, looksAhead };
+		const closure = { consumers, looksAhead };
 		this.#closures[instruction] = closure;
 		return closure;
 	}
@@ -83,7 +83,7 @@ export class UnfinishedMatches {
 	readonly #regexp: FollowedRegexp;
 	/** Maximum number of units that a match may have. */
 	readonly #maxLength: number;
-	/** Instructions that consume the next character, in ascending order of `#starts`. */
+	/** Instructions that consume the next character, in ascending order of `#activeStarts`. */
 	#active: number[] = [];
 	/** For each of them, the first position at which a match that has reached it begins. */
 	#activeStarts: number[] = [];
@@ -102,7 +102,7 @@ export class UnfinishedMatches {
 	}
 
 	/**
-	 * Continues with `text`, from index `from` to its end. Returns the first position at which an unfinished match could begin, or
+	 * Continues with `text`, from index `start` to its end. Returns the first position at which an unfinished match could begin, or
 	 * the position of the end. The result is at most the maximum length of a match before the end. It may be lower than
 	 * necessary, because assertions are assumed to hold.
 	 */
@@ -137,10 +137,10 @@ export class UnfinishedMatches {
 		const starts = this.#nextStarts;
 		let firstUnfinished = Infinity;
 		const follow = (instruction: number, start: number): void => {
-			const { consuming, looksAhead } = regexp.closureAfter(instruction);
+			const { consumers, looksAhead } = regexp.closureAfter(instruction);
 			if (looksAhead && start < firstUnfinished) firstUnfinished = start;
-			for (let i = 0; i < consuming.length; i++) {
-				const next = consuming[i]!;
+			for (let i = 0; i < consumers.length; i++) {
+				const next = consumers[i]!;
 				if (this.#addedAt[next] === end) continue;
 				this.#addedAt[next] = end;
 				active.push(next);

@@ -126,7 +126,7 @@ export const file = requestMatcher<FileMatcher>({
 	compile: compileFileMatcher,
 });
 
-/** Lowers a policy. For an unknown one in a Compatfile, the message begins with `how`, as the compatible server's does. */
+/** Lowers a policy. For an unknown one in a Compatfile, the message begins with `wording`, as the compatible server's does. */
 export function lowerTryPolicy(
 	word: Word,
 	cx: LowerContext,

@@ -11,7 +11,7 @@ interface MethodMatcher extends Matcher {
 
 const USAGE = 'method <method>…';
 
-/** Methods to try where a configuration excludes others. */
+/** Methods that `svc diff` tries as an example of a method that a matcher does not list. */
 const COMMON_METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'SVC-DIFF'];
 
 /** The `method` matcher. */

@@ -178,7 +178,10 @@ function lowerKey(word: Word, cx: LowerContext): void {
 	});
 }
 
-/** Reports a placeholder, which would not be resolved, and warns about a literal secret, which everyone who can read the file sees. */
+/**
+ * Reports a placeholder, which would not be resolved, and warns about a literal secret, which everyone who can read the file
+ * sees.
+ */
 function checkSecret(word: Word, secretName: string, cx: LowerContext): boolean {
 	const { source, start, end } = word.span;
 	if (source.text.slice(start, end).includes('{$')) return true;

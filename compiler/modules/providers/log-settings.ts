@@ -55,26 +55,26 @@ export function lowerLogBlock(
 	extraHandlers: { readonly [name: string]: SubdirectiveHandler },
 ): LogDraft {
 	const draft: LogDraft = {};
-	const reportTwice = reportRepeatedLines('log', cx);
+	const reportingRepeats = createRepeatReporter('log', cx);
 	cx.subdirectives(
 		line.block,
 		{
-			output: reportTwice('output', (args, innerLine) => {
+			output: reportingRepeats('output', (args, innerLine) => {
 				const output = lowerLogOutput(args, innerLine, cx);
 				if (output) draft.output = output;
 			}),
-			format: reportTwice('format', (args, innerLine) => {
+			format: reportingRepeats('format', (args, innerLine) => {
 				const format = lowerLogFormat(args, innerLine, cx);
 				if (format) draft.format = cx.origin(format, innerLine.span);
 			}),
-			level: reportTwice('level', (args, innerLine) => {
+			level: reportingRepeats('level', (args, innerLine) => {
 				const level = cx.count(innerLine, args, 1, 1, 'level DEBUG|INFO|WARN|ERROR')
 					? lowerLevel(args[0]!, cx)
 					: undefined;
 				if (level) draft.level = level;
 			}),
 			...extraHandlers,
-			sampling: reportTwice('sampling', (args, innerLine) => {
+			sampling: reportingRepeats('sampling', (args, innerLine) => {
 				cx.count(innerLine, args, 0, 0, 'sampling { interval <duration>; first <number>; thereafter <number> }');
 				draft.sampling = lowerSampling(innerLine, cx);
 			}),
@@ -88,7 +88,7 @@ export function lowerLogBlock(
 }
 
 /** Returns a function that wraps a sub-directive so that it is reported if it appears twice in a block. */
-function reportRepeatedLines(
+function createRepeatReporter(
 	block: 'log' | 'sampling',
 	cx: LowerContext,
 ): (name: string, lower: SubdirectiveHandler) => SubdirectiveHandler {
@@ -106,7 +106,7 @@ function reportRepeatedLines(
 
 function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 	const sampling: { interval?: number; first?: number; thereafter?: number } = {};
-	const reportTwice = reportRepeatedLines('sampling', cx);
+	const reportingRepeats = createRepeatReporter('sampling', cx);
 	const numberHandler =
 		(name: 'first' | 'thereafter'): SubdirectiveHandler =>
 		(args, innerLine) => {
@@ -118,12 +118,12 @@ function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 	cx.subdirectives(
 		line.block,
 		{
-			interval: reportTwice('interval', (args, innerLine) => {
+			interval: reportingRepeats('interval', (args, innerLine) => {
 				const value = cx.count(innerLine, args, 1, 1, 'interval <duration>') ? cx.duration(args[0]!) : undefined;
 				if (value !== undefined) sampling.interval = Math.max(1, Math.round(value));
 			}),
-			first: reportTwice('first', numberHandler('first')),
-			thereafter: reportTwice('thereafter', numberHandler('thereafter')),
+			first: reportingRepeats('first', numberHandler('first')),
+			thereafter: reportingRepeats('thereafter', numberHandler('thereafter')),
 		},
 		'sampling',
 	);

@@ -7,7 +7,10 @@ export interface ByteRange {
 	readonly end: number;
 }
 
-/** Maximum ranges of a request; a request with more is answered in full. Clients do not need more, and each costs a read and a part. */
+/**
+ * Maximum ranges of a request; a request with more is answered in full. Clients do not need more, and each costs a read and a
+ * part.
+ */
 const MAX_RANGES = 32;
 /**
  * Minimum bytes between two ranges: closer ones are merged, because the fields of another part would be longer than the gap (RFC

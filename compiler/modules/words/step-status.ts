@@ -36,8 +36,8 @@ export function lowerStepStatus(word: Word, cx: LowerContext): number | string {
 }
 
 /**
- * Compiles a status. If a string does not evaluate to a status (100 to 599) for a request, HttpError 500 is thrown. `defaultStatus` supplies the
- * status if the step has none.
+ * Compiles a status. If a string does not evaluate to a status (100 to 599) for a request, HttpError 500 is thrown.
+ * `defaultStatus` supplies the status if the step has none.
  */
 export function compileStepStatus(
 	status: number | string | undefined,

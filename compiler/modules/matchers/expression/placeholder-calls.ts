@@ -11,7 +11,10 @@ export interface PlaceholderCalls {
 	readonly names: readonly string[];
 }
 
-/** Matches a string literal, a comment, or a placeholder. Placeholders in quotes are left alone: functions render them as templates. */
+/**
+ * Matches a string literal, a comment, or a placeholder. Placeholders in quotes are left alone: functions render them as
+ * templates.
+ */
 const TOKEN = /([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs;
 
 /** Replaces the placeholders of an expression. In quotes, `\{name}` becomes `{name}`, because `\{` is not a CEL escape. */

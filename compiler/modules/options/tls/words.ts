@@ -1,4 +1,4 @@
-/** Helpers for simple options: a flag, a single value, a duration. */
+/** Defines simple options: a flag, a single value, a duration. */
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Word } from '../../../syntax/ast.ts';

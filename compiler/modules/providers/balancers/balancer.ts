@@ -22,7 +22,7 @@ export interface BalancerView {
 	latency(index: number): number | undefined;
 	/** Increments the pool's counter and returns it; it starts with 1 and wraps around within 32 bits. */
 	nextTurn(): number;
-	/** Returns a random number from 0 to `bound` − 1. */
+	/** Returns a random integer from 0 to `limit` − 1. */
 	random(limit: number): number;
 }
 

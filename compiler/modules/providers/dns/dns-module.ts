@@ -35,7 +35,7 @@ export interface DnsModule {
 	readonly summary: string;
 	readonly documentation: string;
 	readonly settings: readonly DnsSetting[];
-	/** Names of the settings that the words after the provider's name fill, in order. */
+	/** Names of the settings that take their values from the words after the provider's name, in order. */
 	readonly argumentSettings: readonly string[];
 }
 

@@ -86,7 +86,8 @@ function copyDeeply(run: TemplateRun, value: Value): Value {
 }
 
 /**
- * Merges dictionaries: copies values whose key the target lacks, or for which the target's value is empty. With `overwrites`, copies all values that are not empty.
+ * Merges dictionaries: copies values whose key the target lacks, or for which the target's value is empty. With `overwrites`,
+ * copies all values that are not empty.
  */
 function mergeInto(run: TemplateRun, target: MutableDictionary, source: Dictionary, overwrites: boolean): void {
 	run.budget.enter();
