@@ -342,6 +342,12 @@ function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after
 	// A change in where a request goes explains every difference in its answer, and so does a template that only one side executes.
 	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for|settings of `render`)$/.test(name)))
 		return [];
+	// Another balancer may choose other upstreams.
+	const balanceOf = (settings = '{}'): string => JSON.stringify(JSON.parse(settings).balance) ?? '';
+	const pools = found.changes.flatMap(({ aspects }) =>
+		aspects.filter(({ name }) => /^settings of the upstream/.test(name)),
+	);
+	if (pools.some(pool => balanceOf(pool.before) !== balanceOf(pool.after))) return [];
 	if (before === 'dropped' || after === 'dropped') return ['connection'];
 	const names = new Set([...before.fields, ...after.fields].map(field => field.split(':', 1)[0]!.toLowerCase()));
 	const fields = [...names]
