@@ -199,12 +199,12 @@ class ExpressionSecrets {
 		this.#nameLiterals.set(index, refersToSecret(text) || (isField ? isSecretHeader(text) : isSecretVariable(text)));
 	}
 
-	search(from: number, to: number, depth: number): void {
-		let begin = from;
-		for (let at = from; at <= to; at++) {
+	search(start: number, end: number, depth: number): void {
+		let begin = start;
+		for (let at = start; at <= end; at++) {
 			const token = this.#tokens[at];
-			if (at < to && !(token!.kind === 'mark' && /^(?:&&|\|\||\?|:)$/.test(token!.text))) {
-				at = Math.min(to - 1, this.#groupEnds.get(at) ?? at);
+			if (at < end && !(token!.kind === 'mark' && /^(?:&&|\|\||\?|:)$/.test(token!.text))) {
+				at = Math.min(end - 1, this.#groupEnds.get(at) ?? at);
 				continue;
 			}
 			this.#searchOperand(begin, at, depth);

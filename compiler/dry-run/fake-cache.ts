@@ -47,7 +47,7 @@ export class FakeCache implements ResponseCache {
 		return this.#invalidations;
 	}
 
-	store(head: CachedHead, _length: number | undefined, most: number, since: number): CacheWriter | undefined {
+	store(head: CachedHead, _length: number | undefined, maxBytes: number, since: number): CacheWriter | undefined {
 		if (since !== this.#invalidations) return undefined;
 		const pieces: Uint8Array[] = [];
 		let size = 0;
@@ -55,7 +55,7 @@ export class FakeCache implements ResponseCache {
 		return {
 			write: bytes => {
 				size += bytes.byteLength;
-				if (size > most) isClosed = true;
+				if (size > maxBytes) isClosed = true;
 				if (!isClosed) pieces.push(bytes.slice());
 				return !isClosed;
 			},

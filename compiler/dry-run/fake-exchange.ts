@@ -87,16 +87,16 @@ export class UpstreamScript {
 	/** Returns the answers that were never used. The first answer for an upstream is not among them. */
 	get surplus(): readonly ScriptedAnswer[] {
 		const counts = new Map<string | undefined, number>();
-		return this.#answers.filter(({ upstreamName: of }) => {
-			const earlierCount = counts.get(of) ?? 0;
-			counts.set(of, earlierCount + 1);
-			return earlierCount > 0 && earlierCount >= (this.#usedCounts.get(of) ?? 0);
+		return this.#answers.filter(({ upstreamName }) => {
+			const earlierCount = counts.get(upstreamName) ?? 0;
+			counts.set(upstreamName, earlierCount + 1);
+			return earlierCount > 0 && earlierCount >= (this.#usedCounts.get(upstreamName) ?? 0);
 		});
 	}
 
 	#next(pool: string | undefined, address: string): { scriptName: string | undefined; answer: UpstreamAnswer } {
 		for (const scriptName of new Set([address, pool, undefined])) {
-			const answers = this.#answers.filter(({ upstreamName: of }) => of === scriptName);
+			const answers = this.#answers.filter(({ upstreamName }) => upstreamName === scriptName);
 			const next = answers[Math.min(this.#usedCounts.get(scriptName) ?? 0, answers.length - 1)];
 			if (next) return { scriptName, answer: next.answer };
 		}

@@ -118,11 +118,10 @@ export class SiteMemory implements PieceMemory {
 		this.#enterImport();
 		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.reads)) return false;
 		// A piece that imports the main file cannot be reused, because the main file might now contain the piece.
-		if (expansion.reads.some(({ method: what, target: of }) => what === 'readText' && of === this.#mainPath))
-			return false;
+		if (expansion.reads.some(({ method, target }) => method === 'readText' && target === this.#mainPath)) return false;
 		const report = this.#report!;
-		for (const { method: what, target: of, result: answer } of expansion.reads) {
-			if (what === 'readText' && !answer.startsWith('!')) this.#addFile!(of);
+		for (const { method, target, result: answer } of expansion.reads) {
+			if (method === 'readText' && !answer.startsWith('!')) this.#addFile!(target);
 		}
 		for (const name of expansion.snippets) report.markUsed(snippets.get(name)!);
 		for (const name of expansion.constants) report.markUsed(constants.find(name)!);
@@ -151,7 +150,7 @@ export class SiteMemory implements PieceMemory {
 		knownPiece.lowered = undefined;
 		if (this.#openReadings.length === 0) this.#inLooseLines = false;
 		if (!site) {
-			const answers = reads.map(({ method: what, target: of, result: answer }) => `${what} ${of} ${answer}`);
+			const answers = reads.map(({ method, target, result: answer }) => `${method} ${target} ${answer}`);
 			this.#context = this.#contextNumber([contextBefore, piece.source.text, ...answers].join('\0'));
 			return;
 		}

@@ -41,9 +41,9 @@ export class SiteReader {
 			);
 		}
 		const structure = this.#structure;
-		const { lines, source, plain, hasMistakes: mistaken } = piece.read(this.#importer.env, () => {});
+		const { lines, source, isPlain, hasMistakes: mistaken } = piece.read(this.#importer.env, () => {});
 		piece.release();
-		if (plain && !mistaken && !lines.some(line => line.needsExpansion)) {
+		if (isPlain && !mistaken && !lines.some(line => line.needsExpansion)) {
 			structure.addLines(lines, mainFrame(source));
 			const site = structure.sites[0]?.block;
 			if (site && !this.#hasReported && structure.betweenBlocks && structure.size === 1) {

@@ -45,24 +45,24 @@ export interface TextPassInput {
  * text must be parsed as a whole.
  */
 export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole' {
-	const { input, dialect, reader, memory: known } = pass;
+	const { input, dialect, reader, memory } = pass;
 	const collector = new DiagnosticCollector();
 	const report: Report = diagnostic => collector.report(withWholePlaces(diagnostic));
 	const directives = new Set(registryOf(dialect).directives.keys());
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
 	const expansion = new ExpansionReport(dialect, report);
 	const env = (name: string) => reader.env(name);
-	known.pieces.begin();
+	memory.pieces.begin();
 	const importer = new Importer(expansion, reader, {
-		cut: (whole: Source) => known.pieces.cut(whole, env),
-		mayBeReused: (piece: TextPiece) => known.sites.mayBeReused(piece),
+		cut: (wholeSource: Source) => memory.pieces.cut(wholeSource, env),
+		mayBeReused: (piece: TextPiece) => memory.sites.mayBeReused(piece),
 	});
-	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, known.sites);
+	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, memory.sites);
 	const folder = input.path === undefined ? reader.workingDirectory : dirname(input.path);
 	if (input.text === '') reportEmpty(source, expansion);
 	const main = importer.readMain(source);
 	if (!main.pieces) return 'whole';
-	known.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
+	memory.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
 	structure.addFile(main);
 	const tree = structure.finish();
 	// In these cases the order of processing matters, or parts of one site are in different pieces.
@@ -136,10 +136,10 @@ class SitesLowering {
 	#lowerOrReuse(entry: SiteEntry, noOrigins: Origins): Site | undefined {
 		const { piece } = entry;
 		const lowering = this.#lowering;
-		const { reader, memory: known, places } = this.#pass;
+		const { reader, memory, places } = this.#pass;
 		const logsBefore = lowering.logCount;
 		const deps = this.#deps;
-		const reused = piece && known.sites.reusableLowering(piece, deps, logsBefore);
+		const reused = piece && memory.sites.reusableLowering(piece, deps, logsBefore);
 		if (reused) {
 			lowering.repeatEffects(reused.dependencies, reused.logs);
 			this.spans.push(reused.spans);
@@ -163,7 +163,7 @@ class SitesLowering {
 				spans,
 			};
 			const logs = lowering.logCount - logsBefore;
-			known.sites.storeLowering(piece, { ...lowered, logs, reads: reads.length > 0 ? reads : NO_READS });
+			memory.sites.storeLowering(piece, { ...lowered, logs, reads: reads.length > 0 ? reads : NO_READS });
 		}
 		if (!dependencies.isEmpty) this.#dependencies = new SiteDependencies();
 		return site;

@@ -95,7 +95,7 @@ export class SilencingComments {
 function parseSilences(source: Source, dialect: Dialect): Silence[] {
 	const { text } = source;
 	const silences: Silence[] = [];
-	for (const { start, end, alone } of scanComments(text, dialect)) {
+	for (const { start, end, isAlone } of scanComments(text, dialect)) {
 		const match = COMMENT.exec(text.slice(start, end));
 		if (!match) continue;
 		const [comment, scope, list] = match as unknown as [string, string, string];
@@ -105,7 +105,7 @@ function parseSilences(source: Source, dialect: Dialect): Silence[] {
 		const [from, to] =
 			scope === 'off-file'
 				? [0, text.length + 1]
-				: alone
+				: isAlone
 					? [start, endOfNextLine(text, lineStop, dialect)]
 					: [lineStart, lineStop + 1];
 		const listStart = start + comment.indexOf(list, comment.indexOf(scope) + scope.length);

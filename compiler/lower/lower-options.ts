@@ -93,8 +93,8 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 		lowering.count(line, args, 3, 3, usage);
 		return order;
 	}
-	const moved = moveDirective(order, { directive: directive.text, to: text, other: other.text });
-	if (moved) return moved;
+	const newOrder = moveDirective(order, { directive: directive.text, to: text, other: other.text });
+	if (newOrder) return newOrder;
 	lowering.problem('error', 'option/order', other.span, `directive '${other.text}' not found`, {
 		...didYouMean(other, order),
 	});

@@ -270,9 +270,10 @@ function consolidate(items: readonly LoweredDirective[]): RouteGroup[] {
 	}
 	const routes: RouteGroup[] = [];
 	for (const item of items) {
-		const last = routes.at(-1);
+		const lastRoute = routes.at(-1);
 		const route = routeOfItem(item, exclusiveGroup(item, directiveCounts));
-		if (last && last.group === route.group && sameMatcher(last.when, route.when)) last.items.push(item);
+		if (lastRoute && lastRoute.group === route.group && sameMatcher(lastRoute.when, route.when))
+			lastRoute.items.push(item);
 		else routes.push(route);
 	}
 	return routes;
@@ -359,9 +360,9 @@ function conditionalStep(lowering: Lowering, route: RouteGroup, exclusive: strin
 	return step;
 }
 
-function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void {
-	if (lowering.environment.origins.has(from)) lowering.environment.origins.move(from, to);
-	else lowering.origin(to, line.span);
+function moveOrigin(lowering: Lowering, oldStep: Step, newStep: Step, line: Line): void {
+	if (lowering.environment.origins.has(oldStep)) lowering.environment.origins.move(oldStep, newStep);
+	else lowering.origin(newStep, line.span);
 }
 
 /**
@@ -371,14 +372,14 @@ function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void 
 function warnAboutUnreachable(lowering: Lowering, items: readonly LoweredDirective[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {
 		const item = items[at]!;
-		const next = items[at + 1]!;
+		const nextItem = items[at + 1]!;
 		if (item.when !== undefined) continue;
 		const itemSpan = spanOfWords(item.line.words);
-		const nextSpan = spanOfWords(next.line.words);
+		const nextSpan = spanOfWords(nextItem.line.words);
 		if (
 			item.module.alternativeTo !== undefined &&
-			next.module.alternativeTo !== undefined &&
-			item.runNumber === next.runNumber
+			nextItem.module.alternativeTo !== undefined &&
+			item.runNumber === nextItem.runNumber
 		) {
 			const message = 'This block can never run: the one before it takes every request.';
 			lowering.problem('warning', 'branch/never-runs', nextSpan, message, {
@@ -387,7 +388,7 @@ function warnAboutUnreachable(lowering: Lowering, items: readonly LoweredDirecti
 		}
 		const { answers, passesOn } = item.module;
 		if (answers !== 'always' || item.steps.some(step => passesOn?.(step))) continue;
-		const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
+		const message = `\`${nextItem.directive}\` can never run: \`${item.directive}\` before it always answers.`;
 		lowering.problem('warning', 'directive/never-runs', nextSpan, message, {
 			related: [{ span: itemSpan, message: 'answers every request that reaches it' }],
 		});

@@ -90,11 +90,11 @@ export class Lowering implements LowerContext {
 		const name = line.words[0]!;
 		const hint = `Usage: ${usage}`;
 		const tooFew = args.length < min;
-		const last = line.words[line.words.length - 1]!;
+		const lastWord = line.words[line.words.length - 1]!;
 		const span = tooFew ? name.span : spanOfWords(args.slice(max));
 		const code = tooFew ? 'arguments/too-few' : 'arguments/too-many';
 		if (this.dialect === 'compatfile') {
-			const message = `wrong argument count or unexpected line ending after '${last.text}'`;
+			const message = `wrong argument count or unexpected line ending after '${lastWord.text}'`;
 			this.problem('error', code, span, message, { hint });
 			return false;
 		}
@@ -108,14 +108,14 @@ export class Lowering implements LowerContext {
 
 	subdirectives(
 		block: Block | undefined,
-		known: { readonly [name: string]: SubdirectiveHandler },
+		handlers: { readonly [name: string]: SubdirectiveHandler },
 		owner: string,
 		{ foreignWords, compatibleMessage = name => `unrecognized subdirective ${name}` }: UnknownSubdirective = {},
 	): void {
 		if (!block) return;
 		for (const line of block.lines) {
 			const name = line.words[0]!;
-			const handler = Object.hasOwn(known, name.text) ? known[name.text] : undefined;
+			const handler = Object.hasOwn(handlers, name.text) ? handlers[name.text] : undefined;
 			if (handler) {
 				handler(line.words.slice(1), line);
 				continue;
@@ -126,8 +126,8 @@ export class Lowering implements LowerContext {
 					: `\`${name.text}\` is not a sub-directive of \`${owner}\`.`;
 			const foreign = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
-				...(foreign === undefined ? didYouMean(name, Object.keys(known)) : {}),
-				hint: foreign ?? acceptedWordsHint(owner, name.text, Object.keys(known)),
+				...(foreign === undefined ? didYouMean(name, Object.keys(handlers)) : {}),
+				hint: foreign ?? acceptedWordsHint(owner, name.text, Object.keys(handlers)),
 			});
 		}
 	}

@@ -67,8 +67,8 @@ class ExpressionReader {
 		}
 		if (this.#block && !this.isBroken) {
 			this.isBroken = true;
-			const last = this.#words[this.#words.length - 1]!;
-			const message = `\`${last.text}\` takes no block.`;
+			const lastWord = this.#words[this.#words.length - 1]!;
+			const message = `\`${lastWord.text}\` takes no block.`;
 			this.#lowering.problem('error', 'matcher/unexpected-block', this.#block.open, message);
 		}
 		return matcher;
@@ -116,15 +116,15 @@ class ExpressionReader {
 			return this.#withOrigin({ type: 'not', of: this.#readDeeper(word, () => this.#readUnary()) }, word);
 		}
 		if (operator === '(') {
-			const open = this.#words[this.#index]!;
+			const openParenthesis = this.#words[this.#index]!;
 			this.#index++;
-			const inner = this.#readDeeper(open, () => this.#readOr());
+			const inner = this.#readDeeper(openParenthesis, () => this.#readOr());
 			if (this.#currentOperator() === ')') this.#index++;
 			else if (!this.isBroken) {
-				const last = this.#words[this.#words.length - 1]!;
-				const isGlued = last.text.length > 1 && last.text.endsWith(')') && last.quote === 'none';
-				this.#fail('matcher/unclosed-parenthesis', open, 'This `(` is not closed.', {
-					hint: isGlued ? `Put a space before the \`)\` of \`${last.text}\`.` : undefined,
+				const lastWord = this.#words[this.#words.length - 1]!;
+				const isGlued = lastWord.text.length > 1 && lastWord.text.endsWith(')') && lastWord.quote === 'none';
+				this.#fail('matcher/unclosed-parenthesis', openParenthesis, 'This `(` is not closed.', {
+					hint: isGlued ? `Put a space before the \`)\` of \`${lastWord.text}\`.` : undefined,
 				});
 			}
 			return inner;

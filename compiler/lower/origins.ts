@@ -18,9 +18,9 @@ export class Origins {
 	}
 
 	/** Transfers the recorded spans of an object to the object that replaces it. */
-	move(from: object, to: object): void {
-		const origin = this.#origins.get(from);
-		if (origin) this.#origins.set(to, origin);
+	move(oldObject: object, newObject: object): void {
+		const origin = this.#origins.get(oldObject);
+		if (origin) this.#origins.set(newObject, origin);
 	}
 
 	/** Reports whether a span has been recorded for an object. */

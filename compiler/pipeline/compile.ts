@@ -186,14 +186,13 @@ function identifyFiles(
 	const identity = digestReads(plan) + bySite.join();
 	if (/^,*$/.test(identity)) return undefined;
 	const contents: { [path: string]: string } = {};
-	for (const { method: what, target: of, result: answer } of sites.flat())
-		if (what === 'readBytes') contents[of] = answer;
+	for (const { method, target, result: answer } of sites.flat()) if (method === 'readBytes') contents[target] = answer;
 	return { identity: hash('sha256', identity, 'base64'), sites: bySite, contents };
 }
 
 function digestReads(reads: readonly RecordedRead[]): string {
 	if (reads.length === 0) return '';
-	const answers = reads.map(({ method: what, target: of, result: answer }) => `${what} ${of} ${answer}`);
+	const answers = reads.map(({ method, target, result: answer }) => `${method} ${target} ${answer}`);
 	return hash('sha256', answers.join('\0'), 'base64');
 }
 

@@ -64,11 +64,11 @@ function fixTitle({ edits }: Fix, { code }: Diagnostic): string {
 	const [edit, secondEdit] = edits;
 	if (!edit || secondEdit) return `Fix ${code}`;
 	const { source, start, end } = edit.span;
-	const before = shortTitle(source.text.slice(start, end));
-	const after = shortTitle(edit.text);
-	if (before === undefined || after === undefined) return `Fix ${code}`;
-	if (after === '') return `Remove \`${before}\``;
-	return before === '' ? `Insert \`${after}\`` : `Change \`${before}\` to \`${after}\``;
+	const oldText = shortTitle(source.text.slice(start, end));
+	const newText = shortTitle(edit.text);
+	if (oldText === undefined || newText === undefined) return `Fix ${code}`;
+	if (newText === '') return `Remove \`${oldText}\``;
+	return oldText === '' ? `Insert \`${newText}\`` : `Change \`${oldText}\` to \`${newText}\``;
 }
 
 /** Trims a text. Returns undefined if it is too long for a title, or has several lines. */

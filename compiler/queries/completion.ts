@@ -63,13 +63,13 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 export function completionsAt(workspace: Workspace, syntax: TextSyntax, offset: number): readonly Completion[] {
 	const { text } = syntax;
 	const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
-	const before = text.slice(lineStart, offset);
-	if (before.includes('#')) {
+	const lineBefore = text.slice(lineStart, offset);
+	if (lineBefore.includes('#')) {
 		const comment = scanComments(text, syntax.dialect).find(({ start, end }) => start < offset && offset <= end);
 		if (comment) return completeRules(text.slice(comment.start, offset), offset);
 	}
 	const place = placeAt(syntax, offset);
-	return new Completer(workspace, syntax, place, offset).complete(before);
+	return new Completer(workspace, syntax, place, offset).complete(lineBefore);
 }
 
 /** Returns the names of rules, for a comment that silences findings. */
@@ -104,20 +104,21 @@ class Completer {
 			word && word.quote === 'none' ? { start: word.span.start, end: word.span.end } : { start: offset, end: offset };
 	}
 
-	complete(before: string): readonly Completion[] {
-		const openBrace = /\{([^{}\s]*)$/.exec(before);
-		if (openBrace && !before.endsWith('\\{')) {
+	complete(lineBefore: string): readonly Completion[] {
+		const openBrace = /\{([^{}\s]*)$/.exec(lineBefore);
+		if (openBrace && !lineBefore.endsWith('\\{')) {
 			this.#addPlaceholders(openBrace[1]!);
 			return this.#completions;
 		}
 		const { word, index, line, enclosingLines } = this.#place;
 		if (word && word.quote !== 'none') return [];
-		const first = line?.words[0];
+		const firstWord = line?.words[0];
 		const typed = word ? this.#syntax.text.slice(word.span.start, this.#offset) : '';
-		if (first && index > 0 && first.quote === 'none') {
-			if (first.text === 'import') return this.#completeImport(typed);
-			if (first.text === 'use' && this.#syntax.dialect === 'configfile') return this.#completeUse(line!.words[1]?.text);
-			if (first.text === 'let' && this.#syntax.dialect === 'configfile') return this.#completions;
+		if (firstWord && index > 0 && firstWord.quote === 'none') {
+			if (firstWord.text === 'import') return this.#completeImport(typed);
+			if (firstWord.text === 'use' && this.#syntax.dialect === 'configfile')
+				return this.#completeUse(line!.words[1]?.text);
+			if (firstWord.text === 'let' && this.#syntax.dialect === 'configfile') return this.#completions;
 		}
 		const top = enclosingLines[0]?.words[0];
 		if (top?.text === 'test' && this.#syntax.dialect === 'configfile') return this.#completeTest(index);

@@ -99,19 +99,20 @@ function withUsedDefinitions({ lines }: TextSyntax, startLines: readonly ParsedL
 	const definitionsByHead = new Map(
 		lines.flatMap(line => (line.words[0] ? [[line.words[0].text, line] as const] : [])),
 	);
-	const used = new Set(startLines);
-	for (const userLine of used) {
+	const usedLines = new Set(startLines);
+	for (const userLine of usedLines) {
 		for (const { line } of everyLine([userLine])) {
 			const [keyword, target] = line.words;
 			const prefix = keyword?.text === 'import' ? '' : keyword?.text === 'invoke' ? '&' : undefined;
 			if (prefix === undefined || !target) continue;
 			const isComputed = target.text.includes('{');
 			for (const [name, definition] of definitionsByHead) {
-				if (name === `${prefix}(${target.text})` || (isComputed && name.startsWith(`${prefix}(`))) used.add(definition);
+				if (name === `${prefix}(${target.text})` || (isComputed && name.startsWith(`${prefix}(`)))
+					usedLines.add(definition);
 			}
 		}
 	}
-	return used;
+	return usedLines;
 }
 
 /** Returns the text with all other top-level lines replaced by spaces, so that the remaining lines keep their offsets. */

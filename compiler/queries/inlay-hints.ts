@@ -37,14 +37,14 @@ function orderHints(syntax: TextSyntax): InlayHint[] {
 		observeLowering(top, kindOfTopLevel(top, dialect, directives), syntax, {
 			pipeline: (block, inOrder) => {
 				if (inOrder) return;
-				const written = block.flatMap((line, index) => {
+				const inWrittenOrder = block.flatMap((line, index) => {
 					const position = positions.get(line.words[0]!.text);
 					return position === undefined ? [] : [{ line, index, position }];
 				});
-				const inRunningOrder = written.toSorted(
+				const inRunningOrder = inWrittenOrder.toSorted(
 					(one, other) => one.position - other.position || one.index - other.index,
 				);
-				if (inRunningOrder.every((one, index) => one === written[index])) return;
+				if (inRunningOrder.every((one, index) => one === inWrittenOrder[index])) return;
 				const steps = [...new Set(inRunningOrder.map(({ position }) => position))];
 				for (const { line, position } of inRunningOrder) {
 					const step = steps.indexOf(position) + 1;

@@ -57,7 +57,7 @@ class NameCollector {
 	collect(): readonly NameUse[] {
 		const { lines } = this.#syntax;
 		for (const { line, enclosingLines } of everyLine(lines)) this.#recordScope(line, enclosingLines);
-		for (const { line, enclosingLines: around } of everyLine(lines)) this.#collectLine(line, around);
+		for (const { line, enclosingLines } of everyLine(lines)) this.#collectLine(line, enclosingLines);
 		return this.#occurrences;
 	}
 

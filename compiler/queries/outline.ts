@@ -45,8 +45,8 @@ export function symbolsOf(syntax: TextSyntax): TextSymbol[] {
 		if (kind === 'import') return [];
 		const range = { start: rangeOfLine(head).start, end: rangeOfLine(line).end };
 		const { words } = head;
-		const first = words[0];
-		const nameWord = kind === 'upstream' || kind === 'test' || kind === 'let' ? (words[1] ?? first) : first;
+		const firstWord = words[0];
+		const nameWord = kind === 'upstream' || kind === 'test' || kind === 'let' ? (words[1] ?? firstWord) : firstWord;
 		const name_range = nameWord ? rangeOf(nameWord.span) : { start: range.start, end: range.start + 1 };
 		const name =
 			kind === 'options'
@@ -81,9 +81,9 @@ function joinHeads(lines: readonly ParsedLine[]): { readonly head: ParsedLine; r
 
 function innerSymbols({ block, alternative }: ParsedLine): TextSymbol[] {
 	const ownSymbols = (block?.lines ?? []).flatMap(line => {
-		const first = line.words[0];
-		if (!first) return [];
-		const isMatcher = first.text.startsWith('@');
+		const firstWord = line.words[0];
+		if (!firstWord) return [];
+		const isMatcher = firstWord.text.startsWith('@');
 		if (!isMatcher && !line.block) return [];
 		const detail = line.words
 			.slice(1)
@@ -91,7 +91,9 @@ function innerSymbols({ block, alternative }: ParsedLine): TextSymbol[] {
 			.join(' ');
 		const kind: SymbolKind = isMatcher ? 'matcher' : 'directive';
 		const range = rangeOfLine(line);
-		return [{ name: first.text, detail, kind, range, name_range: rangeOf(first.span), children: innerSymbols(line) }];
+		return [
+			{ name: firstWord.text, detail, kind, range, name_range: rangeOf(firstWord.span), children: innerSymbols(line) },
+		];
 	});
 	return alternative ? [...ownSymbols, ...innerSymbols(alternative)] : ownSymbols;
 }
@@ -113,9 +115,9 @@ export function foldsOf(syntax: TextSyntax): Fold[] {
 		for (const { span, quote } of line.words) if (quote !== 'none') add('block', span.start, span.end);
 	}
 	let commentRun: { start: number; end: number } | undefined;
-	for (const { start, end, alone } of scanComments(text, syntax.dialect)) {
+	for (const { start, end, isAlone } of scanComments(text, syntax.dialect)) {
 		if (
-			alone &&
+			isAlone &&
 			commentRun &&
 			/^\s*$/.test(text.slice(commentRun.end, start)) &&
 			!/\n\s*\n/.test(text.slice(commentRun.end, start))
@@ -123,7 +125,7 @@ export function foldsOf(syntax: TextSyntax): Fold[] {
 			commentRun.end = end;
 		else {
 			if (commentRun) add('comment', commentRun.start, commentRun.end);
-			commentRun = alone ? { start, end } : undefined;
+			commentRun = isAlone ? { start, end } : undefined;
 		}
 	}
 	if (commentRun) add('comment', commentRun.start, commentRun.end);

@@ -52,9 +52,9 @@ export function kindOfTopLevel(
 	dialect: Dialect,
 	directives: { has(name: string): boolean },
 ): TopLevelKind {
-	const first = line.words[0];
-	if (!first) return 'options';
-	const { text, quote } = first;
+	const firstWord = line.words[0];
+	if (!firstWord) return 'options';
+	const { text, quote } = firstWord;
 	if (quote !== 'none') return 'site';
 	if (isSnippetHead(text)) return 'snippet';
 	if (text.startsWith('&(') && text.endsWith(')')) return 'route';
@@ -107,12 +107,12 @@ function blockContentEnd({ text }: TextSyntax, { close }: ParsedBlock): number {
 
 /** Reports whether an offset is among the words of a line, or in white space after them on the same line. */
 function isOnLine({ text }: TextSyntax, { words, block }: ParsedLine, offset: number): boolean {
-	const first = words[0];
-	const last = words.at(-1);
-	if (!first || !last || offset < first.span.start) return false;
-	if (offset <= last.span.end) return true;
+	const firstWord = words[0];
+	const lastWord = words.at(-1);
+	if (!firstWord || !lastWord || offset < firstWord.span.start) return false;
+	if (offset <= lastWord.span.end) return true;
 	if (block && offset > block.open.start) return false;
-	const between = text.slice(last.span.end, offset);
+	const between = text.slice(lastWord.span.end, offset);
 	return !/[\n#]/.test(between.replace(/\\\r?\n/g, ''));
 }
 

@@ -28,13 +28,13 @@ export function documentDifference(
 	shownAfter: unknown,
 ): DocumentChange[] {
 	const changes: DocumentChange[] = [];
-	compare({ value: before, shown: shownBefore }, { value: after, shown: shownAfter }, '', '', changes);
+	compare({ value: before, redacted: shownBefore }, { value: after, redacted: shownAfter }, '', '', changes);
 	return changes.slice(0, MAX_CHANGES);
 }
 
 interface ComparedPart {
 	readonly value: unknown;
-	readonly shown: unknown;
+	readonly redacted: unknown;
 }
 
 function compare(
@@ -52,13 +52,13 @@ function compare(
 			const memberPath = `/${escapePointer(key)}`;
 			if (Object.hasOwn(after.value, key)) {
 				compare(memberOf(before, key), memberOf(after, key), oldPath + memberPath, newPath + memberPath, changes);
-			} else changes.push({ op: 'remove', path: oldPath + memberPath, from: memberOf(before, key).shown });
+			} else changes.push({ op: 'remove', path: oldPath + memberPath, from: memberOf(before, key).redacted });
 		}
 		for (const key of Object.keys(after.value)) {
 			if (Object.hasOwn(before.value, key)) continue;
-			changes.push({ op: 'add', path: `${newPath}/${escapePointer(key)}`, to: memberOf(after, key).shown });
+			changes.push({ op: 'add', path: `${newPath}/${escapePointer(key)}`, to: memberOf(after, key).redacted });
 		}
-	} else changes.push({ op: 'replace', path: newPath, from: before.shown, to: after.shown });
+	} else changes.push({ op: 'replace', path: newPath, from: before.redacted, to: after.redacted });
 }
 
 function compareArrays(
@@ -80,18 +80,21 @@ function compareArrays(
 		compare(memberOf(before, at), memberOf(after, at), `${oldPath}/${at}`, `${newPath}/${at}`, changes);
 	}
 	for (let at = start + pairCount; at < oldTexts.length - end; at++) {
-		changes.push({ op: 'remove', path: `${oldPath}/${at}`, from: memberOf(before, at).shown });
+		changes.push({ op: 'remove', path: `${oldPath}/${at}`, from: memberOf(before, at).redacted });
 	}
 	for (let at = start + pairCount; at < newTexts.length - end; at++) {
-		changes.push({ op: 'add', path: `${newPath}/${at}`, to: memberOf(after, at).shown });
+		changes.push({ op: 'add', path: `${newPath}/${at}`, to: memberOf(after, at).redacted });
 	}
 }
 
 /** Returns a member, and the member at the same place in the redacted document. */
-function memberOf({ value, shown }: ComparedPart, key: string | number): ComparedPart {
+function memberOf({ value, redacted }: ComparedPart, key: string | number): ComparedPart {
 	const memberIn = (container: unknown): unknown =>
 		(container as { [key: string | number]: unknown } | undefined)?.[key];
-	return { value: memberIn(value), shown: isObject(shown) || Array.isArray(shown) ? memberIn(shown) : shown };
+	return {
+		value: memberIn(value),
+		redacted: isObject(redacted) || Array.isArray(redacted) ? memberIn(redacted) : redacted,
+	};
 }
 
 function jsonText(value: unknown): string {

@@ -65,13 +65,13 @@ export class RecordingReader implements Reader {
 
 	/** Reads everything in a record again; reports whether all results are the same. */
 	confirms(record: readonly RecordedRead[]): boolean {
-		return record.every(({ method: what, target: of, result: answer }) => {
+		return record.every(({ method, target, result: answer }) => {
 			try {
-				this[what](of);
+				this[method](target);
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
 			}
-			return this.#outcomes.get(`${what} ${of}`)!.read.result === answer;
+			return this.#outcomes.get(`${method} ${target}`)!.read.result === answer;
 		});
 	}
 

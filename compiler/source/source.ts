@@ -19,7 +19,7 @@ export class Source {
 	/** The text as in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
 	readonly text: string;
 	/** The place in the whole text if this text is a piece; undefined if it is a whole text. */
-	readonly cut: CutPlace | undefined;
+	readonly cutPlace: CutPlace | undefined;
 	readonly #name: string;
 	readonly #path: string | undefined;
 	readonly #importedAt: SourceSpan | undefined;
@@ -34,46 +34,46 @@ export class Source {
 		importedAt?: SourceSpan | undefined;
 		importedAs?: string | undefined;
 		original?: Source | undefined;
-		cut?: CutPlace | undefined;
+		cutPlace?: CutPlace | undefined;
 	}) {
 		this.#name = fields.name;
 		this.#path = fields.path;
 		this.text = fields.text;
 		this.#importedAt = fields.importedAt;
 		this.#importedAs = fields.importedAs;
-		this.cut = fields.cut;
+		this.cutPlace = fields.cutPlace;
 		this.#original = fields.original;
 	}
 
 	/** The name printed in diagnostics, as the user gave it: `Configfile`, `snippets/legacy`, `<stdin>`. */
 	get name(): string {
-		return this.cut ? this.cut.wholeText.name : this.#name;
+		return this.cutPlace ? this.cutPlace.wholeText.name : this.#name;
 	}
 
 	/** Absolute path of the text's file, if any; relative imports and `root`s are resolved against its folder. */
 	get path(): string | undefined {
-		return this.cut ? this.cut.wholeText.path : this.#path;
+		return this.cutPlace ? this.cutPlace.wholeText.path : this.#path;
 	}
 
 	/** The place of the `import` or `use` that included this text. */
 	get importedAt(): SourceSpan | undefined {
-		return this.#importedAt ?? this.cut?.wholeText.importedAt;
+		return this.#importedAt ?? this.cutPlace?.wholeText.importedAt;
 	}
 
 	/** The argument of the import: a file, or the name of a snippet. */
 	get importedAs(): string | undefined {
-		return this.#importedAt ? this.#importedAs : (this.cut?.wholeText.importedAs ?? this.#importedAs);
+		return this.#importedAt ? this.#importedAs : (this.cutPlace?.wholeText.importedAs ?? this.#importedAs);
 	}
 
 	/** Returns the same text for another import. This costs one object: the text and its line index are shared. */
 	importedFrom(importedAt: SourceSpan, importedAs: string): Source {
-		const { text, cut } = this;
-		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, original: this, cut });
+		const { text, cutPlace } = this;
+		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, original: this, cutPlace });
 	}
 
 	/** True if the text belongs to a piece, whose offset in the whole text may change. Spans in it remain valid. */
 	get canMove(): boolean {
-		return this.#importedAt ? this.#importedAt.source.canMove : this.cut !== undefined;
+		return this.#importedAt ? this.#importedAt.source.canMove : this.cutPlace !== undefined;
 	}
 
 	/** Offsets at which lines begin; the first is 0. A line ends at `\n`. */
@@ -89,7 +89,7 @@ export class Source {
 
 	/** Returns the line and column, in the whole text, of an offset. Both start at 1; columns count UTF-16 units. */
 	position(offset: number): { line: number; column: number } {
-		if (this.cut) return this.cut.wholeText.position(this.cut.offset + offset);
+		if (this.cutPlace) return this.cutPlace.wholeText.position(this.cutPlace.offset + offset);
 		const starts = this.lineStarts;
 		let low = 0;
 		let high = starts.length - 1;
@@ -111,7 +111,7 @@ export interface SourceSpan {
 
 /** Returns the offset in the whole text at which a span begins. */
 export function wholeStart({ source, start }: SourceSpan): number {
-	return source.cut ? source.cut.offset + start : start;
+	return source.cutPlace ? source.cutPlace.offset + start : start;
 }
 
 /**
@@ -120,8 +120,8 @@ export function wholeStart({ source, start }: SourceSpan): number {
  */
 export function wholeSpan(span: SourceSpan): SourceSpan {
 	const { source } = span;
-	const whole = source.cut ? source.cut.wholeText : source;
-	const offset = source.cut ? source.cut.offset : 0;
+	const whole = source.cutPlace ? source.cutPlace.wholeText : source;
+	const offset = source.cutPlace ? source.cutPlace.offset : 0;
 	const { importedAt } = source;
 	const wholeImport = importedAt && wholeSpan(importedAt);
 	const wholeSource =

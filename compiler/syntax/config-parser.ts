@@ -67,9 +67,9 @@ class ConfigParser extends EmbeddedActionsParser {
 	});
 
 	readonly block = this.RULE('block', () => {
-		const open = this.CONSUME(OpenBrace);
+		const openBrace = this.CONSUME(OpenBrace);
 		this.ACTION(() => {
-			this.tree!.openBlock(open, this.LA(1));
+			this.tree!.openBlock(openBrace, this.LA(1));
 			if (this.tree!.tooDeep) this.#skipBlock();
 		});
 		this.MANY({
@@ -171,7 +171,7 @@ export function parseSubstitutedText(
 	report: Report,
 ): ParsedFile {
 	// A byte order mark is recognized only at the beginning of a whole file.
-	const isWholeFile = source.cut === undefined && substituted.start(0) === 0;
+	const isWholeFile = source.cutPlace === undefined && substituted.start(0) === 0;
 	const hasByteOrderMark = isWholeFile && substituted.text.charCodeAt(0) === 0xfeff;
 	const tokens = tokenize(hasByteOrderMark ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);
 	let tree = buildTree(tokens, new ParsedTree(source, substituted, dialect, false));

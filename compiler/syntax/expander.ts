@@ -57,17 +57,17 @@ export class Expander {
 			return;
 		}
 		if (this.report.exhausted) return;
-		const first = line.words[0];
-		if (!first) {
+		const firstWord = line.words[0];
+		if (!firstWord) {
 			this.#joinBlockToPrevious(out, line, frame, constants, depth);
 			return;
 		}
-		if (line.needsExpansion && first.quote === 'none') {
-			if (first.text === 'import' || (first.text === 'use' && this.dialect === 'configfile')) {
+		if (line.needsExpansion && firstWord.quote === 'none') {
+			if (firstWord.text === 'import' || (firstWord.text === 'use' && this.dialect === 'configfile')) {
 				this.#expandImport(out, line, frame, constants, position, depth);
 				return;
 			}
-			if (this.dialect === 'configfile' && this.#handleKeyword(line, first, frame, constants, position)) return;
+			if (this.dialect === 'configfile' && this.#handleKeyword(line, firstWord, frame, constants, position)) return;
 			if (frame.imported && this.#insertPassedBlock(out, line, frame, constants, depth)) return;
 		}
 		const expanded = this.#expandLine(line, frame, constants, depth);
@@ -108,9 +108,9 @@ export class Expander {
 
 	#expandLine(line: ParsedLine, frame: Frame, constants: Constants, depth: number): ParsedLine | undefined {
 		if (line.shape !== 0) this.#reportShape(line, frame);
-		const last = line.words[line.words.length - 1]!;
-		if (line.words.length > 1 && last.text === '{}' && last.quote === 'none' && line.needsExpansion) {
-			this.report.report(emptyBraces(spanIn(frame, last.span), this.dialect));
+		const lastWord = line.words[line.words.length - 1]!;
+		if (line.words.length > 1 && lastWord.text === '{}' && lastWord.quote === 'none' && line.needsExpansion) {
+			this.report.report(emptyBraces(spanIn(frame, lastWord.span), this.dialect));
 		}
 		const words = expandWords(line.words, { frame, constants, report: this.report });
 		this.report.countOutput(frame.imported ? 1 : 0, frame.imported ? words.length : 0, 0);
@@ -156,30 +156,30 @@ export class Expander {
 	/** Handles `let`, and an `else` that does not follow a `}`. Returns true if the line was one of them. */
 	#handleKeyword(
 		line: ParsedLine,
-		first: ParsedWord,
+		firstWord: ParsedWord,
 		frame: Frame,
 		constants: Constants,
 		position: LinePosition,
 	): boolean {
-		if (first.text === 'let') {
+		if (firstWord.text === 'let') {
 			if (position === 'site') this.defineConstant(line, frame, constants);
 			else {
 				this.report.report({
 					code: 'let/misplaced',
 					severity: 'error',
 					message: '`let` is allowed only at file or site level.',
-					span: spanIn(frame, first.span),
+					span: spanIn(frame, firstWord.span),
 					hint: 'Move it up to the site or to the top of the file.',
 				});
 			}
 			return true;
 		}
-		if (first.text !== 'else') return false;
+		if (firstWord.text !== 'else') return false;
 		this.report.report({
 			code: 'syntax/else-alone',
 			severity: 'error',
 			message: '`else` has no `}` before it on its line.',
-			span: spanIn(frame, first.span),
+			span: spanIn(frame, firstWord.span),
 			label: 'belongs after the `}` above',
 			hint: 'Write `} else {` on one line.',
 		});

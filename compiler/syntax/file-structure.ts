@@ -111,14 +111,14 @@ export class FileStructure {
 				continue;
 			}
 			this.#memory?.onPieceBegin(piece);
-			const { lines, source, plain, hasMistakes: mistaken } = this.#importer.readPiece(piece);
+			const { lines, source, isPlain, hasMistakes: mistaken } = this.#importer.readPiece(piece);
 			const sizeBefore = this.size;
 			const siteCount = this.#sites.length;
 			const constantsCount = this.#siteConstants.length;
 			this.addLines(lines, { ...frame, source });
 			piece.release();
 			const newSite = this.#sites[siteCount];
-			const site = plain && this.betweenBlocks && newSite && this.size === sizeBefore + 1 ? newSite.block : undefined;
+			const site = isPlain && this.betweenBlocks && newSite && this.size === sizeBefore + 1 ? newSite.block : undefined;
 			if (site) this.#sites[siteCount] = { block: site, piece };
 			const reusable =
 				!mistaken &&
@@ -172,8 +172,8 @@ export class FileStructure {
 	}
 
 	#addLine(line: ParsedLine, frame: Frame): void {
-		const first = line.words[0];
-		const keyword = first?.quote === 'none' ? first.text : undefined;
+		const firstWord = line.words[0];
+		const keyword = firstWord?.quote === 'none' ? firstWord.text : undefined;
 		if (line.shape & lineShapes.afterOpenSite) {
 			this.#settleHead();
 			this.#closeOpenSite();
@@ -186,7 +186,7 @@ export class FileStructure {
 			};
 			return;
 		}
-		if (!first) {
+		if (!firstWord) {
 			this.#addBareBlock(line, frame);
 			return;
 		}
@@ -213,7 +213,7 @@ export class FileStructure {
 				return;
 			}
 		}
-		this.#addHead(line, first, frame);
+		this.#addHead(line, firstWord, frame);
 	}
 
 	/** Reports whether a line ends a site that has no braces. Keywords of the language do, because they are never directives. */
@@ -226,8 +226,8 @@ export class FileStructure {
 		return frame.source === this.#openSite!.span.source ? line.span.end : 0;
 	}
 
-	#addHead(line: ParsedLine, first: ParsedWord, frame: Frame): void {
-		const { text, quote } = first;
+	#addHead(line: ParsedLine, firstWord: ParsedWord, frame: Frame): void {
+		const { text, quote } = firstWord;
 		if (quote === 'none' && isSnippetHead(text)) {
 			this.#addNamedBlock(line, frame);
 		} else if (quote === 'none' && namedRoute.test(text) && line.words.length === 1) this.#addNamedBlock(line, frame);

@@ -44,8 +44,8 @@ export function firstDifference(before: string, after: string): number | undefin
  * Returns the unified diff of two texts as accepted by `patch` and `git apply -p0`, or '' if they are equal. Lines keep
  * carriage returns, and a last line without a newline is marked. Memory grows linearly with the number of lines.
  */
-export function unifiedDifference(before: string, after: string, name: string): string {
-	const marked = markedLines(splitLines(before), splitLines(after));
+export function unifiedDifference(oldText: string, newText: string, name: string): string {
+	const marked = markedLines(splitLines(oldText), splitLines(newText));
 	const hunks: string[] = [];
 	let oldLine = 1;
 	let newLine = 1;
@@ -56,23 +56,23 @@ export function unifiedDifference(before: string, after: string, name: string): 
 			at++;
 			continue;
 		}
-		const from = Math.max(0, at - CONTEXT);
+		const hunkStart = Math.max(0, at - CONTEXT);
 		let end = at;
 		// Changes separated by few lines share a hunk.
 		for (let next = at; next < marked.length && next - end <= 2 * CONTEXT; next++)
 			if (marked[next]!.mark !== ' ') end = next;
-		const to = Math.min(marked.length, end + 1 + CONTEXT);
-		const lines = marked.slice(from, to);
+		const hunkEnd = Math.min(marked.length, end + 1 + CONTEXT);
+		const lines = marked.slice(hunkStart, hunkEnd);
 		const oldCount = lines.filter(({ mark }) => mark !== '+').length;
 		const newCount = lines.filter(({ mark }) => mark !== '-').length;
-		const oldRange = formatRange(oldLine - (at - from), oldCount);
-		const newRange = formatRange(newLine - (at - from), newCount);
+		const oldRange = formatRange(oldLine - (at - hunkStart), oldCount);
+		const newRange = formatRange(newLine - (at - hunkStart), newCount);
 		hunks.push(`@@ -${oldRange} +${newRange} @@\n${lines.map(formatMarkedLine).join('')}`);
-		for (const { mark } of marked.slice(at, to)) {
+		for (const { mark } of marked.slice(at, hunkEnd)) {
 			if (mark !== '+') oldLine++;
 			if (mark !== '-') newLine++;
 		}
-		at = to;
+		at = hunkEnd;
 	}
 	return hunks.length === 0 ? '' : `--- ${name}\n+++ ${name}\n${hunks.join('')}`;
 }
@@ -137,23 +137,23 @@ function anchors(oldLines: readonly string[], newLines: readonly string[], range
 	const { oldFrom, oldTo, newFrom, newTo } = range;
 	if (oldFrom === oldTo || newFrom === newTo) return [];
 	if ((oldTo - oldFrom) * (newTo - newFrom) <= maxComparedPairs) return commonLines(oldLines, newLines, range);
-	const occurrences = new Map<string, { old: number; now: number; count: number }>();
+	const occurrences = new Map<string, { old: number; newIndex: number; count: number }>();
 	for (let index = oldFrom; index < oldTo; index++) {
 		const entry = occurrences.get(oldLines[index]!);
 		if (entry) entry.count = 3;
-		else occurrences.set(oldLines[index]!, { old: index, now: -1, count: 1 });
+		else occurrences.set(oldLines[index]!, { old: index, newIndex: -1, count: 1 });
 	}
 	for (let index = newFrom; index < newTo; index++) {
 		const entry = occurrences.get(newLines[index]!);
 		if (!entry) continue;
 		entry.count++;
-		entry.now = index;
+		entry.newIndex = index;
 	}
-	return longestIncreasing([...occurrences.values()].filter(entry => entry.count === 2 && entry.now !== -1));
+	return longestIncreasing([...occurrences.values()].filter(entry => entry.count === 2 && entry.newIndex !== -1));
 }
 
 /** Returns the longest series of pairs with increasing indices in the new text (patience sorting). */
-function longestIncreasing(entries: readonly { old: number; now: number }[]): [number, number][] {
+function longestIncreasing(entries: readonly { old: number; newIndex: number }[]): [number, number][] {
 	const tops: number[] = [];
 	const predecessors = new Int32Array(entries.length).fill(-1);
 	for (const [index, entry] of entries.entries()) {
@@ -161,7 +161,7 @@ function longestIncreasing(entries: readonly { old: number; now: number }[]): [n
 		let high = tops.length;
 		while (low < high) {
 			const middle = (low + high) >> 1;
-			if (entries[tops[middle]!]!.now < entry.now) low = middle + 1;
+			if (entries[tops[middle]!]!.newIndex < entry.newIndex) low = middle + 1;
 			else high = middle;
 		}
 		if (low > 0) predecessors[index] = tops[low - 1]!;
@@ -169,7 +169,7 @@ function longestIncreasing(entries: readonly { old: number; now: number }[]): [n
 	}
 	const series: [number, number][] = [];
 	for (let at = tops[tops.length - 1] ?? -1; at !== -1; at = predecessors[at]!)
-		series.push([entries[at]!.old, entries[at]!.now]);
+		series.push([entries[at]!.old, entries[at]!.newIndex]);
 	return series.reverse();
 }
 

@@ -74,7 +74,7 @@ function trimWhiteSpace(text: string): string {
 
 /** A `{` that has been read. Only the next character shows whether it opens a block. */
 interface Brace {
-	written: boolean;
+	isWritten: boolean;
 	/** True if the space before it has been printed. */
 	spaced: boolean;
 	/** True if it was the first character on its line. */
@@ -130,7 +130,7 @@ class FormatMachine {
 
 	run(): string {
 		for (; this.#offset < this.#input.length; this.#offset++) this.#read(this.#input[this.#offset]!);
-		if (this.#pendingBrace && !this.#pendingBrace.written) {
+		if (this.#pendingBrace && !this.#pendingBrace.isWritten) {
 			this.#openBlocks++;
 			this.#writeBrace(this.#pendingBrace);
 		}
@@ -281,7 +281,7 @@ class FormatMachine {
 			return;
 		}
 		// Where a line or block is about to begin, a backslash begins it like any other character.
-		const hasPendingBrace = this.#pendingBrace && !this.#pendingBrace.written;
+		const hasPendingBrace = this.#pendingBrace && !this.#pendingBrace.isWritten;
 		if (!this.#quote && (this.#afterSpace || this.#atLineStart || hasPendingBrace)) this.#readRegular('\\');
 		else this.#print('\\');
 		this.#escaped = true;
@@ -304,7 +304,8 @@ class FormatMachine {
 
 	#endOfSourceLine(): void {
 		// An empty line after a lone `{` must not end the line, because the brace would then join the line before it.
-		const onlyBrace = this.#firstWord === '{' && this.#pendingBrace?.startsLine === true && !this.#pendingBrace.written;
+		const onlyBrace =
+			this.#firstWord === '{' && this.#pendingBrace?.startsLine === true && !this.#pendingBrace.isWritten;
 		if (!onlyBrace && this.#firstWord !== '')
 			this.#afterImport = this.#depth === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
 		this.#beginLine();
@@ -317,10 +318,10 @@ class FormatMachine {
 			this.#inComment = true;
 			this.#hashInWord = !afterSpace && !this.#atLineStart && this.#lastPrinted !== '"' && this.#lastPrinted !== '`';
 		}
-		if (this.#pendingBrace && !this.#pendingBrace.written && afterSpace) this.#openBlock(this.#pendingBrace);
+		if (this.#pendingBrace && !this.#pendingBrace.isWritten && afterSpace) this.#openBlock(this.#pendingBrace);
 		if (!this.#firstWordEnded) this.#firstWord += char;
 		if (char === '{') {
-			if (this.#pendingBrace && !this.#pendingBrace.written) {
+			if (this.#pendingBrace && !this.#pendingBrace.isWritten) {
 				// `{{` is text, whatever follows it.
 				this.#startWord(char, false);
 				this.#printBrace(this.#pendingBrace);
@@ -331,7 +332,7 @@ class FormatMachine {
 			const spaced = afterSpace && !this.#atLineStart;
 			const printsSpace = spaced && this.#newlinesRead === 0;
 			if (printsSpace) this.#print(' ');
-			this.#pendingBrace = { written: false, spaced: printsSpace, startsLine: this.#newlinesRead > 0 };
+			this.#pendingBrace = { isWritten: false, spaced: printsSpace, startsLine: this.#newlinesRead > 0 };
 			return;
 		}
 		// The lexer also begins a new word after a continued line.
@@ -349,7 +350,7 @@ class FormatMachine {
 			this.#print('\\');
 			this.#heredocEscaped = true;
 		}
-		if (this.#pendingBrace && !this.#pendingBrace.written) this.#printBrace(this.#pendingBrace);
+		if (this.#pendingBrace && !this.#pendingBrace.isWritten) this.#printBrace(this.#pendingBrace);
 		this.#print(char);
 		this.#atLineStart = false;
 		this.#mayOpenHeredoc = char === '<' && (startsWord || atLineStart) && !this.#heredocEscaped;
@@ -367,14 +368,14 @@ class FormatMachine {
 		this.#lastPrinted = '}';
 		this.#offset = close;
 		this.#atLineStart = false;
-		this.#pendingBrace = { written: true, spaced: false, startsLine: false };
+		this.#pendingBrace = { isWritten: true, spaced: false, startsLine: false };
 		return true;
 	}
 
 	/** Prints a `{` that turned out to begin a word. */
 	#printBrace(brace: Brace): void {
 		this.#print('{');
-		brace.written = true;
+		brace.isWritten = true;
 		this.#atLineStart = false;
 	}
 

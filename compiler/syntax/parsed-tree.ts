@@ -185,12 +185,13 @@ export class ParsedTree {
 		});
 	}
 
-	openBlock(open: IToken, next: IToken): void {
+	openBlock(openBrace: IToken, next: IToken): void {
 		const part = this.#parts[this.#parts.length - 1]!;
 		const firstWord = part.words[0];
 		const lastWord = part.words[part.words.length - 1];
-		if (!firstWord) part.start = open.startOffset;
-		if (lastWord && lastWord.quote === 'none' && part.end === open.startOffset) this.#reportGluedBrace(open, lastWord);
+		if (!firstWord) part.start = openBrace.startOffset;
+		if (lastWord && lastWord.quote === 'none' && part.end === openBrace.startOffset)
+			this.#reportGluedBrace(openBrace, lastWord);
 		const outer = this.#container;
 		const snippet =
 			!outer.directivesOnly &&
@@ -213,7 +214,7 @@ export class ParsedTree {
 		this.#container = {
 			lines: [],
 			directivesOnly: !snippet,
-			open,
+			open: openBrace,
 			indent,
 			ignoresTextAtBrace,
 			close: undefined,
@@ -227,15 +228,15 @@ export class ParsedTree {
 			code: 'syntax/nesting-too-deep',
 			severity: 'error',
 			message: `Blocks are nested more than ${maxNesting} levels deep.`,
-			span: this.#tokenSpan(open),
+			span: this.#tokenSpan(openBrace),
 			label: 'one level too many',
 			hint: 'Move inner blocks into snippets or sites of their own.',
 		});
 	}
 
-	#reportGluedBrace(open: IToken, lastWord: ParsedWord): void {
+	#reportGluedBrace(openBrace: IToken, lastWord: ParsedWord): void {
 		const gluedText = `${lastWord.text}{`;
-		const span = { ...this.#tokenSpan(open), start: lastWord.span.start };
+		const span = { ...this.#tokenSpan(openBrace), start: lastWord.span.start };
 		const message =
 			this.#containers.length === 1
 				? `Site addresses cannot end with a curly brace: '${gluedText}' - put a space between the token and the brace`
@@ -347,19 +348,19 @@ export class ParsedTree {
 
 	#finishPart(part: LinePart, alternative: ParsedLine | undefined): ParsedLine {
 		const { words, block, shape } = part;
-		const last = words[words.length - 1];
+		const lastWord = words[words.length - 1];
 		let needsExpansion =
 			part.needsExpansion || shape !== 0 || words.length === 0 || (alternative?.needsExpansion ?? false);
-		if (last && last.text === '{}' && last.quote === 'none' && words.length > 1) {
-			if (this.#container.directivesOnly) this.diagnostics.push(emptyBraces(last.span, this.#dialect));
+		if (lastWord && lastWord.text === '{}' && lastWord.quote === 'none' && words.length > 1) {
+			if (this.#container.directivesOnly) this.diagnostics.push(emptyBraces(lastWord.span, this.#dialect));
 			else needsExpansion = true;
 		}
-		const first = words[0];
-		if (first && first.quote === 'none') {
-			const name = first.text;
+		const firstWord = words[0];
+		if (firstWord && firstWord.quote === 'none') {
+			const name = firstWord.text;
 			if (name === 'import' || name === 'use' || name === 'let' || name === 'else') needsExpansion = true;
 		}
-		const start = first ? first.span.start : this.#text.start(part.start);
+		const start = firstWord ? firstWord.span.start : this.#text.start(part.start);
 		const end = alternative ? alternative.span.end : Math.max(start, this.#text.end(part.end));
 		return { words, block, alternative, span: { source: this.source, start, end }, needsExpansion, shape };
 	}

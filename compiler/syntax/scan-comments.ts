@@ -7,18 +7,18 @@ export interface ScannedComment {
 	readonly start: number;
 	readonly end: number;
 	/** True if it is alone on its line. */
-	readonly alone: boolean;
+	readonly isAlone: boolean;
 }
 
 /** Returns the comments of a text as the lexer sees them: a `#` in a word, quote or heredoc does not begin one. */
 export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 	const comments: ScannedComment[] = [];
-	const collectComments = (from: number, to: number): void => {
-		for (let hash = text.indexOf('#', from); hash !== -1 && hash < to; ) {
+	const collectComments = (start: number, to: number): void => {
+		for (let hash = text.indexOf('#', start); hash !== -1 && hash < to; ) {
 			const newline = text.indexOf('\n', hash);
 			const end = newline === -1 ? text.length : newline;
 			const lineStart = text.lastIndexOf('\n', hash - 1) + 1;
-			comments.push({ start: hash, end, alone: text.slice(lineStart, hash).trim() === '' });
+			comments.push({ start: hash, end, isAlone: text.slice(lineStart, hash).trim() === '' });
 			hash = text.indexOf('#', end);
 		}
 	};

@@ -27,13 +27,13 @@ export class SiteAddresses {
 	 * anything. `silent` suppresses the report, for directives that follow another such directive.
 	 */
 	addWords(words: readonly ParsedWord[], silent: boolean): 'address' | 'directive' {
-		const first = words[0];
-		if (first && !this.started && this.#directives.has(first.text)) {
-			if (!silent) this.#reportDirective(first);
+		const firstWord = words[0];
+		if (firstWord && !this.started && this.#directives.has(firstWord.text)) {
+			if (!silent) this.#reportDirective(firstWord);
 			return 'directive';
 		}
-		if (first?.text.startsWith('@') && !this.started) {
-			this.#rejectMatcher(first);
+		if (firstWord?.text.startsWith('@') && !this.started) {
+			this.#rejectMatcher(firstWord);
 			this.#hasRejected = false;
 			return 'directive';
 		}

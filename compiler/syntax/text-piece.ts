@@ -13,7 +13,7 @@ export interface ReadPiece {
 	/** The source to which the spans of the lines refer: the piece, or the whole text. */
 	readonly source: Source;
 	/** False if the piece contains anything besides sites, snippets and constants. */
-	readonly plain: boolean;
+	readonly isPlain: boolean;
 	/** True if structural mistakes were reported. */
 	readonly hasMistakes: boolean;
 }
@@ -38,7 +38,7 @@ export class TextPiece {
 
 	constructor(text: string, wholeText: Source, offset: number, dialect: Dialect) {
 		this.#place = { wholeText, offset };
-		this.source = new Source({ name: '', text, cut: this.#place });
+		this.source = new Source({ name: '', text, cutPlace: this.#place });
 		this.#dialect = dialect;
 		this.isIndependentSite = beginsAsSite.test(text) && !maybeDependent.test(text);
 	}
@@ -70,7 +70,7 @@ export class TextPiece {
 		const { lines } = parseSubstitutedText(source, text, this.#dialect, diagnostic => diagnostics.push(diagnostic));
 		const plain = lines.every(isPlain);
 		if (plain) {
-			this.#read = { lines, source, plain, hasMistakes: diagnostics.length > 0 };
+			this.#read = { lines, source, isPlain: plain, hasMistakes: diagnostics.length > 0 };
 			this.#keepsResult = diagnostics.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
 			// Tests, options and imports are kept for longer than this piece, so they are parsed as parts of the whole file.
@@ -79,7 +79,7 @@ export class TextPiece {
 			const { lines } = parseSubstitutedText(whole, shiftOffsets(text, offset), this.#dialect, diagnostic =>
 				diagnostics.push(diagnostic),
 			);
-			this.#read = { lines, source: whole, plain, hasMistakes: diagnostics.length > 0 };
+			this.#read = { lines, source: whole, isPlain: plain, hasMistakes: diagnostics.length > 0 };
 		}
 		for (const diagnostic of diagnostics) report(diagnostic);
 		return this.#read;
@@ -87,11 +87,11 @@ export class TextPiece {
 }
 
 function isPlain({ words, alternative }: ParsedLine): boolean {
-	const first = words[0];
-	if (!first || alternative) return false;
+	const firstWord = words[0];
+	if (!firstWord || alternative) return false;
 	return (
-		first.quote !== 'none' ||
-		!(keywords.has(first.text) || first.text.startsWith('&(') || first.text.startsWith('{block'))
+		firstWord.quote !== 'none' ||
+		!(keywords.has(firstWord.text) || firstWord.text.startsWith('&(') || firstWord.text.startsWith('{block'))
 	);
 }
 

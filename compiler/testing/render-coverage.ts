@@ -8,7 +8,7 @@ interface Totals {
 	readonly reached: number;
 	/** Number of branches: two for each condition, one for each of its results. */
 	readonly branches: number;
-	readonly taken: number;
+	readonly takenBranches: number;
 }
 
 /** Returns a line for each directive or branch that no test reaches, and a summary. Ends in a newline. */
@@ -17,8 +17,8 @@ export function renderCoverage(coverage: TestCoverage): string {
 		const gap = describeGap(line);
 		return gap === undefined ? [] : [`${line.file}:${line.line}: ${gap}: ${line.text}`];
 	});
-	const { directives, reached, branches, taken } = countTotals(coverage);
-	lines.push(`Tests reach ${reached} of ${directives} directives and ${taken} of ${branches} branches.`);
+	const { directives, reached, branches, takenBranches } = countTotals(coverage);
+	lines.push(`Tests reach ${reached} of ${directives} directives and ${takenBranches} of ${branches} branches.`);
 	return `${lines.join('\n')}\n`;
 }
 
@@ -48,7 +48,7 @@ export function coverageAsLcov(coverage: TestCoverage): string {
 
 /** Returns the coverage as a self-contained HTML page. */
 export function coverageAsHtml(coverage: TestCoverage): string {
-	const { directives, reached, branches, taken } = countTotals(coverage);
+	const { directives, reached, branches, takenBranches } = countTotals(coverage);
 	const files = [...coverage.texts]
 		.sort(([one], [other]) => (one < other ? -1 : 1))
 		.map(([file, text]) => {
@@ -82,7 +82,7 @@ td:nth-child(-n + 2) { text-align: right; opacity: 0.6; }
 .none td:nth-child(3) { background: light-dark(#ffdfdc, #4d1512); }
 </style>
 <h1>Coverage of a configuration</h1>
-<p>Tests reach ${reached} of ${directives} directives and ${taken} of ${branches} branches.</p>
+<p>Tests reach ${reached} of ${directives} directives and ${takenBranches} of ${branches} branches.</p>
 ${files.join('\n')}
 </html>
 `;
@@ -103,6 +103,6 @@ function countTotals({ lines }: TestCoverage): Totals {
 		directives: directives.length,
 		reached: directives.filter(({ runs }) => runs! > 0).length,
 		branches: conditions.length * 2,
-		taken: conditions.reduce((sum, { held, failed }) => sum + Math.min(held, 1) + Math.min(failed, 1), 0),
+		takenBranches: conditions.reduce((sum, { held, failed }) => sum + Math.min(held, 1) + Math.min(failed, 1), 0),
 	};
 }

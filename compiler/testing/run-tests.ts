@@ -98,12 +98,12 @@ function withCookies({ request, cookies }: TestStep, jar: CookieJar, now: number
 	return { ...request, at: now, headers: cookieValue === undefined ? headers : [...headers, ['Cookie', cookieValue]] };
 }
 
-function upstreamNotAsked(test: TestCase, { upstreamName: of, span }: TestUpstream): Diagnostic {
+function upstreamNotAsked(test: TestCase, { upstreamName, span }: TestUpstream): Diagnostic {
 	return {
 		code: 'test/upstream-not-asked',
 		severity: 'error',
 		span,
-		message: `${JSON.stringify(test.name)}: the upstream \`${of}\` received no request.`,
+		message: `${JSON.stringify(test.name)}: the upstream \`${upstreamName}\` received no request.`,
 		hint: 'Give the address of an upstream, or the name of an `upstream` block, that the request reaches.',
 	};
 }

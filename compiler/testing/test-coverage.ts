@@ -68,15 +68,15 @@ export function testCoverage(
 		const { line } = span.source.position(span.start);
 		const key = `${name}\n${String(line).padStart(9, '0')}`;
 		texts.set(name, text);
-		const found = lines.get(key) ?? {
+		const coveredLine = lines.get(key) ?? {
 			file: name,
 			line,
 			text: (text.split('\n')[line - 1] ?? '').trim(),
 			runs: undefined,
 			condition: undefined,
 		};
-		lines.set(key, found);
-		return found;
+		lines.set(key, coveredLine);
+		return coveredLine;
 	};
 	const walked = walkDocument(document);
 	for (const { pointer } of walked.steps) {

@@ -9,11 +9,11 @@ import type { WalkedStep } from './walk-document.ts';
  * matcher matches every request.
  */
 export function findLaterStep(
-	from: WalkedStep,
+	startStep: WalkedStep,
 	when: Matcher | undefined,
 	isWanted: (step: Step) => boolean,
 ): { readonly step: Step; readonly pointer: string } | undefined {
-	let current: WalkedStep | undefined = from;
+	let current: WalkedStep | undefined = startStep;
 	while (current) {
 		const { steps, owner } = current.pipeline as WalkedStep['pipeline'];
 		const firstIndex = steps.indexOf(current) + 1;

@@ -122,9 +122,9 @@ export class LintContext {
 function findWords(span: SourceSpan, words: string): SourceSpan | undefined {
 	const { source, start, end } = span;
 	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {
-		const before = source.text[at - 1];
-		const after = source.text[at + words.length];
-		if (!isWordPart(before, words[0]) && !isWordPart(after, words.at(-1))) {
+		const charBefore = source.text[at - 1];
+		const charAfter = source.text[at + words.length];
+		if (!isWordPart(charBefore, words[0]) && !isWordPart(charAfter, words.at(-1))) {
 			return { source, start: at, end: at + words.length };
 		}
 		at = source.text.indexOf(words, at + 1);

@@ -11,8 +11,13 @@ export const cookieWithoutFlags: LintRule = {
 		'Scripts can read a cookie without `HttpOnly`, and other sites can send it along without `SameSite` (RFC 6265bis).',
 	].join('\n'),
 	check: cx => {
-		for (const { name, value, pointer, editedMessage: on, removes } of fieldEditsOf(cx.walked)) {
-			if (removes || (on !== 'response' && on !== 'upstream_response') || name.toLowerCase() !== 'set-cookie') continue;
+		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+			if (
+				removes ||
+				(editedMessage !== 'response' && editedMessage !== 'upstream_response') ||
+				name.toLowerCase() !== 'set-cookie'
+			)
+				continue;
 			const missingFlags = ['HttpOnly', 'SameSite'].filter(flag => !value.toLowerCase().includes(flag.toLowerCase()));
 			if (missingFlags.length === 0 || /max-age=0/i.test(value)) continue;
 			cx.reportAt(pointer, `This cookie has no ${missingFlags.map(flag => `\`${flag}\``).join(' and no ')}.`, {

@@ -31,7 +31,7 @@ export const corsForEveryone: LintRule = {
 		}
 		for (const edit of origins) {
 			const credentialEdit = credentials.find(
-				({ walkedStep: of }) => of.pipeline.site === edit.walkedStep.pipeline.site,
+				({ walkedStep }) => walkedStep.pipeline.site === edit.walkedStep.pipeline.site,
 			);
 			if (!credentialEdit) continue;
 			const message =

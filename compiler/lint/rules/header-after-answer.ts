@@ -34,7 +34,7 @@ export const headerAfterAnswer: LintRule = {
 
 function editsResponse(step: Step): boolean {
 	const fields = Object.entries(traitsOf(step).fieldEdits ?? {});
-	return fields.some(([field, on]) => on === 'response' && step[field] !== undefined);
+	return fields.some(([field, message]) => message === 'response' && step[field] !== undefined);
 }
 
 /** Reports whether the step has branches with conditions. */

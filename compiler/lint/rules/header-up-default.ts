@@ -22,8 +22,8 @@ export const headerUpDefault: LintRule = {
 		'trusted proxies. Remove the line.',
 	].join('\n'),
 	check: cx => {
-		for (const { name, value, pointer, editedMessage: on, removes } of fieldEditsOf(cx.walked)) {
-			if (on !== 'upstream_request' || removes) continue;
+		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+			if (editedMessage !== 'upstream_request' || removes) continue;
 			if (!DEFAULT_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
 			const words = `header_up ${name}`;
 			const span = cx.span(pointer, words);

@@ -14,8 +14,8 @@ export const hostNeverMatches: LintRule = {
 		`host to the site's addresses, or move the rule to the site that has it.`,
 	].join('\n'),
 	check: cx => {
-		for (const { matcher, pointer, owner: of } of cx.walked.matchers) {
-			const { site } = of.pipeline;
+		for (const { matcher, pointer, owner } of cx.walked.matchers) {
+			const { site } = owner.pipeline;
 			if (site === undefined) continue;
 			const hosts = cx.plan.listeners.flatMap(({ sites }) =>
 				sites.filter(entry => entry.site === site).map(entry => entry.hosts),

@@ -13,10 +13,12 @@ export const requestedHostHidden: LintRule = {
 		'leave the field unchanged.',
 	].join('\n'),
 	check: cx => {
-		for (const { name, value, pointer, editedMessage: on, walkedStep: of, removes } of fieldEditsOf(cx.walked)) {
-			if (on !== 'upstream_request' || removes || name.toLowerCase() !== 'host') continue;
+		for (const { name, value, pointer, editedMessage, walkedStep, removes } of fieldEditsOf(cx.walked)) {
+			if (editedMessage !== 'upstream_request' || removes || name.toLowerCase() !== 'host') continue;
 			const isUpstreamAddress = /^\{http\.reverse_proxy\.upstream\.(?:hostport|host|address)\}$/.test(value);
-			const { upstreams } = of.step as { upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown } };
+			const { upstreams } = walkedStep.step as {
+				upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown };
+			};
 			if (!isUpstreamAddress || /https:|"tls"|:443"/.test(JSON.stringify(upstreams ?? ''))) continue;
 			cx.reportAt(pointer, 'The upstream does not see the host name that the client requested.', {
 				words: `header_up ${name}`,

@@ -12,9 +12,10 @@ export const hstsWithoutTls: LintRule = {
 		'server in front that terminates TLS.',
 	].join('\n'),
 	check: cx => {
-		for (const { name, pointer, walkedStep: of, editedMessage: on, removes } of fieldEditsOf(cx.walked)) {
-			const { site } = of.pipeline;
-			if (removes || on === 'request' || on === 'upstream_request' || site === undefined) continue;
+		for (const { name, pointer, walkedStep, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+			const { site } = walkedStep.pipeline;
+			if (removes || editedMessage === 'request' || editedMessage === 'upstream_request' || site === undefined)
+				continue;
 			if (name.toLowerCase() !== 'strict-transport-security') continue;
 			const listeners = cx.plan.listeners.filter(({ sites }) => sites.some(entry => entry.site === site));
 			if (listeners.length === 0 || listeners.some(({ scheme }) => scheme === 'https')) continue;

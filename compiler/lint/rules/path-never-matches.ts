@@ -20,12 +20,16 @@ export const pathNeverMatches: LintRule = {
 				const paths = pathsOf(nested);
 				if (!paths) continue;
 				paths.values.forEach((pattern, index) => {
-					const why = patternMistake(pattern);
-					if (!why) return;
-					cx.reportAt(`${nestedPointer}/${paths.field}/${index}`, `\`${pattern}\` can match no path: ${why.problem}.`, {
-						words: pattern,
-						hint: why.hint,
-					});
+					const reason = patternMistake(pattern);
+					if (!reason) return;
+					cx.reportAt(
+						`${nestedPointer}/${paths.field}/${index}`,
+						`\`${pattern}\` can match no path: ${reason.problem}.`,
+						{
+							words: pattern,
+							hint: reason.hint,
+						},
+					);
 				});
 			}
 		}

@@ -13,9 +13,11 @@ export const redirectOpen: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
-			const to = traitsOf(step).redirectsTo?.(step)?.to;
-			if (to === undefined) continue;
-			const usesRequestHost = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(to);
+			const target = traitsOf(step).redirectsTo?.(step)?.to;
+			if (target === undefined) continue;
+			const usesRequestHost = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(
+				target,
+			);
 			if (!usesRequestHost) continue;
 			cx.reportAt(`${pointer}/to`, 'Whoever sends the request chooses where this leads.', {
 				hint: 'Redirect to a path of this site, or use `map` to allow only known targets.',

@@ -28,7 +28,8 @@ function structure(texts: readonly string[], dialect: Dialect): { lines: string;
 	let lines = '';
 	for (const text of texts) {
 		const whole = new Source({ name: 'f', text });
-		const source = texts.length === 1 ? whole : new Source({ name: 'f', text, cut: { wholeText: whole, offset: 0 } });
+		const source =
+			texts.length === 1 ? whole : new Source({ name: 'f', text, cutPlace: { wholeText: whole, offset: 0 } });
 		const unchanged = { text, start: (offset: number) => offset, end: (offset: number) => offset };
 		const file = parseSubstitutedText(source, unchanged, dialect, ({ code }) => mistakes.push(code));
 		// A `{` without a head becomes a line without words.
