@@ -16,8 +16,7 @@
  * - 503, code `purge_not_shared`: purged on this machine, but Redis could not be told: repeat the request when it is available.
  */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import { PurgeNotRecorded } from '../runtime/cache/disk/disk-messages.ts';
-import type { PurgeSelection } from '../runtime/cache/purging.ts';
+import { PurgeNotRecorded, type PurgeSelection } from '../runtime/cache/purging.ts';
 import { PurgeNotShared } from '../runtime/cluster/cluster-error.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';

@@ -29,7 +29,6 @@ export interface ClusterSettings {
 	readonly keys?: readonly string[];
 }
 
-/** Default of `prefix`. */
 export const DEFAULT_CLUSTER_PREFIX = 'svc';
 /** Default of `timeout`, in milliseconds. */
 export const DEFAULT_CLUSTER_TIMEOUT = 200;

@@ -12,7 +12,6 @@ import {
 	type TextSyntax,
 } from './text-syntax.ts';
 
-/** The kind of a symbol. */
 export type SymbolKind =
 	| 'options'
 	| 'site'

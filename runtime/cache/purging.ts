@@ -20,6 +20,13 @@ export type PurgeSelection =
 	/** Without a host, on every host: the prefix `/` then selects everything. */
 	| { readonly prefix: string; readonly host?: string | undefined };
 
+/** Thrown if a purge took effect in memory but could not be recorded on disk: purged responses may reappear after a restart. */
+export class PurgeNotRecorded extends Error {
+	constructor(cause: Error) {
+		super(`The responses were purged from memory, but the cache disk could not record it: ${cause.message}`, { cause });
+	}
+}
+
 /** Reports whether a response is selected. */
 export type EntryPredicate = (head: CachedHead) => boolean;
 

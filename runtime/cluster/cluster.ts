@@ -4,7 +4,6 @@ import {
 	DEFAULT_CLUSTER_PREFIX,
 	DEFAULT_CLUSTER_TIMEOUT,
 } from '../../compiler/document/cluster-settings.ts';
-import type { LogLevel } from '../logs/log-entry.ts';
 import type { ClusterMember, ClusterMembers, MemberFacts } from './cluster-members.ts';
 import type { RedisConnection, RedisConnectionDeps, RedisReply } from './redis-connection.ts';
 import { SealedValues } from './sealed-values.ts';
@@ -12,7 +11,12 @@ import type { PurgeCounts, PurgedCaches, SharedPurges } from './shared-purges.ts
 
 /** Dependencies of {@link Cluster}. */
 export interface ClusterDeps {
-	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
+	log(
+		level: 'info' | 'warn' | 'error',
+		logger: string,
+		message: string,
+		fields?: { readonly [name: string]: unknown },
+	): void;
 }
 
 /** Dependencies of {@link Cluster.join}. */

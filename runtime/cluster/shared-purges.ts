@@ -7,9 +7,7 @@
  * purge to the process that began it, in a stream of the latter.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { PurgeNotRecorded } from '../cache/disk/disk-messages.ts';
-import type { PurgeSelection } from '../cache/purging.ts';
-import type { LogLevel } from '../logs/log-entry.ts';
+import { PurgeNotRecorded, type PurgeSelection } from '../cache/purging.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError, PurgeNotShared } from './cluster-error.ts';
 import { type ClusterMembers, LUA_NOW } from './cluster-members.ts';
@@ -96,7 +94,7 @@ export class SharedPurges {
 	readonly #cluster: Cluster;
 	readonly #members: ClusterMembers;
 	readonly #caches: PurgedCaches;
-	readonly #log: (level: LogLevel, logger: string, message: string) => void;
+	readonly #log: (level: 'info' | 'warn' | 'error', logger: string, message: string) => void;
 	#connection: RedisConnection | undefined;
 	/** The last entry that was applied; undefined until it is known. */
 	#position: Position | undefined;
@@ -121,7 +119,7 @@ export class SharedPurges {
 		cluster: Cluster,
 		members: ClusterMembers,
 		caches: PurgedCaches,
-		log: (level: LogLevel, logger: string, message: string) => void,
+		log: (level: 'info' | 'warn' | 'error', logger: string, message: string) => void,
 	) {
 		this.#cluster = cluster;
 		this.#members = members;

@@ -9,11 +9,11 @@ import {
 	readPurgePosition,
 	writePurgePosition,
 } from '../cache/disk/disk-folder.ts';
-import { type DiskEvent, type DiskRequest, PurgeNotRecorded } from '../cache/disk/disk-messages.ts';
+import type { DiskEvent, DiskRequest } from '../cache/disk/disk-messages.ts';
 import { DiskTier, type DiskTierReport } from '../cache/disk/disk-tier.ts';
 import { BLOCK_BYTES, HEADER_WORD } from '../cache/memory-layout.ts';
 import { LockLost } from '../cache/memory-lock.ts';
-import { type PurgeSelection, purgeMemory } from '../cache/purging.ts';
+import { PurgeNotRecorded, type PurgeSelection, purgeMemory } from '../cache/purging.ts';
 import { endFetchesOf } from '../cache/request-coalescer.ts';
 import { SharedCache } from '../cache/shared-cache.ts';
 import type { LogLevel } from '../logs/log-entry.ts';

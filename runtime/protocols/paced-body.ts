@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { type Body, type BodySource, isStream } from '../../compiler/exchange/body.ts';
 import type { TransferLimits } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
-import { TextSource } from './http2/text-source.ts';
+import { TextSource } from './text-source.ts';
 
 /**
  * Tolerance of the rate: in any period, no more bytes are sent than the rate allows for that period plus this many milliseconds.

@@ -24,7 +24,6 @@ export function programFolders(searchPath: string, home: string): string[] {
 	return [...new Set([...searchPath.split(path.delimiter).filter(folder => path.isAbsolute(folder)), ...usualFolders])];
 }
 
-/** The result of the search. */
 export type BinarySearchResult = { readonly path: string } | { readonly problem: string };
 
 /** Milliseconds within which a program must show that it is svc. */

@@ -18,10 +18,3 @@ export type DiskRequest =
 			readonly path: string;
 			readonly query: string | undefined;
 	  };
-
-/** Thrown if a purge took effect in memory but could not be recorded on disk: purged responses may reappear after a restart. */
-export class PurgeNotRecorded extends Error {
-	constructor(cause: Error) {
-		super(`The responses were purged from memory, but the cache disk could not record it: ${cause.message}`, { cause });
-	}
-}

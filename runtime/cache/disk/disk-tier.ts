@@ -13,10 +13,15 @@ import type { CachedHead, CacheWriter } from '../../../compiler/exchange/respons
 import type { StoreLock } from '../../storage/store.ts';
 import { hashKey, normalizePath, urlText } from '../key-hash.ts';
 import { LockLost } from '../memory-lock.ts';
-import { compileSelection, type EntryPredicate, type PurgeSelection, withoutQuery } from '../purging.ts';
+import {
+	compileSelection,
+	type EntryPredicate,
+	PurgeNotRecorded,
+	type PurgeSelection,
+	withoutQuery,
+} from '../purging.ts';
 import type { SharedCache } from '../shared-cache.ts';
 import { DiskIndex, type IndexedResponse } from './disk-index.ts';
-import { PurgeNotRecorded } from './disk-messages.ts';
 import {
 	type DiskRecord,
 	isOlderPosition,

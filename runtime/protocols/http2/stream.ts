@@ -14,6 +14,7 @@ import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { SERVER_NAME } from '../http1/response-head.ts';
 import { TransferPace } from '../http1/transfer-pace.ts';
 import { type PacedBody, paceBody } from '../paced-body.ts';
+import { TextSource } from '../text-source.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
 import { INITIAL_STREAM_WINDOW, LONG_TEXT_CHARS, MAX_DRAIN_MS, MAX_STREAM_WINDOW, RESET_DELAY_MS } from './limits.ts';
@@ -22,7 +23,6 @@ import { type BodyFeeder, StreamBody } from './request-body.ts';
 import type { RequestHead } from './request-fields.ts';
 import { HANDLER_LENGTH, NO_LENGTH } from './response-writer.ts';
 import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
-import { TextSource } from './text-source.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /** The error codes with which a protocol resets streams. */

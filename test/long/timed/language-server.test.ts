@@ -1,8 +1,8 @@
 /**
  * How long an editor waits for `svc language-server` on a configuration of 2,600 lines with 20 imports: from a keystroke to its
  * diagnostics (60 ms median, 150 ms at the 99th percentile), for completion (20 ms), and from the start to the first diagnostics
- * (400 ms). Other programs may run, so the bounds of elapsed time are three times as long. Those of processor time, which other
- * programs hardly change, are not.
+ * (400 ms). Other programs may run, so the bounds of elapsed time are three times as long. All bounds are longer on a machine that
+ * computes more slowly at the moment than the one for which they were chosen.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Editor, endEditors, positionIn } from '../../cli/language-server/editor.ts';
 import { temporaryFolder } from '../../harness.ts';
+import { machineSlowness } from './machine-speed.ts';
 
 const SLACK = 3;
 const KEYSTROKES = 300;
@@ -67,6 +68,7 @@ const latency = suite('language server: latency');
 
 latency('on 2,600 lines with 20 imports', async () => {
 	const { folder, text } = largeConfiguration();
+	const slownessBefore = machineSlowness();
 	const started = performance.now();
 	const editor = new Editor(folder);
 	await editor.initialize();
@@ -100,10 +102,12 @@ latency('on 2,600 lines with 20 imports', async () => {
 		'start to first diagnostics, processor time': [startTime, 800, 1],
 		'keystroke to diagnostics, processor time, mean': [keystrokeTime / KEYSTROKES, 60, 1],
 	} as const;
+	const slowness = (slownessBefore + machineSlowness()) / 2;
+	console.log(`  the machine takes ${slowness.toFixed(2)} times as long as the reference machine`);
 	for (const [what, [measured, bound]] of Object.entries(figures))
 		console.log(`  ${what}: ${measured.toFixed(1)} ms (${(measured / bound).toFixed(2)} of ${bound} ms)`);
 	for (const [what, [measured, bound, slack]] of Object.entries(figures))
-		assert.ok(measured <= bound * slack, `${what}: ${measured} ms`);
+		assert.ok(measured <= bound * slack * slowness, `${what}: ${measured} ms`);
 	assert.is(await editor.quit(), 0);
 });
 

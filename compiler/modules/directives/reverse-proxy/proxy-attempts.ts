@@ -10,7 +10,6 @@ import type { RetryPredicate } from './retry-predicate.ts';
 import { parseResolvedUpstream } from './upstream-address.ts';
 import { sendToUpstream, type UpstreamPool } from './upstream-pool.ts';
 
-/** Settings for attempts. */
 export interface AttemptSettings {
 	readonly pool: UpstreamPool;
 	/** Chooses an upstream of the pool. */

@@ -8,7 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { PurgeNotRecorded } from '../../../../runtime/cache/disk/disk-messages.ts';
+import { PurgeNotRecorded } from '../../../../runtime/cache/purging.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import {
 	bodyForKey,

@@ -6,7 +6,7 @@ import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { MAX_BUFFERED_BYTES } from '../../../../runtime/protocols/http2/limits.ts';
-import { TextSource } from '../../../../runtime/protocols/http2/text-source.ts';
+import { TextSource } from '../../../../runtime/protocols/text-source.ts';
 import {
 	encodeUint32s,
 	type FrameClient,

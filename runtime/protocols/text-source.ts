@@ -1,5 +1,5 @@
 /** A body made from a long string. It is encoded as the client reads it, because the string itself is often shared. */
-import type { BodySource } from '../../../compiler/exchange/body.ts';
+import type { BodySource } from '../../compiler/exchange/body.ts';
 
 /** Maximum bytes in UTF-8 of one UTF-16 code unit. */
 const MAX_BYTES_PER_UNIT = 3;

@@ -1,0 +1,34 @@
+/** How fast this machine computes at the moment, beside the one on which the bounds of timed tests were chosen. */
+import { createHash } from 'node:crypto';
+
+/** Processor time of {@link workload} on the reference machine without other load, in milliseconds. */
+const REFERENCE_MS = 90;
+
+/** Parses, sorts, searches and hashes texts: about the mix of work that a compiler does. None of it is code of the server. */
+function workload(): void {
+	const lines = Array.from({ length: 20_000 }, (_, i) => `site${(i * 7919) % 20_000}.example.com /path/${i} ${i % 97}`);
+	const records = lines.map((line, i) => ({ line, words: line.split(/[ ./]/), at: i }));
+	const copies = JSON.parse(JSON.stringify(records)) as typeof records;
+	copies.sort((a, b) => (a.line < b.line ? -1 : 1));
+	const byWord = new Map<string, number>();
+	for (const { words } of copies) for (const word of words) byWord.set(word, (byWord.get(word) ?? 0) + 1);
+	createHash('sha256')
+		.update(JSON.stringify([...byWord]))
+		.digest('hex');
+}
+
+/**
+ * Returns how many times as much processor time as on the reference machine the same work takes at the moment; at least 1. Other
+ * programs that share a core or its caches, and slower processors, increase it.
+ */
+export function machineSlowness(): number {
+	// The first runs also compile the workload.
+	for (let i = 0; i < 3; i++) workload();
+	const times = Array.from({ length: 7 }, () => {
+		const before = process.threadCpuUsage();
+		workload();
+		const { user, system } = process.threadCpuUsage(before);
+		return (user + system) / 1000;
+	}).toSorted((a, b) => a - b);
+	return Math.max(1, times[3]! / REFERENCE_MS);
+}
