@@ -1,4 +1,4 @@
-/** The corpus in fixtures/wire: its inputs, which of them other servers accept, and the page that lists these. */
+/** The corpus in fixtures/wire: its inputs, which of them other servers accept, and the page that lists the accepted ones. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ROOT } from './harness.ts';

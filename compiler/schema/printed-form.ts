@@ -7,7 +7,7 @@ import { documentSchema } from './schema.ts';
 type Fields = { readonly [key: string]: unknown };
 
 /** What printing needs of a schema: the order of its keys, their defaults, and the variants of a union by tag. */
-interface PrintOrder {
+interface PrintRules {
 	readonly positions: ReadonlyMap<string, number>;
 	/** The default of each key, as JSON. */
 	readonly defaults: ReadonlyMap<string, string>;
@@ -29,7 +29,7 @@ export function printedForm(document: Document): Document {
 
 class Printer {
 	readonly #definitions: { readonly [name: string]: Schema };
-	readonly #orders = new Map<Schema, PrintOrder>();
+	readonly #orders = new Map<Schema, PrintRules>();
 
 	constructor(definitions: { readonly [name: string]: Schema }) {
 		this.#definitions = definitions;
@@ -56,7 +56,7 @@ class Printer {
 		return copy ?? list;
 	}
 
-	#printObject(value: Fields, { positions, properties, additional: others, defaults }: PrintOrder): Fields {
+	#printObject(value: Fields, { positions, properties, additional: others, defaults }: PrintRules): Fields {
 		const keys: string[] = [];
 		const positionOf = (key: string): number => positions.get(key) ?? positions.size;
 		let isChanged = false;
@@ -80,14 +80,14 @@ class Printer {
 	}
 
 	/** Returns the order for a value. Follows references and, in a union, the variant that the value's tag names. */
-	#orderFor(schema: Schema, value: Fields): PrintOrder {
+	#orderFor(schema: Schema, value: Fields): PrintRules {
 		const order = this.#orderOf(schema);
 		if (order.tag === undefined) return order;
 		const variant = order.variants.get(String(value[order.tag]));
 		return variant ? this.#orderOf(variant) : order;
 	}
 
-	#orderOf(schema: Schema): PrintOrder {
+	#orderOf(schema: Schema): PrintRules {
 		const cached = this.#orders.get(schema);
 		if (cached) return cached;
 		const target = this.#resolve(schema);
@@ -101,7 +101,7 @@ class Printer {
 			};
 			if (variantProperties?.[tag!]?.const !== undefined) variants.set(variantProperties[tag!]!.const!, variant);
 		}
-		const order: PrintOrder = {
+		const order: PrintRules = {
 			positions: new Map(Object.keys(properties).map((key, index) => [key, index])),
 			defaults: new Map(
 				Object.entries(properties).flatMap(([key, { default: defaultValue }]) =>

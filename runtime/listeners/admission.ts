@@ -71,7 +71,7 @@ export class Admission {
 		this.#admitWaiting();
 	}
 
-	/** Whether connections must be passed to {@link connected}. */
+	/** Whether connections must be passed to {@link admit}. */
 	get boundsConnections(): boolean {
 		return (this.#limits.connections ?? 0) > 0 || (this.#limits.connections_per_client ?? 0) > 0;
 	}
@@ -90,7 +90,7 @@ export class Admission {
 	 * Admits a connection. Returns a function to call at its end, or undefined if it is rejected. If the total limit has been reached,
 	 * `places` may close an idle connection for it.
 	 */
-	connected(address: string, places: PlaceMaker): (() => void) | undefined {
+	admit(address: string, places: PlaceMaker): (() => void) | undefined {
 		const { connections = 0, connections_per_client: perClient = 0 } = this.#limits;
 		const client = perClient > 0 ? clientKey(address) : '';
 		const { clients } = this.#deps;

@@ -26,15 +26,15 @@ export class PassedSockets {
 	 * Only in a successor: the current descriptor of each socket that was passed to the first process, by the descriptor that it had
 	 * there.
 	 */
-	readonly #moved: ReadonlyMap<number, number> | undefined;
+	readonly #newDescriptorByOld: ReadonlyMap<number, number> | undefined;
 
 	/** The sockets' addresses by descriptor; undefined until they are needed for the first time. */
 	#addresses: ReadonlyMap<number, string> | undefined;
 
 	/** @param names Names in the order in which the sockets were passed. The first one belongs to descriptor 3. */
-	constructor(names: readonly string[] | undefined, moved?: ReadonlyMap<number, number>) {
+	constructor(names: readonly string[] | undefined, newDescriptorByOld?: ReadonlyMap<number, number>) {
 		this.#names = names;
-		this.#moved = moved;
+		this.#newDescriptorByOld = newDescriptorByOld;
 	}
 
 	get hasAny(): boolean {
@@ -45,7 +45,7 @@ export class PassedSockets {
 	bequeathed(): BequeathedPassedSocket[] {
 		return (this.#names ?? []).map((name, at) => {
 			const number = FIRST + at;
-			return { number, name, descriptor: this.#moved?.get(number) ?? number };
+			return { number, name, descriptor: this.#newDescriptorByOld?.get(number) ?? number };
 		});
 	}
 
@@ -72,13 +72,13 @@ export class PassedSockets {
 		if (/^\d+$/.test(text)) {
 			const descriptor = Number(text);
 			if (names === undefined || names[descriptor - FIRST] !== undefined) {
-				return this.#moved?.get(descriptor) ?? descriptor;
+				return this.#newDescriptorByOld?.get(descriptor) ?? descriptor;
 			}
 			throw new SocketNotPassed(`the service manager did not pass this descriptor, but ${told(names)}`);
 		}
 		if (names === undefined) throw new SocketNotPassed('no service manager has passed any sockets');
 		const descriptors = names.flatMap((name, at) => (name === text ? [FIRST + at] : []));
-		if (descriptors.length === 1) return this.#moved?.get(descriptors[0]!) ?? descriptors[0]!;
+		if (descriptors.length === 1) return this.#newDescriptorByOld?.get(descriptors[0]!) ?? descriptors[0]!;
 		if (descriptors.length === 0) {
 			throw new SocketNotPassed(`the service manager did not pass a socket with this name, but ${told(names)}`);
 		}

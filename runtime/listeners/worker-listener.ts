@@ -159,7 +159,7 @@ export class WorkerListener implements ListeningOwner {
 	 */
 	admit(address: string): (() => void) | undefined {
 		const admission = this.#admission;
-		return admission?.boundsConnections ? admission.connected(address, this.#placeMaker) : () => {};
+		return admission?.boundsConnections ? admission.admit(address, this.#placeMaker) : () => {};
 	}
 
 	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
@@ -214,7 +214,7 @@ export class WorkerListener implements ListeningOwner {
 				socket.destroy();
 				return;
 			}
-			const ended = admission.connected(unmapAddress(address), this.#placeMaker);
+			const ended = admission.admit(unmapAddress(address), this.#placeMaker);
 			if (!ended) {
 				this.#refuse(socket, admission.retryAfter);
 				return;

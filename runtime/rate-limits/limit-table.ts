@@ -21,16 +21,16 @@ const MAX_SLEEPS = 50;
 
 /** Returns the number of Int32 values that a table needs. */
 export function limitTableWords(maxKeys: number): number {
-	const { locks, sets } = layout(maxKeys);
-	return locks + sets;
+	const { locks, setCount } = layout(maxKeys);
+	return locks + setCount;
 }
 
 /** Returns the number of sets, and the indexes of Int32 values at which the parts begin. Times are 8-byte aligned. */
-function layout(maxKeys: number): { sets: number; times: number; ids: number; locks: number } {
-	const sets = Math.ceil(maxKeys / WAYS);
+function layout(maxKeys: number): { setCount: number; times: number; ids: number; locks: number } {
+	const setCount = Math.ceil(maxKeys / WAYS);
 	const times = SECRET_WORDS;
-	const ids = times + 2 * WAYS * sets;
-	return { sets, times, ids, locks: ids + 2 * WAYS * sets };
+	const ids = times + 2 * WAYS * setCount;
+	return { setCount, times, ids, locks: ids + 2 * WAYS * setCount };
 }
 
 /** A place that a key uses. */
@@ -67,12 +67,12 @@ export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, used
 }
 
 function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
-	const { sets, times, ids, locks } = layout(maxKeys);
+	const { setCount, times, ids, locks } = layout(maxKeys);
 	return {
-		sets,
-		times: new Float64Array(buffer, times * 4, WAYS * sets),
-		ids: new Int32Array(buffer, ids * 4, 2 * WAYS * sets),
-		locks: new Int32Array(buffer, locks * 4, sets),
+		setCount,
+		times: new Float64Array(buffer, times * 4, WAYS * setCount),
+		ids: new Int32Array(buffer, ids * 4, 2 * WAYS * setCount),
+		locks: new Int32Array(buffer, locks * 4, setCount),
 	};
 }
 
@@ -82,7 +82,7 @@ function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
  * so that nobody can reset a limit by sending many keys. The first request of a new key is always admitted.
  */
 export class LimitTable {
-	readonly #sets: number;
+	readonly #setCount: number;
 	/** For each key, the milliseconds at which all of its burst is available again; 0 if the place was never used. */
 	readonly #times: Float64Array;
 	/** For each key, the halves of its hash; both are 0 if the place was never used. */
@@ -92,8 +92,8 @@ export class LimitTable {
 
 	/** @param buffer At least {@link limitTableWords} Int32 values. All are 0, except perhaps the secret, when the first thread opens it. */
 	constructor(buffer: SharedArrayBuffer, maxKeys: number) {
-		const { sets, times, ids, locks } = viewsOf(buffer, maxKeys);
-		this.#sets = sets;
+		const { setCount, times, ids, locks } = viewsOf(buffer, maxKeys);
+		this.#setCount = setCount;
 		this.#times = times;
 		this.#ids = ids;
 		this.#locks = locks;
@@ -139,7 +139,7 @@ export class LimitTable {
 		hash.update(key);
 		// A hash of 0 would look like an unused place.
 		if ((hash.first | hash.second) === 0) hash.second = 1;
-		return (hash.first >>> 0) % this.#sets;
+		return (hash.first >>> 0) % this.#setCount;
 	}
 
 	/** Returns the place of the hashed key in a set; −1 if it is not there. */

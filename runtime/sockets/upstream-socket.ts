@@ -37,7 +37,7 @@ export interface UpstreamSocketOwner {
 	readonly answering?: boolean;
 }
 
-/** The socket and its owner. */
+/** A connection to an upstream. It passes the events of its socket to the holder. */
 export class UpstreamSocket implements SocketOwner {
 	holder: UpstreamSocketOwner;
 	/** Protocol negotiated by TLS: `h2`, `http/1.1`, or '' for none. */

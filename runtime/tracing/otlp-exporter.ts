@@ -17,7 +17,10 @@ import type { SpanRecord } from '../../compiler/exchange/leases.ts';
 
 /** Sends spans to a collector. */
 export interface SpanExporter {
-	/** Resolves when the collector has accepted them; rejects with the reason, at the latest after `timeoutMs`. Calls must not overlap. */
+	/**
+	 * Sends the spans. Resolves when the collector has accepted them. Rejects with the reason, at the latest after `timeoutMs`. Calls must
+	 * not overlap.
+	 */
 	export(spans: readonly SpanRecord[], timeoutMs: number): Promise<void>;
 	close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Independent clients of HTTP/3 prove their addresses after a Retry packet, and themselves with certificates. */
+/** Independent HTTP/3 clients: their addresses are validated by a Retry packet, and they authenticate with client certificates. */
 import { execFile, spawn } from 'node:child_process';
 import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

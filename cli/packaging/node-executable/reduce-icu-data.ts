@@ -39,15 +39,15 @@ export function reduceIcuData(data: Buffer): Buffer {
 	const size = items.reduce((sum, item) => sum + align(item.data.length), dataAt);
 	const reduced = Buffer.alloc(headerSize + size);
 	data.copy(reduced, 0, 0, headerSize);
-	const output = reduced.subarray(headerSize);
-	output.writeUInt32LE(items.length, 0);
-	names.copy(output, namesAt);
+	const contents = reduced.subarray(headerSize);
+	contents.writeUInt32LE(items.length, 0);
+	names.copy(contents, namesAt);
 	let nameAt = namesAt;
 	let at = dataAt;
 	for (const [i, item] of items.entries()) {
-		output.writeUInt32LE(nameAt, 4 + 8 * i);
-		output.writeUInt32LE(at, 8 + 8 * i);
-		item.data.copy(output, at);
+		contents.writeUInt32LE(nameAt, 4 + 8 * i);
+		contents.writeUInt32LE(at, 8 + 8 * i);
+		item.data.copy(contents, at);
 		nameAt += item.name.length + 1;
 		at += align(item.data.length);
 	}

@@ -33,7 +33,7 @@ export class ReverseAutomaton {
 	/** Nodes of each state, ascending. */
 	#states: Int32Array[] = [];
 	#flags = new Uint8Array(64);
-	readonly #byHash = new Map<number, number[]>();
+	readonly #statesByHash = new Map<number, number[]>();
 	/** The number of the next state plus 1, by state and transition; 0 if not computed yet. */
 	#table: Int32Array;
 	/** States at the end of a subject, by the context before it. */
@@ -238,7 +238,7 @@ export class ReverseAutomaton {
 		this.generation++;
 		if (this.#rows.length > MAX_KEPT_POSITIONS) this.#rows = new Uint32Array(0);
 		this.#states = [];
-		this.#byHash.clear();
+		this.#statesByHash.clear();
 		this.#endStates.length = 0;
 		this.#table = new Int32Array(16 * this.#width);
 	}
@@ -319,13 +319,13 @@ export class ReverseAutomaton {
 		let hash = count;
 		for (let index = 0; index < count; index++)
 			hash = (hash + Math.imul(this.#markedNodes[index]! + 1, 0x9e3779b1)) | 0;
-		const sameHashStates = this.#byHash.get(hash);
+		const sameHashStates = this.#statesByHash.get(hash);
 		let state = sameHashStates?.find(number => this.#isMarked(number));
 		if (state === undefined) {
 			if (this.#states.length < this.#maxStates) {
 				state = this.#addState();
 				if (sameHashStates) sameHashStates.push(state);
-				else this.#byHash.set(hash, [state]);
+				else this.#statesByHash.set(hash, [state]);
 			} else state = this.#addRow();
 		}
 		for (let index = 0; index < count; index++) this.#markBits[this.#markedNodes[index]! >>> 5] = 0;

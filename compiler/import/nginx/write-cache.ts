@@ -118,7 +118,7 @@ function ttlLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): str
 			for (const status of isComplete ? [] : statuses) {
 				if (status === 'any') isComplete = true;
 				const classes = status === 'any' ? ['2xx', '3xx', '4xx', '5xx'] : [status];
-				for (const name of classes) if (!times.has(name)) times.set(name, time);
+				for (const statusOrClass of classes) if (!times.has(statusOrClass)) times.set(statusOrClass, time);
 			}
 		});
 		const never = one.args.slice(0, -1).filter(status => isNeverStored(Number(status)));

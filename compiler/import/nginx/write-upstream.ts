@@ -37,7 +37,10 @@ export class Pools {
 		return this.#blocks.has(name);
 	}
 
-	/** Returns the name under which a pool is used with these lines, such as those of its transport. */
+	/**
+	 * Returns the name of a pool with these settings, which are lines of a Configfile, for example `transport`. A pool that is used with
+	 * different settings is written once for each of them, under different names.
+	 */
 	use(name: string, settings: readonly string[], isTls: boolean): string {
 		const key = [name, isTls, ...settings].join('\n');
 		const known = this.#variants.get(key);

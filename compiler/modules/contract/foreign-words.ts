@@ -65,7 +65,7 @@ const NGINX: readonly Entry[] = [
 		'limit_concurrent',
 		'Write `limit_concurrent ZONE 10`. It counts requests that run; `limits { connections_per_client N }` in `servers` limits connections.',
 	],
-	['limit_rate_after', 'limit_rate', 'In a Configfile, write `limit_rate RATE after SIZE`.'],
+	['limit_rate_after', undefined, 'Write `limit_rate RATE after SIZE` in a Configfile.'],
 	['split_clients', 'vars', 'Write a matcher `@some share 10% {client_ip}`; a Configfile has `split`, too.'],
 	['return', 'respond', 'Write `respond 404`, or `redir URL 301`.'],
 	['gzip gzip_types gzip_min_length gzip_comp_level brotli brotli_types', 'encode', 'Write `encode zstd br gzip`.'],

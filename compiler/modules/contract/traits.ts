@@ -120,6 +120,6 @@ export interface CompatfileOrder {
 	readonly unsorted?: true;
 	/** True if the steps of one line are sorted separately. */
 	readonly stepsApart?: true;
-	/** Returns how many routes the compatible server generates for the step of a line that has only one; default 1. */
+	/** For lines that lower to a single step: returns how many routes the compatible server generates for it; default 1. */
 	readonly routes?: (step: Step) => number;
 }

@@ -12,7 +12,6 @@ import {
 
 const USAGE = 'path_regexp [<name>] <regexp>';
 
-/** The `path_regexp` matcher. */
 export const pathRegexp = requestMatcher<RegexpMatcher>({
 	id: 'path_regexp',
 	usage: USAGE,

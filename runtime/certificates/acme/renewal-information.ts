@@ -21,7 +21,10 @@ export function certificateId(chain: string): string | undefined {
 	return `${text(authority.buffer)}.${text(tbsCertificate.serialNumber)}`;
 }
 
-/** Requests the suggestion; undefined if the server has none. `chance`, from 0 to 1, selects a time within the window. */
+/**
+ * Asks the server when the certificate should be renewed; undefined if it makes no suggestion. `chance`, from 0 to 1, selects a time
+ * within the window that the server suggests.
+ */
 export async function renewalAdvice(
 	connection: AcmeConnection,
 	chain: string,

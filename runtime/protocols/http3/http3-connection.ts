@@ -162,7 +162,7 @@ export class Http3Connection
 			this.#endGracefully();
 			return;
 		}
-		// An idle connection has nothing to check or to send, and asking QUIC about each of many connections takes long.
+		// An idle connection has nothing to check or to send, and querying QUIC for each of them is slow if there are many.
 		if (this.#requests.size === 0 && this.#shutdownStep === 0) return;
 		this.#isProcessing = true;
 		for (const request of this.#requests.values()) {

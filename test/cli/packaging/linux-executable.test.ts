@@ -1,6 +1,6 @@
 /**
- * The single executable for Linux is Node's official one, edited: it needs no libatomic, has no symbols and the Unicode
- * data of English alone. A program computes the same results in both.
+ * The single executable for Linux is an edited copy of Node's official one: it does not need libatomic, its symbols are stripped, and
+ * it contains Unicode data for English only. A program computes the same results with either executable.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -106,7 +106,7 @@ export class TagConditions {
 		x.keepReceivedHeaders();
 		addPlainTags(headers, 'If-Match', isRead ? [coding!] : codingNames);
 		if (!isRead) {
-			// The method changes the resource, and each form that the client may have represents the same state of it.
+			// The tag of any encoded form stands for the same state of the resource, which the method changes, so the unencoded tag is added.
 			addPlainTags(headers, 'If-None-Match', codingNames);
 			return undefined;
 		}

@@ -9,13 +9,13 @@ export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
 
 /** An upstream's response, available until the routes that replace it have run. */
 export class HandledResponse {
-	readonly #upstream: UpstreamResponse;
+	readonly #upstreamResponse: UpstreamResponse;
 	/** True once the body has been copied or canceled. */
 	#isBodyTaken = false;
 	#isClosed = false;
 
 	constructor(upstream: UpstreamResponse) {
-		this.#upstream = upstream;
+		this.#upstreamResponse = upstream;
 	}
 
 	/** True while the routes of its `handle_response` run. */
@@ -27,16 +27,16 @@ export class HandledResponse {
 	copy(x: Exchange, status: number | undefined): void {
 		const { response } = x;
 		this.copyFields(x, () => true);
-		response.status = status ?? this.#upstream.status;
+		response.status = status ?? this.#upstreamResponse.status;
 		if (isStream(response.body)) response.body.cancel();
-		response.body = this.#isBodyTaken ? null : this.#upstream.body;
+		response.body = this.#isBodyTaken ? null : this.#upstreamResponse.body;
 		this.#isBodyTaken = true;
 		x.answeredBy = 'proxy';
 	}
 
 	/** Copies the fields that `isCopied` selects by lower-case name, replacing existing ones. */
 	copyFields({ response }: Exchange, isCopied: (lowerName: string) => boolean): void {
-		const { headers } = this.#upstream;
+		const { headers } = this.#upstreamResponse;
 		const ownHeaders = response.headers;
 		ownHeaders.delete('server');
 		for (let i = 0, size = headers.size; i < size; i++) {
@@ -52,7 +52,7 @@ export class HandledResponse {
 	/** Called after the routes have run. Cancels the body unless it was copied. */
 	close(): void {
 		this.#isClosed = true;
-		const { body } = this.#upstream;
+		const { body } = this.#upstreamResponse;
 		if (!this.#isBodyTaken && isStream(body)) body.cancel();
 		this.#isBodyTaken = true;
 	}

@@ -62,7 +62,8 @@ export async function attemptUpstreams(
 		const addresses = await resolveAddresses(x, settings);
 		const upstream = settings.select(x, triedUpstreams.length === 0 ? undefined : triedUpstreams, addresses);
 		if (!upstream) {
-			// All upstreams have been tried, so they are tried again after a pause. Finding none available counts as an attempt.
+			// No upstream is left to try, so all of them are tried again after a pause. If none was available from the start, that counts
+			// as an attempt.
 			if (triedUpstreams.length === 0) {
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;

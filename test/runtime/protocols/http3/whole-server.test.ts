@@ -224,8 +224,8 @@ test('an unsupported QUIC version is answered with the supported ones', async ()
 	const answer = new Promise<Buffer>(resolve => socket.once('message', resolve));
 	const packet = Buffer.alloc(1200);
 	packet.set([0xc0, 0xba, 0xba, 0xba, 0xba, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9]);
-	// The client repeats the packet, as a real client does, because the noise of the previous test has exhausted the server's limit
-	// on these answers for that second.
+	// The packets of the previous test may have used up the Version Negotiation packets that the server sends in a second, so this
+	// client repeats its packet, as a real client does.
 	const send = (): void => socket.send(packet, port, '127.0.0.1');
 	send();
 	const resend = setInterval(send, 200);
