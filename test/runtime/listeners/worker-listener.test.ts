@@ -38,7 +38,7 @@ listeners('a client that was reset before it was accepted is not counted', async
 	listener.configure({}, {
 		boundsConnections: true,
 		retryAfter: '1',
-		connected: (address: string) => {
+		admit: (address: string) => {
 			counted.push(address);
 			return () => {};
 		},
