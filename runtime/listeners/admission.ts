@@ -17,7 +17,7 @@ const CONNECTIONS = 0;
 const REQUESTS = 1;
 const QUEUED = 2;
 
-/** What is counted for each client: its connections and its requests. */
+/** Kinds of counts per client: of its connections and of its requests. */
 const CLIENT_CONNECTIONS = 1;
 const CLIENT_REQUESTS = 2;
 
@@ -71,24 +71,24 @@ export class Admission {
 		this.#admitWaiting();
 	}
 
-	/** Whether connections must be passed to {@link admit}. */
+	/** True if connections must be passed to {@link admit}. */
 	get boundsConnections(): boolean {
 		return (this.#limits.connections ?? 0) > 0 || (this.#limits.connections_per_client ?? 0) > 0;
 	}
 
-	/** Whether requests must be passed to {@link enter}. */
+	/** True if requests must be passed to {@link enter}. */
 	get boundsRequests(): boolean {
 		return (this.#limits.requests ?? 0) > 0 || (this.#limits.requests_per_client ?? 0) > 0 || this.#running.size > 0;
 	}
 
-	/** The `Retry-After` of rejected clients, in seconds. */
+	/** The value of `Retry-After` for rejected clients, in seconds. */
 	get retryAfter(): string {
 		return String(Math.ceil((this.#limits.retry_after ?? 1000) / 1000));
 	}
 
 	/**
-	 * Admits a connection. Returns a function to call at its end, or undefined if it is rejected. If the total limit has been reached,
-	 * `places` may close an idle connection for it.
+	 * Admits a connection. Returns a function to call when the connection ends, or undefined if it is rejected. If the total limit
+	 * has been reached, `places` may close an idle connection to make room.
 	 */
 	admit(address: string, places: PlaceMaker): (() => void) | undefined {
 		const { connections = 0, connections_per_client: perClient = 0 } = this.#limits;

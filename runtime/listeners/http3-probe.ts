@@ -1,4 +1,7 @@
-/** Checks on the main thread whether UDP can be bound along with a TCP listener, because the threads' shared binding would not fail. */
+/**
+ * Checks on the main thread whether UDP can be bound along with a TCP listener. The threads share the port, so their own binding
+ * would succeed even if another process used it.
+ */
 import { isIP } from 'node:net';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
@@ -74,7 +77,10 @@ function lacking(cause: string): LogEntry {
 	return { level: 'info', logger: 'http', message: 'HTTP/3 is unavailable', fields: { cause } };
 }
 
-/** Binds the UDP port without sharing it, and releases it again. Resolves to the system's error code, or undefined. */
+/**
+ * Binds the UDP port without sharing it, and releases it again. Resolves to the system's error code, or to undefined if the port is
+ * free.
+ */
 async function bindUdpBriefly({ host, port, only6 }: ListenerAddress): Promise<string | undefined> {
 	const { createSocket } = await import('node:dgram');
 	const families = host === '' ? [6, 4] : [isIP(host) || 4];
@@ -88,7 +94,7 @@ async function bindUdpBriefly({ host, port, only6 }: ListenerAddress): Promise<s
 			});
 			socket.bind({ port, address, exclusive: true }, () => socket.close(() => resolve(undefined)));
 		});
-		// A listener for every interface first tries IPv6 with IPv4, then IPv4 alone, for machines without IPv6.
+		// A listener for every interface first tries IPv6 together with IPv4, then only IPv4, for machines without IPv6.
 		if (errorCode === undefined) return undefined;
 		if (errorCode !== 'EAFNOSUPPORT' && errorCode !== 'EADDRNOTAVAIL') return errorCode;
 		if (family === families.at(-1)) return errorCode;

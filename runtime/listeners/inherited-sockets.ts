@@ -23,8 +23,8 @@ export class InheritedSockets {
 	}
 
 	/**
-	 * Returns the address, marked as one that threads must not use before this process takes over, if its sockets are inherited, or
-	 * if an inherited listener has the same port and would conflict with it. Otherwise returns undefined.
+	 * Returns the address, marked so that threads do not use it before this process takes over, if its sockets are inherited, or if
+	 * an inherited listener has the same port and would conflict with it. Returns undefined in all other cases.
 	 */
 	deferred(address: ListenerAddress): ListenerAddress | undefined {
 		const found = this.#listeners.get(address.key);
@@ -37,7 +37,7 @@ export class InheritedSockets {
 		return undefined;
 	}
 
-	/** Returns the inherited socket with a listener key, of those that the main thread holds. */
+	/** Returns the inherited socket with this listener key, among those that the main thread holds. */
 	held(key: string): BequeathedSocket | undefined {
 		return this.#held.get(key);
 	}

@@ -93,7 +93,7 @@ export class ListenerSockets {
 		return listeners;
 	}
 
-	/** Marks these listeners as served, and sets their permissions. */
+	/** Marks these listeners as served and all others as no longer served. */
 	serve(listeners: readonly ListenerAddress[]): void {
 		this.#bound = new Map(listeners.map(listener => [listener.key, withoutHandoverParts(listener)]));
 		this.#keep(listeners);
@@ -161,7 +161,7 @@ export class ListenerSockets {
 	#passedAt(address: ListenerAddress): ListenerAddress | undefined {
 		const { host, port } = address;
 		if (port === 0) return undefined;
-		// A socket that systemd binds to a port alone accepts both families, and IPv4 on a system without IPv6.
+		// A socket that systemd binds to a port without an address accepts IPv6 and IPv4, or only IPv4 on a system without IPv6.
 		const hosts = host === '' ? ['[::]', '0.0.0.0'] : [host.includes(':') ? `[${host}]` : host];
 		for (const shown of hosts) {
 			const descriptor = this.#passed.descriptorAt(`${shown}:${port}`);
@@ -216,7 +216,7 @@ export class ListenerSockets {
 		this.#held.delete(key);
 		if (!held?.unix) return;
 		const { file, socket } = held.unix;
-		// The file is deleted only if it is still this process's: another server may have replaced it.
+		// The file is deleted only if it is still the one that this process created: another server may have replaced it.
 		if (file.own) this.#change(key, () => isStill(file) && unlinkSync(file.path));
 		socket.close();
 	}
@@ -253,7 +253,7 @@ export class ListenerSockets {
 	}
 }
 
-/** Returns an inherited socket as one held by this process. */
+/** Returns an inherited socket in the form of a socket that this process holds. */
 function heldFrom({ descriptor, file }: BequeathedSocket): Held {
 	if (!file) return { descriptor, unix: undefined };
 	const socket = { descriptor, close: () => closeSync(descriptor) };
@@ -264,8 +264,8 @@ function heldFrom({ descriptor, file }: BequeathedSocket): Held {
 }
 
 /**
- * Returns one descriptor for each distinct socket. Several of the descriptors may refer to the same socket, because threads share
- * sockets.
+ * Returns one descriptor for each distinct socket. Several of the descriptors may refer to the same socket, because threads may
+ * share a socket.
  */
 export function distinctSockets(descriptors: readonly number[]): number[] {
 	const inodes = new Set<number>();
@@ -293,7 +293,7 @@ export function unixSocketProblem(file: string): string | undefined {
 }
 
 /**
- * Binds under a temporary name and renames, so that the socket never has other permissions, and a socket left behind by
+ * Binds a socket under a temporary name and renames it, so that the socket never has other permissions, and a socket left behind by
  * another server is replaced atomically.
  */
 async function bindUnix(file: string, mode: number): Promise<Held> {

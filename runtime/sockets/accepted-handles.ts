@@ -11,8 +11,8 @@ interface ListeningHandle extends Partial<Pick<StreamHandle, 'setKeepAlive' | 's
 type WithHandle<T> = T & { _handle?: ListeningHandle | null };
 
 /**
- * Passes the handle of each accepted connection to `take` before Node creates a `net.Socket` for it. `take` returns false to
- * decline. If Node's handles are not available, the server works as usual.
+ * Passes the handle of each accepted connection to `take` before Node creates a `net.Socket` for it. `take` returns false to leave
+ * the handle to Node. If Node's handles are not as expected, `take` is never called.
  */
 export function interceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
 	if (!isDirectIo()) return;
@@ -51,7 +51,7 @@ export function setInheritedOptions(server: WithHandle<Server>, keepAlive: TcpKe
 export function setSocketOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAlive | undefined): void {
 	if (!(socket instanceof DirectSocket) && !isDirectIo()) {
 		socket.setNoDelay(true);
-		// The public method accepts the idle time, but neither the interval nor the number of the keep-alive probes.
+		// `setKeepAlive` accepts the idle time, but neither the interval nor the number of the keep-alive probes.
 		if (keepAlive) socket.setKeepAlive(true, keepAlive.idle);
 		return;
 	}

@@ -1,12 +1,12 @@
 /** The listening sockets that a process hands over to its successor; see runtime/main/handover. */
 
 /**
- * A UDP socket that a process hands over, and the channels by which the successor returns the packets of connections that stay
- * behind.
+ * A UDP socket that a process hands over, and the channels through which the successor passes on the packets of connections that
+ * stay with earlier processes.
  */
 export interface BequeathedDatagrams {
 	readonly descriptor: number;
-	/** Channel to the process that hands over the socket; undefined if it has no connections left. */
+	/** Channel to the process that hands over the socket; undefined if that process has no connections left. */
 	readonly relay?: number | undefined;
 	/** Channels to even earlier processes (from previous handovers) that still have connections on this socket. */
 	readonly older?: readonly number[] | undefined;
@@ -32,14 +32,14 @@ export interface InheritedDatagrams extends BequeathedDatagrams {
 	readonly trunk?: number | undefined;
 }
 
-/** A TCP listener and all its sockets. The process that bound them has one for each thread. */
+/** A TCP listener and all its sockets. The process that bound them has one socket for each thread. */
 export interface BequeathedListener {
 	/** The key of the listener, such as `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
 	readonly key: string;
 	/** The bound port. */
 	readonly port: number;
 	readonly descriptors: readonly number[];
-	/** The UDP sockets of a listener that speaks HTTP/3. The process that bound them has one for each thread. */
+	/** The UDP sockets of a listener that speaks HTTP/3. The process that bound them has one socket for each thread. */
 	readonly datagrams?: readonly BequeathedDatagrams[] | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface BequeathedSocket {
 	/** The key of the listener, such as `unix//run/svc.sock` or `fd/3`. */
 	readonly key: string;
 	readonly descriptor: number;
-	/** The file of a Unix socket. `inode` is a decimal string, because a number in JSON may lose precision. */
+	/** The file of a Unix socket. `inode` is a decimal string, because a JSON number may lose precision. */
 	readonly file?: { readonly path: string; readonly inode: string; readonly mode: number };
 }
 

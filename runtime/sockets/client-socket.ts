@@ -7,7 +7,7 @@ export interface ClientSocket {
 	readonly writableEnded: boolean;
 	/** Number of bytes that have been written but not sent. */
 	readonly writableLength: number;
-	/** True if nothing more should be written until the sink is notified that the socket has drained. */
+	/** True if nothing more should be written until the socket has drained. */
 	readonly writableNeedDrain: boolean;
 	readonly remoteAddress?: string | undefined;
 	readonly remotePort?: number | undefined;
@@ -17,7 +17,7 @@ export interface ClientSocket {
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): unknown;
 	cork(): void;
 	uncork(): void;
-	/** Closes our side of the connection, which closes completely once the client has closed its side, too. */
+	/** Closes our side of the connection. The connection closes completely once the client has closed its side, too. */
 	end(finished?: () => void): unknown;
 	/** Closes the connection immediately, in both directions. */
 	destroy(error?: Error): unknown;

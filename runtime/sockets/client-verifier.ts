@@ -10,13 +10,13 @@ import { isDirectIo } from './io-mode.ts';
 
 /** The criteria that a client certificate must meet. */
 export interface ClientCertificateCriteria {
-	/** Whether the certificate must be signed by an authority of the context. */
+	/** True if the certificate must be signed by an authority that the TLS context trusts. */
 	readonly chain: boolean;
-	/** SHA-256 fingerprints (`AB:CD:…`), one of which the certificate must have. Undefined accepts any. */
+	/** SHA-256 fingerprints (`AB:CD:…`), one of which the certificate must have. Undefined accepts any certificate. */
 	readonly leaves: readonly string[] | undefined;
 }
 
-/** The terms on which clients present certificates. */
+/** Tells whether clients must present a certificate, and which certificates are accepted. */
 export interface ClientCertificateTerms {
 	/** True if a client without a certificate is rejected. */
 	readonly required: boolean;
@@ -25,15 +25,15 @@ export interface ClientCertificateTerms {
 
 /** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
-	/** Enables verification for a context. Throws if the context's internals are not as expected. */
+	/** Enables verification for a TLS context. Throws if the context's internals are not as expected. */
 	judge(context: SecureContext, criteria: ClientCertificateCriteria): void;
 	/**
-	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link judge}. Returns false if it is
-	 * rejected. Never throws.
+	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link judge}. Returns false if the
+	 * certificate is rejected. Never throws.
 	 * @param store The callback's `X509_STORE_CTX`, with the trusted authorities set.
 	 */
 	accepts(store: bigint, criteria: ClientCertificateCriteria): boolean;
-	/** True if the last rejected certificate had expired. The rejection itself does not tell the reason. */
+	/** True if the last rejected certificate had expired. `accepts` itself does not tell why it rejects a certificate. */
 	readonly refusedAsExpired: boolean;
 }
 
@@ -94,7 +94,7 @@ function makeVerifier(): ClientVerifier | undefined {
 	const digestAt = ffi.getRawPointer(digest);
 	/**
 	 * All criteria that were ever used. OpenSSL's callback receives an index of this array, so nothing is removed: a handshake in
-	 * progress may refer to it. There are only a few.
+	 * progress may refer to it. There are only a few criteria.
 	 */
 	const criteriaByNumber: PreparedCriteria[] = [];
 	const numbers = new Map<string, number>();

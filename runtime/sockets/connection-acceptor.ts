@@ -23,8 +23,8 @@ const MAX_ATTEMPTS = 50;
 const WOULD_BLOCK = -11;
 const NO_DESCRIPTOR = [-24, -23];
 /**
- * Errors that the next `accept` would meet again: ENOMEM, ENOBUFS, EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP. All other errors concern
- * a single connection.
+ * Errors after which the next `accept` would fail, too: ENOMEM, ENOBUFS, EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP. All other errors
+ * concern a single connection.
  */
 const LASTING = [-12, -105, -9, -22, -88, -95];
 
@@ -39,8 +39,8 @@ export class ConnectionAcceptor implements PolledSocket {
 	#attempts = 0;
 	#closed = false;
 	/**
-	 * A spare descriptor. When the process has no free descriptors, it is closed so that one connection can be accepted, and then
-	 * rejected.
+	 * A spare descriptor; −1 if there is none. When the process has no free descriptors, the spare one is closed, so that a
+	 * connection can be accepted and then closed.
 	 */
 	#reserve = -1;
 	#pause: NodeJS.Timeout | undefined;
@@ -135,8 +135,8 @@ export class ConnectionAcceptor implements PolledSocket {
 	}
 
 	/**
-	 * Accepts a connection with the spare descriptor and closes it, so that the client does not wait until a descriptor becomes
-	 * free.
+	 * Frees the spare descriptor to accept a connection, which is closed at once, so that the client need not wait until a
+	 * descriptor becomes free.
 	 */
 	#turnAway(status: number, calls: ConnectionCalls): boolean {
 		if (this.#reserve < 0) {
@@ -169,7 +169,7 @@ export class ConnectionAcceptor implements PolledSocket {
 		try {
 			this.#reserve = openSync('/dev/null', 'r');
 		} catch {
-			// No descriptor is free.
+			// No descriptor is free, so there is no spare one for now.
 		}
 	}
 }

@@ -9,19 +9,19 @@ import { type SocketPoller, threadPoller } from './socket-poller.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
 const SHUT_WR = 1;
-/** SOCK_NONBLOCK, SOCK_CLOEXEC. */
+/** Flags for `accept4`: SOCK_NONBLOCK and SOCK_CLOEXEC. */
 const ACCEPT_FLAGS = 0o4000 | 0o2000000;
 /** Maximum total size in bytes of the chunks that are joined into one write. */
 const JOINED_BYTES = 65_536;
 
 type Call = (...values: (number | bigint)[]) => number;
 
-/** Node's classes of handles. */
+/** One of Node's classes of handles, for TCP or for Unix sockets. */
 type HandleClass = new (kind: number) => StreamHandle & { open(descriptor: number): number };
 
 const KIND_SOCKET = 0;
 
-/** The calls of one thread, and the memory that they share. */
+/** The system calls of one thread, and the memory that they share. */
 export class ConnectionCalls {
 	/** Descriptors that no Node handle owns. */
 	readonly owned: OwnedDescriptors;
@@ -98,7 +98,7 @@ export class ConnectionCalls {
 		this.#close(descriptor);
 	}
 
-	/** Closes our half of a connection. Returns a negative number if it is not connected any more. */
+	/** Closes our half of a connection. Returns a negative number if the connection no longer exists. */
 	shutdown(descriptor: number): number {
 		return this.#shutdown(descriptor, SHUT_WR);
 	}
@@ -108,7 +108,7 @@ export class ConnectionCalls {
 		return bytes.byteLength === 0 ? 0 : this.poller.write(descriptor, bytes);
 	}
 
-	/** Writes Latin-1 text. Returns the same as {@link write}. */
+	/** Writes Latin-1 text. The result is that of {@link write}. */
 	writeText(descriptor: number, text: string): number {
 		return text.length === 0 ? 0 : this.poller.writeText(descriptor, text);
 	}

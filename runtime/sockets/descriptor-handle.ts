@@ -14,13 +14,13 @@ const UNSUPPORTED = -95;
 /** What a Node handle's `shutdown` returns if the shutdown is already complete. */
 const DONE = 1;
 
-/** The handle of a connection on a Unix socket, and the base class of the one for TCP. */
+/** The handle of a connection on a Unix socket, and the base class of {@link TcpDescriptorHandle}. */
 export class DescriptorHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket?: DirectSocket;
 	readonly fd: number;
 	protected readonly calls: ConnectionCalls;
-	/** Node's handle for the same connection, once one was needed. It then owns the descriptor. */
+	/** Node's handle for the same connection, which then owns the descriptor; undefined until one is needed. */
 	#node: StreamHandle | undefined = undefined;
 	#closed = false;
 
@@ -84,7 +84,7 @@ export class DescriptorHandle implements StreamHandle {
 		if (joined === undefined) return this.#rest(node => node.writev(null, chunks, allBuffers));
 		const written = this.calls.write(this.fd, joined);
 		if (written === joined.byteLength) return 0;
-		// The next write reuses the memory of `joined`, so the rest is copied.
+		// The next write reuses the memory of `joined`, so the bytes that were not written are copied.
 		const rest = Buffer.from(written > 0 ? joined.subarray(written) : joined);
 		return this.#rest(node => keep(node.writeBuffer(null, rest), rest));
 	}
@@ -102,7 +102,7 @@ export class DescriptorHandle implements StreamHandle {
 			this.#node.close(() => closed?.call(this));
 			return;
 		}
-		// The descriptor is removed from the set before it is closed, because another thread may get the same number immediately
+		// The descriptor is removed from `owned` before it is closed, because another thread may get the same number immediately
 		// afterwards.
 		this.calls.owned.delete(this.fd);
 		this.calls.close(this.fd);

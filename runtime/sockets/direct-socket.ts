@@ -121,7 +121,7 @@ export type AcceptedSocket = Socket | DirectSocket;
 export class DirectSocket implements PolledSocket {
 	/** The handle, under Node's name for it, so that code that bypasses this class finds it. Null once the connection has ended. */
 	_handle: StreamHandle | null;
-	/** Receives the events from `start` on. */
+	/** The object that receives the events once `start` has been called. */
 	holder: SocketOwner | undefined = undefined;
 	destroyed = false;
 	/** True if no more will be written. */
@@ -141,8 +141,8 @@ export class DirectSocket implements PolledSocket {
 	#finished = false;
 	#reading = false;
 	/**
-	 * Number of writes that the handle has not completed. Meanwhile nobody may write to the descriptor directly, because that data
-	 * would overtake them.
+	 * Number of writes that the handle has not completed. Until they are complete, nothing may be written to the descriptor
+	 * directly, because it would overtake their data.
 	 */
 	#pending = 0;
 	pendingWrites = 0;
@@ -152,8 +152,8 @@ export class DirectSocket implements PolledSocket {
 	#peeking: PeekOwner | undefined = undefined;
 	#peeked: Uint8Array | undefined = undefined;
 	/**
-	 * The poller that reads the socket in place of its handle, if any. The next two fields are for the poller: the descriptor, and
-	 * whether the poller watches it.
+	 * The poller that reads the socket instead of its handle, if any. `#descriptor` is the descriptor that the poller reads;
+	 * `#watched` is true while the poller watches it.
 	 */
 	#poller: SocketPoller | undefined = undefined;
 	#descriptor = -1;
@@ -292,7 +292,7 @@ export class DirectSocket implements PolledSocket {
 
 	/**
 	 * Continues on another handle, which wraps the current one, and reads from it.
-	 * @param polled The poller's new target, if the new handle reads by the poller.
+	 * @param polled The object that the poller notifies from now on; undefined if the poller no longer watches the socket.
 	 */
 	goOver(handle: StreamHandle, polled?: PolledSocket): void {
 		this.#isFresh = false;
@@ -309,8 +309,8 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Limits the next read to this many bytes; 0 means the size of the memory. Returns false if the handle reads the socket, in which
-	 * case reads cannot be limited.
+	 * Limits the next read to `bytes`; 0 removes the limit, so that the read may fill the memory. Returns false if the handle reads
+	 * the socket, in which case reads cannot be limited.
 	 */
 	limitRead(bytes: number): boolean {
 		this.#limit = bytes;
@@ -367,7 +367,7 @@ export class DirectSocket implements PolledSocket {
 		return this.#limit === 0 ? this.#memory!.length : this.#limit;
 	}
 
-	/** Makes the poller report the remaining data, if the socket is being read. While it is paused, `resume` does this. */
+	/** Makes the poller report the remaining data, if the socket is being read. If it is paused, `resume` does so later. */
 	tellRest(): void {
 		if (this.#hasMore && this.#reading && this.#watched) this.#tellAgain();
 	}
@@ -415,7 +415,7 @@ export class DirectSocket implements PolledSocket {
 		return this.#pending > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
 	}
 
-	/** These methods do nothing, because each write is sent separately. */
+	/** `cork` and `uncork` do nothing, because each write is sent separately. */
 	cork(): void {}
 	uncork(): void {}
 
@@ -473,8 +473,8 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Like `destroy`, but without reading the peer's address first: afterwards, the address is known only if it was read before.
-	 * Data that was written is still sent.
+	 * Closes the connection like `destroy`, but does not read the peer's address first. Afterwards, the address is known only if it
+	 * was read before. Data that was written is still sent.
 	 */
 	leave(error?: Error): void {
 		const handle = this._handle;
@@ -532,10 +532,7 @@ export class DirectSocket implements PolledSocket {
 		this.#startHandle(handle);
 	}
 
-	/**
-	 * Handles the result of a read: the number of bytes in the memory, or a negative error code, of which one means the end of the
-	 * data.
-	 */
+	/** Handles the result of a read: the number of bytes in the memory, `END_OF_STREAM`, or another negative error code. */
 	read(count: number): void {
 		if (count > 0) {
 			this.holder?.received(count);
@@ -612,7 +609,7 @@ export class DirectSocket implements PolledSocket {
 }
 
 /**
- * Takes the connection out of a stream, which is then unusable. Returns undefined, and leaves the stream as it is, if bytes are
+ * Takes the connection out of a stream, which becomes unusable. Returns undefined, and leaves the stream as it is, if bytes are
  * waiting in the stream to be read or written, or if its handle is not of a known kind.
  */
 export function toDirectSocket(socket: Socket): DirectSocket | undefined {

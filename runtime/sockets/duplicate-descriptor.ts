@@ -44,8 +44,8 @@ export function descriptorOf(server: Server): number {
 }
 
 /**
- * Redirects a descriptor to the null device, if it is the socket of which `copy` is a duplicate. Otherwise, or if this is not
- * available, does nothing.
+ * Redirects a descriptor to the null device if it refers to the same socket as `copy`. Does nothing if it does not, or if
+ * redirecting is not possible here.
  */
 export function detachDescriptor(descriptor: number, copy: number): void {
 	const ffi = foreignFunctions();
@@ -57,7 +57,7 @@ export function detachDescriptor(descriptor: number, copy: number): void {
 		functions.dup2(nothing, descriptor);
 		closeSync(nothing);
 	} catch {
-		// The descriptor is already closed, or no descriptor is free.
+		// `descriptor` is already closed, or no descriptor is free for the null device.
 	} finally {
 		lib.close();
 	}

@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { isDirectIo } from './io-mode.ts';
 
-/** Milliseconds given to optimizations already in progress. They usually take less than ten. */
+/** Milliseconds that optimizations already in progress are given to finish. They usually take less than ten. */
 const SETTLE_TIME = 100;
 
 /** After this many milliseconds, optimization is allowed again even if the thread has not ended. */

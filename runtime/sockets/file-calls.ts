@@ -1,8 +1,8 @@
 /**
- * Linux file functions that Node lacks. Sending a file to a socket inside the kernel costs half as much as reading and writing
- * it. Opening a path only if it contains no symbolic links makes it unnecessary to check afterwards which file was opened. The
- * functions are called through `node:ffi`; where they are not available, callers use Node's. A call uses its descriptors only
- * until it returns.
+ * Linux file functions that Node lacks. Sending a file to a socket inside the kernel costs half as much as reading and writing it.
+ * Opening a path only if it contains no symbolic links makes it unnecessary to check afterwards which file was opened. The
+ * functions are called through `node:ffi`; where they are not available, callers use Node's functions. A call uses its descriptors
+ * only until it returns.
  */
 
 import type { FileIdentity } from './file-identity.ts';
@@ -12,7 +12,7 @@ import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
 /** The file functions. They never throw. They block only while reading bytes that are not in the page cache. */
 export interface SystemCalls {
-	/** Sends bytes of a file to a socket. Returns their number, or −1 if the socket is full or this is not supported. */
+	/** Sends bytes of a file to a socket. Returns their number, or −1 if the socket is full or the system does not support it. */
 	sendFile(socket: number, file: number, offset: number, length: number): number;
 	/** Reports whether the byte at an offset is in the page cache. Returns false if the file system cannot tell. */
 	isInMemory(file: number, offset: number): boolean;
@@ -37,7 +37,7 @@ type ShortCall = (...values: (number | bigint)[]) => number;
 /** Flags of `openat2`: O_NONBLOCK, O_NOCTTY and O_CLOEXEC. They have the same values on all architectures that Node supports. */
 const OPEN_FLAGS = 0o4000n | 0o400n | 0o2000000n;
 const RESOLVE_NO_SYMLINKS = 4n;
-/** System call number of `openat2`, which has no libc function. It is also the same on all architectures. */
+/** System call number of `openat2`, which has no libc function. The number is the same on all architectures. */
 const OPENAT2 = 437;
 const AT_FDCWD = -100;
 const RWF_NOWAIT = 8;
@@ -48,7 +48,7 @@ const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
 /** Offset of the result of `statx` within the block of memory that is used for calls. */
 const METADATA_OFFSET = 64;
-/** Offset of a path within that block. */
+/** Offset of a path within the block of memory that is used for calls. */
 const PATH_OFFSET = METADATA_OFFSET + 256;
 /** Maximum bytes of a path on Linux. */
 const MAX_PATH = 4095;
@@ -161,7 +161,8 @@ function writeTidy(path: string, memory: Buffer, at: number): number {
 	let last = 0;
 	for (let i = 0; i < length; i++) {
 		const code = path.charCodeAt(i);
-		// A dot after a slash may also begin an ordinary hidden name, but these are rarely requested, so they are refused as well.
+		// A dot after a slash may also begin an ordinary hidden name, but hidden files are rarely requested, so they are refused as
+		// well.
 		if (code === 0 || code > 0x7e || (last === SLASH && (code === SLASH || code === DOT))) return -1;
 		memory[at + i] = code;
 		last = code;

@@ -44,7 +44,7 @@ function wholeSeconds(nanoseconds: bigint): bigint {
 	return seconds * SECOND > nanoseconds ? seconds - 1n : seconds;
 }
 
-/** Reports whether both are the same version of the same file. */
+/** Reports whether `a` and `b` are the same version of the same file. */
 export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
 	return (
 		a.inodeLow === b.inodeLow &&

@@ -1,5 +1,5 @@
 /**
- * Looks up functions of the C library and of Node's own OpenSSL, and gives callers what calling them takes: addresses, callbacks,
+ * Looks up functions of the C library and of Node's own OpenSSL, and provides what is needed to call them: addresses, callbacks,
  * native memory.
  */
 import {
@@ -14,7 +14,7 @@ import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 /** Functions by name. Addresses and 64-bit numbers are BigInts. */
 export type ForeignCalls<Name extends string> = { readonly [name in Name]: ForeignFunction };
 
-/** The functions that were found, and what callers need besides: addresses of memory, callbacks, and access to native memory. */
+/** The functions that were found, and helpers for calling them: addresses of memory, callbacks, and access to native memory. */
 export interface ForeignLibrary<Name extends string = string> {
 	readonly f: ForeignCalls<Name>;
 	/** Returns the address of memory outside the heap. The memory must neither be freed nor move while the address is used. */
@@ -23,7 +23,7 @@ export interface ForeignLibrary<Name extends string = string> {
 	callback(result: string, takes: readonly string[], run: (...values: never[]) => unknown): bigint;
 	/** Copies the bytes at an address into a new Buffer. */
 	copy(address: bigint, length: number): Buffer;
-	/** Reads a zero-terminated string. */
+	/** Returns the zero-terminated string at an address. */
 	text(address: bigint): string;
 	/** Writes bytes to an address. */
 	write(address: bigint, bytes: Uint8Array): void;

@@ -11,7 +11,7 @@ export interface PendingWrite {
 	writeStatus: number | null;
 }
 
-/** When this many bytes have not been sent, a writer should wait. */
+/** Number of unsent bytes from which on a writer should wait until the socket has drained. */
 export const WRITE_HIGH_WATER_BYTES = 65_536;
 
 /** Creates an error like those of Node's streams, but without a stack trace, which would dominate the cost of closing. */
@@ -25,8 +25,8 @@ export function systemError(status: number, syscall: string): Error {
 }
 
 /**
- * True if Node's handles accept a write without a request object, and return one if the write does not end at once, as in Node
- * 26. If a handle requires a request object, omitting it is not safe. This is tested with a socket on an invalid handle.
+ * True if Node's handles accept a write without a request object, and return one if the write does not end at once, as in Node 26.
+ * Omitting a request object that a handle requires is not safe, so the test uses a socket on an invalid handle.
  */
 export const CAN_WRITE_WITHOUT_REQUEST: boolean = probe();
 

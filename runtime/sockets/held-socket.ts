@@ -63,8 +63,8 @@ if (server.listening) {
 `;
 
 /**
- * Lets a thread bind the socket and then block until the socket is closed. With Node's public modules alone, a listening socket
- * always accepts connections.
+ * Lets a thread bind the socket and then block until the socket is closed. With only Node's public modules, a listening socket
+ * accepts connections whenever its event loop runs.
  */
 function holdInThread(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const state = new Int32Array(new SharedArrayBuffer(4));

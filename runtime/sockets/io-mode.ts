@@ -20,7 +20,10 @@ export function environmentIoMode(environment: NodeJS.ProcessEnv = process.env):
 	return IO_MODES.find(mode => mode === environment.SVC_IO);
 }
 
-/** Returns the mode of a process: that of the environment, otherwise the configured one, otherwise the default for this Node release. */
+/**
+ * Returns the I/O mode of a process: the one set in the environment, or else the configured one, or else the default for this Node
+ * release.
+ */
 export function chooseIoMode(
 	configured?: IoMode,
 	environment: NodeJS.ProcessEnv = process.env,
@@ -46,7 +49,7 @@ export function isDirectIo(): boolean {
 	return current === 'direct';
 }
 
-/** Sets the mode of this thread. Sockets and files that are already open keep theirs. */
+/** Sets the mode of this thread. Sockets and files that are already open keep their mode. */
 export function setIoMode(mode: IoMode): void {
 	current = mode;
 }

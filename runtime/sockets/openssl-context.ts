@@ -1,6 +1,7 @@
 /**
  * A TLS context whose connections are SSL objects without a Node object. Node creates the context, so that versions, ciphers,
- * certificates and tickets are the same as everywhere else. Node's own connections must not use it, because its callbacks are ours.
+ * certificates and tickets are the same as everywhere else. Node's own connections must not use the context, because its callbacks
+ * are replaced by ours.
  */
 import type { SecureContext } from 'node:tls';
 import { type ClientCertificateTerms, clientVerifier } from './client-verifier.ts';
@@ -15,7 +16,7 @@ const FAIL_IF_NO_PEER_CERT = 2;
 export interface HandshakeDuties {
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly stapled?: Uint8Array | undefined;
-	/** Requests client certificates; OpenSSL verifies them during the handshake. */
+	/** Whether client certificates are requested, and on which terms. OpenSSL verifies them during the handshake. */
 	readonly client?: ClientCertificateTerms | undefined;
 	/** Receives each line of the secrets log, without its line break. */
 	readonly secret?: ((line: string) => void) | undefined;

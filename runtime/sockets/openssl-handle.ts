@@ -3,8 +3,8 @@
  * involved. Node's handle only owns the descriptor and sends what the system does not accept at once. A DirectSocket uses this
  * handle like any other.
  *
- * The SSL object belongs to this handle alone. `close` frees it exactly once, before the descriptor is closed, and no function is
- * called for it after that.
+ * Only this handle uses the SSL object. `close` frees it exactly once, before the descriptor is closed, and no function is called
+ * for it after that.
  */
 import { X509Certificate } from 'node:crypto';
 import type { DirectSocket, StreamHandle } from './direct-socket.ts';
@@ -66,7 +66,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	readonly #poller: SocketPoller;
 	readonly #descriptor: number;
 	readonly #context: OpensslContext;
-	/** Undefined once the handshake is over. */
+	/** The callbacks for the end of the handshake; undefined once it has ended. */
 	#end: HandshakeCallbacks | undefined;
 	/** The SSL object; 0 once it has been freed. */
 	#ssl: bigint;
@@ -154,7 +154,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#continue(this.#thread.library.addressOf(bytes), bytes.length) && hasMore) this.#readHandshake(true);
 	}
 
-	/** Facts about the handshake. */
+	/** What the handshake negotiated, and whether it resumed a session. */
 	get facts(): HandshakeFacts {
 		const ssl = this.#ssl;
 		const thread = this.#thread;
@@ -170,7 +170,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		};
 	}
 
-	/** The client's certificate and what OpenSSL's verification of it has found. A resumed session has those of its first handshake. */
+	/**
+	 * The client's certificate, and the result of its verification by OpenSSL. A resumed session has those of the handshake that
+	 * created it.
+	 */
 	get client(): ClientProof {
 		const ssl = this.#ssl;
 		const thread = this.#thread;
@@ -440,7 +443,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const { f } = this.#thread;
 		const socket = this.svcSocket;
 		this.active = true;
-		// Errors left in the queue by other connections would be taken for errors of this one.
+		// Errors left in the queue by other connections would be mistaken for errors of this connection.
 		f.ERR_clear_error();
 		for (let reads = 0; reads < READS_A_TURN; reads++) {
 			const ssl = this.#ssl;
@@ -506,7 +509,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.#broken = true;
 				if (reason === ERROR_SSL) this.#fail(thread.takeError());
 				else {
-					// The error's text is not looked up: that takes long, nobody reads it, and many clients end connections in this way.
+					// The error's text is not looked up: that would be slow, nothing uses the text, and many clients end connections in
+					// this way.
 					f.ERR_clear_error();
 					this.#finish(errno === 0 ? END_OF_STREAM : -errno);
 				}
@@ -519,10 +523,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.svcSocket.read(status);
 	}
 
-	/**
-	 * Lets OpenSSL keep its buffers until the connection is idle. If too many connections keep theirs already, frees the buffers
-	 * now.
-	 */
+	/** Lets OpenSSL keep its buffers until the connection is idle. Frees them now if too many connections already keep theirs. */
 	#keepBuffers(): void {
 		if (this.#thread.keepBuffers(this)) this.#inBufferList = true;
 		else this.#thread.f.SSL_free_buffers(this.#ssl);
@@ -597,7 +598,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#thread.f.SSL_set0_wbio(this.#ssl, this.#socketBio);
 	}
 
-	/** Sends the records in the BIO pair. If nothing is pending then, OpenSSL writes to the descriptor again. */
+	/** Sends the records in the BIO pair. If nothing is pending afterwards, makes OpenSSL write to the descriptor again. */
 	#flush(): void {
 		this.#sendRecords();
 		if (this.#queuedWrites === 0) this.#unpair();

@@ -293,10 +293,7 @@ export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread 
 
 let thread: OpensslThread | undefined | null = null;
 
-/**
- * Returns what the TLS connections of this thread share; undefined if OpenSSL cannot be used directly, which the first call
- * decides.
- */
+/** Returns what the TLS connections of this thread share; undefined if OpenSSL cannot be used directly. The first call decides. */
 export function opensslThread(): OpensslThread | undefined {
 	if (withoutDirectIo()) return undefined;
 	if (thread === null) thread = findOpensslThread();

@@ -4,7 +4,7 @@
  */
 import { closeSync } from 'node:fs';
 
-/** The set holds descriptors below this number. A connection with a higher one gets a Node handle, which Node closes. */
+/** The set holds descriptors below this number. A connection with any other descriptor gets a Node handle, which Node closes. */
 export const MAX_OWNED = 1 << 16;
 
 /** A set of descriptors in shared memory. */

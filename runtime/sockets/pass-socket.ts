@@ -1,5 +1,5 @@
 /**
- * Gets a second descriptor of a listening socket with Node's public modules alone: a child process inherits the descriptor and
+ * Gets a second descriptor of a listening socket using only Node's public modules: a child process inherits the descriptor and
  * sends the socket back, which takes about 50 milliseconds. Used where Node cannot call `dup`.
  */
 import { spawn } from 'node:child_process';

@@ -12,7 +12,7 @@ type CreateHandle = (
 ) => number | BoundHandle;
 
 interface BoundHandle {
-	/** Returns a negative error code if this call or the binding has failed. */
+	/** Stores the bound port in `into`. Returns a negative error code if this call or the binding has failed. */
 	getsockname(into: { port?: number }): number;
 	close(): void;
 }

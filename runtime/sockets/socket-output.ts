@@ -17,7 +17,7 @@ interface StreamHandle {
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): Written;
 }
 
-/** The part of a socket that writing needs. */
+/** The members of a socket that are needed for writing. */
 type WrittenSocket = Omit<ClientSocket, 'end' | 'pause' | 'resume' | 'writableEnded'>;
 
 type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
@@ -25,22 +25,21 @@ type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQu
 /** The user of a `SocketOutput`. */
 export interface OutputOwner {
 	/**
-	 * Called when everything written has been sent, unless it had already been sent when the write returned. Called once or more per
-	 * write.
+	 * Called when everything written has been sent, but not if it had already been sent when the write returned. May be called more
+	 * than once per write.
 	 */
 	outputDrained(): void;
 }
 
 /**
- * Writes to a connected socket, and keeps the order with data that others write to it. A stream's own work for each write (queue,
- * state, callback in the next tick) costs more than the system call of a small write. An error closes the socket, which then
- * reports it.
+ * Writes to a connected socket, in order with the data that others write to it. A stream's own work for each write (queue, state,
+ * callback in the next tick) costs more than the system call of a small write. An error closes the socket, which then reports it.
  */
 export class SocketOutput {
 	readonly #socket: WithHandle;
 	readonly #handle: StreamHandle | undefined;
 	readonly #owner: OutputOwner;
-	/** Whether the socket is a Node stream, which has its own queue. */
+	/** True if the socket is a Node stream, which has its own queue. */
 	readonly #isStream: boolean;
 	/** Writes directly to the descriptor of `#plain` while nothing is pending; undefined if that is not possible. */
 	readonly #writer: SocketPoller | undefined;
@@ -67,7 +66,7 @@ export class SocketOutput {
 		return (this.#pending > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) || this.#failed;
 	}
 
-	/** True if nothing more should be written before `outputDrained`, or the stream's `drain`. */
+	/** True if nothing more should be written before `outputDrained` is called, or before the stream emits `drain`. */
 	get needsDrain(): boolean {
 		if (this.#pending === 0) return false;
 		const socket = this.#socket;
@@ -85,7 +84,7 @@ export class SocketOutput {
 		return this.#direct()?.fd ?? -1;
 	}
 
-	/** Writes Latin-1 text. Returns true if nothing is pending: it has been sent, or the socket is closed. */
+	/** Writes Latin-1 text. Returns true if nothing is pending, because the text has been sent or the socket is closed. */
 	text(latin1: string): boolean {
 		const handle = this.#direct();
 		if (handle) {
@@ -102,7 +101,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Writes bytes. Returns the same as {@link text}. */
+	/** Writes bytes. The result is that of {@link text}. */
 	bytes(bytes: Uint8Array): boolean {
 		const handle = this.#direct();
 		if (handle) {
@@ -119,7 +118,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Writes `head`, `bytes` and `tail` in one call. Returns the same as {@link text}. */
+	/** Writes `head`, `bytes` and `tail` in one call. The result is that of {@link text}. */
 	framed(head: string, bytes: Uint8Array, tail: string): boolean {
 		const handle = this.#direct();
 		if (handle) {
@@ -166,7 +165,10 @@ export class SocketOutput {
 		return this.#pending === 0;
 	}
 
-	/** Handles a failed write. Returns the same as {@link text}. From then on the socket accepts no writes, and is read to its end. */
+	/**
+	 * Handles a failed write. The result is that of {@link text}. From then on, the socket accepts no writes and is only read to its
+	 * end.
+	 */
 	#fail(status: number): boolean {
 		const error = systemError(status, 'write');
 		if (this.#directSocket) this.#directSocket.writeFailed(error);

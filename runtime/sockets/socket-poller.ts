@@ -14,9 +14,9 @@ import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 /** A socket that the poller watches. */
 export interface PolledSocket {
 	/**
-	 * Called when data has arrived since the last call. `hasEnd` is true if the other side has also closed its half, or an error
-	 * has occurred. `hasMark` is true if a read may return less than is available. Reports are edge-triggered, which means that
-	 * there is no further call for unread data.
+	 * Called when new data has arrived. `hasEnd` is true if the other side has also closed its half, or an error has occurred.
+	 * `hasMark` is true if a read may return less than is available. Reports are edge-triggered, which means that there is no
+	 * further call for unread data.
 	 */
 	readable(hasEnd: boolean, hasMark: boolean): void;
 	/** Set by the poller, to distinguish the socket from earlier ones that had the same descriptor. */
@@ -55,17 +55,17 @@ const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
 /** Result of `read` if no data is available (EAGAIN). */
 export const WOULD_BLOCK = -11;
-/** Maximum number of sockets reported by one call. The rest follow in the next one. */
+/** Maximum number of sockets reported by one call. The next call reports the remaining ones. */
 const MAX_EVENTS = 256;
 /** Number of sockets reported in one turn after which the event loop continues with other work. */
 const ENOUGH_EVENTS = 64;
 /** Maximum bytes of text that are copied to the poller's memory for one write. */
 const MAX_TEXT = 65_536;
-/** Maximum number of a descriptor that is polled. Node handles sockets with higher ones. */
+/** Only descriptors below this number are polled. Node handles sockets with other descriptors. */
 const MAX_DESCRIPTORS = 1 << 20;
 /** Size in 32-bit words of `epoll_event`, which is packed on one architecture only. */
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
-/** Position of the event's data, in 32-bit words. */
+/** Offset of the event's data in an `epoll_event`, in 32-bit words. */
 const NUMBER_WORD = process.arch === 'x64' ? 1 : 2;
 
 /** The poller of one thread. */
@@ -256,12 +256,12 @@ export class SocketPoller {
 		return this.#write(descriptor, address, length);
 	}
 
-	/** Writes bytes. Returns the same as {@link writeAt}. */
+	/** Writes bytes. The result is that of {@link writeAt}. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return this.#write(descriptor, this.#addressOf(bytes), bytes.byteLength);
 	}
 
-	/** Writes text as Latin-1. Returns the same as {@link writeAt}. */
+	/** Writes text as Latin-1. The result is that of {@link writeAt}. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
 		if (length > MAX_TEXT) return -1;
@@ -294,7 +294,7 @@ export class SocketPoller {
 		for (let i = 1; i <= count; i++) {
 			const at = i * EVENT_WORDS;
 			const socket = this.#sockets[words[at + NUMBER_WORD]!];
-			// The socket has been closed, and its descriptor may have been reused.
+			// The socket has been closed, and its descriptor may belong to another socket by now.
 			if (socket === undefined || socket.pollTurn !== words[at + NUMBER_WORD + 1]) continue;
 			try {
 				const events = words[at]!;

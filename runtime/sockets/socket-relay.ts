@@ -90,8 +90,8 @@ export class SocketRelay {
 	}
 
 	/**
-	 * * Moves available bytes from one socket to the other, at most `most`; see `takenBytes`, `sentBytes` and `remainder`. The end
-	 * or an error of either socket shows when it is next read or written. Returns false if bytes were lost: both sockets are then
+	 * Moves available bytes, at most `most`, from one socket to the other; see `takenBytes`, `sentBytes` and `remainder`. The end or
+	 * an error of either socket shows when it is next read or written. Returns false if bytes were lost: both sockets are then
 	 * unusable.
 	 */
 	move(from: number, to: number, most: number): boolean {

@@ -54,7 +54,7 @@ export function clientProof(socket: DirectSocket): ClientProof | undefined {
 	}
 }
 
-/** Returns the parts that connections share if OpenSSL is used directly; undefined if Node's handles are used. */
+/** Returns what all TLS connections of this thread share if OpenSSL is used directly; undefined if Node's handles are used. */
 export function directTls(): OpensslThread | undefined {
 	return tlsMode() === 'openssl' ? opensslThread() : undefined;
 }

@@ -13,7 +13,7 @@ import type { OpensslContext } from './openssl-context.ts';
 export interface HandshakeFacts {
 	getProtocol(): string | null;
 	getCipher(): { readonly standardName?: string } | undefined;
-	/** `false` if no protocol was negotiated. */
+	/** Returns the negotiated ALPN protocol; `false` if there is none. */
 	getALPNNegotiatedProtocol(): string | false;
 	isSessionReused(): boolean;
 }
@@ -78,7 +78,7 @@ const JOINED_BYTES = 65_536;
 
 /** Parameters of a handshake on the server side. */
 export interface HandshakeOptions {
-	/** Undefined if only OpenSSL itself can perform the handshake. */
+	/** The context for handshakes by Node; undefined if only OpenSSL itself can perform the handshake. */
 	readonly context: SecureContext | undefined;
 	/** ALPN protocols, each prefixed with its length (RFC 7301 §3.1). */
 	readonly protocols: Uint8Array;
@@ -104,7 +104,7 @@ interface Waiting extends PendingWrite {
 export class TlsHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket: DirectSocket;
-	/** Undefined once the handshake is over. */
+	/** The callbacks for the end of the handshake; undefined once it has ended. */
 	#end: HandshakeCallbacks | undefined;
 	readonly #tcp: StreamHandle;
 	readonly #tls: TlsWrap;
@@ -122,7 +122,7 @@ export class TlsHandle implements StreamHandle {
 	#writeCount = 0;
 	/** True while a check whether the last write makes progress is scheduled. */
 	#checkScheduled = false;
-	/** The buffer in use for reads. `#wanted` is the one that the socket wants to use from the next read on. */
+	/** The buffer in use for reads. `#wanted` is the one that the socket wants to use after the current read. */
 	#memory: Uint8Array | undefined = undefined;
 	#wantedMemory: Uint8Array | undefined = undefined;
 	#paused = false;
@@ -154,7 +154,7 @@ export class TlsHandle implements StreamHandle {
 		this.#startReading();
 	}
 
-	/** The facts of the handshake. */
+	/** What the handshake negotiated, and whether it resumed a session. */
 	get facts(): HandshakeFacts {
 		return this.#destroyed ? NO_FACTS : this.#tls;
 	}
@@ -223,7 +223,7 @@ export class TlsHandle implements StreamHandle {
 		this.#end = undefined;
 		const tls = this.#tls;
 		this.#tcp.close(() => {
-			// Deferred until here, because OpenSSL may be the caller.
+			// OpenSSL's objects are freed only now, because OpenSSL may have called `close`.
 			this.#destroyed = true;
 			tls.destroySSL();
 			closed?.call(this);
@@ -357,7 +357,7 @@ export class TlsHandle implements StreamHandle {
 
 	/**
 	 * Detects writes that make no progress, by comparing the pending bytes with those of the previous check. If the system rejects
-	 * data of OpenSSL's own, such as session tickets for a client that has reset the connection, Node stops writing without
+	 * data that OpenSSL itself sends, such as session tickets for a client that has reset the connection, Node stops writing without
 	 * reporting it, and the pending writes must be failed.
 	 */
 	#checkProgress(write = -1, before = -1): void {
@@ -390,7 +390,7 @@ export class TlsHandle implements StreamHandle {
 		if (!this.#closed) this.#tls.shutdown(request);
 	}
 
-	/** Writes queued data, as much at once as is possible without large copies. */
+	/** Writes queued data, as much at once as possible without copying large amounts. */
 	#writeWaiting(): void {
 		const queuedWrites = this.#queuedWrites;
 		if (queuedWrites === undefined) return;
@@ -469,8 +469,8 @@ function nothing(): undefined {}
 
 /** Returns Node's TLS binding, through a public but deprecated name; undefined if it is missing or differs from what is expected. */
 function findBinding(): TlsBinding | undefined {
-	// Wrong use of Node's internal TLS object would abort the process, and any release of Node may change it, so the direct mode is
-	// required.
+	// Wrong use of Node's internal TLS object would abort the process, and any release of Node may change it, so `direct` I/O mode
+	// is required.
 	if (!CAN_WRITE_WITHOUT_REQUEST || process.platform === 'win32' || !isDirectIoRelease()) {
 		return undefined;
 	}

@@ -51,15 +51,15 @@ export class UpstreamSocket implements SocketOwner {
 	 */
 	#shared: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
-	/** The start of the shared memory, for limited reads. */
+	/** The start of the shared read buffer, for limited reads. */
 	#short: Buffer | undefined = undefined;
 	/** Size, in bytes, of the next read if it is limited; otherwise 0. */
 	#nextReadLimit = 0;
 	#filled = false;
 	#receiving = false;
-	/** The error of a failed write. */
+	/** The error of a failed write; undefined if none has failed. */
 	#failure: Error | undefined = undefined;
-	/** True if data has arrived since the last check. */
+	/** True if data has arrived since the last check of a socket with a failed write. */
 	#arrived = false;
 	/** True while the owner has paused reading. */
 	#paused = false;
@@ -74,7 +74,7 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#socket!;
 	}
 
-	/** Returns options with which the socket reads into shared memory; undefined options if that is not possible. */
+	/** Returns options with which the socket reads into shared memory. */
 	onread(buffer: Buffer): OnReadOpts {
 		this.#shared = buffer;
 		return {
@@ -90,7 +90,8 @@ export class UpstreamSocket implements SocketOwner {
 	attach(socket: Socket, events: boolean): void {
 		this.#socket = socket;
 		const { _write: write, _writev: writeAll } = socket;
-		// A stream that learns of a failed write would discard its unread data, so its owner can hide the error from it.
+		// If a stream learns of a failed write, it discards its unread data. Therefore, the error is hidden from it if `writeFailed`
+		// returns true.
 		const unlessFailed = (done: Done): Done => {
 			return error => {
 				if (!error || !this.writeFailed(error)) done(error);
@@ -139,7 +140,7 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#direct?.descriptor ?? -1;
 	}
 
-	/** True if nothing can be written any more. */
+	/** True if nothing more can be written. */
 	get broken(): boolean {
 		return this.#failure !== undefined;
 	}

@@ -37,8 +37,8 @@ function answerWith(x: Exchange, authorization: string): true {
 }
 
 /**
- * Throws HttpError 421 if the host of the request is not the TLS server name (RFC 9110 §15.5.20). Otherwise a client could
- * reach a site that requires client certificates through the handshake of a site that does not.
+ * Throws HttpError 421 if the host of the request is not the TLS server name (RFC 9110 §15.5.20). Without this check, a client
+ * could reach a site that requires client certificates through the handshake of a site that does not.
  */
 export function requireSameHost(x: Exchange): void {
 	const { tls } = x.connection;

@@ -16,7 +16,7 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import type { Store } from '../storage/store.ts';
 import { withTimeLimit } from '../threads/within.ts';
 
-/** DER object identifier of the OCSP responder (RFC 5280 §4.2.2.1). */
+/** DER object identifier that marks the address of an OCSP responder in a certificate (RFC 5280 §4.2.2.1). */
 const RESPONDER = Buffer.from('06082b06010505073001', 'hex');
 /** DER object identifier of the must-staple extension (RFC 7633). */
 const TLS_FEATURE = Buffer.from('06082b06010505070118', 'hex');
@@ -71,7 +71,10 @@ class FileCertificate implements StapledCertificate {
 	}
 }
 
-/** Minimum milliseconds between two checks of all files; at least one millisecond per certificate. */
+/**
+ * Minimum milliseconds between two checks of all files. With more certificates than this, the interval is a millisecond per
+ * certificate.
+ */
 const CHECK_INTERVAL = 1000;
 /** After this many milliseconds of work, the event loop gets a turn. */
 const SLICE = 5;
@@ -88,7 +91,7 @@ interface LoadedPair {
 	readonly notAfter: number;
 }
 
-/** A certificate or key file cannot be used. The message is a full sentence. */
+/** The error for a certificate or key file that cannot be used. The message is a full sentence. */
 export class CertificateFileError extends Error {
 	readonly code: string;
 

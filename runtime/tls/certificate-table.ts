@@ -3,10 +3,10 @@ import { lookUpName } from '../../compiler/codegen/plan/server-names.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import { type ClientAbilities, chooseCertificate, TableCertificate } from './table-certificate.ts';
 
-/** Certificates by id and by name. */
+/** The certificates of one thread, by ID and by name. */
 export class CertificateTable {
 	readonly #byId = new Map<string, TableCertificate>();
-	/** The certificate for each name, or a list in order of preference if there are several. */
+	/** The certificate for each name, or a list in order of preference if a name has several. */
 	readonly #byName = new Map<string, TableCertificate | readonly TableCertificate[]>();
 	#serial = 0;
 

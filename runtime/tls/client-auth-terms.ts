@@ -5,9 +5,9 @@ import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { ClientCertificateCriteria } from '../sockets/client-verifier.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
-/** The demands of one `client_auth`, with the certificates that are trusted at the moment. */
+/** The demands of one `client_auth`, with the currently trusted certificates. */
 export interface ClientAuthTerms {
-	/** Authorities in PEM. They verify the certificate, and the server names them in its request for one. */
+	/** Authorities in PEM. They verify the certificate, and the server names them when it requests a certificate. */
 	readonly authorities: readonly string[];
 	/** Whether a client without a certificate is rejected. */
 	readonly required: boolean;

@@ -2,11 +2,11 @@
 
 /** The fields of a ClientHello that the server uses to choose a policy and a certificate. */
 export interface ClientHello {
-	/** Lower case, without a trailing dot; '' when the client sent none. */
+	/** The server name in lowercase, without a trailing dot; '' if the client sent none. */
 	readonly serverName: string;
 	/** Protocols in the client's order; empty if it offers none. */
 	readonly alpn: readonly string[];
-	/** Hexadecimal IDs of four digits each, in the client's order. */
+	/** The cipher suites as hexadecimal IDs of four digits each, in the client's order. */
 	readonly cipherSuites: readonly string[];
 	readonly signatureSchemes: readonly string[];
 	/** The first session ticket offered by the client (RFC 5077 §3.2, RFC 8446 §4.2.11); undefined or empty if there is none. */
@@ -63,7 +63,7 @@ function handshakeMessage(bytes: Buffer): Buffer | ClientHelloProblem {
 	}
 }
 
-/** Joins the contents of the records at the start of `bytes`, up to `size` bytes. That many must be present. */
+/** Joins the contents of the records at the start of `bytes`, up to `size` bytes. The records must contain at least that many. */
 function contentOf(bytes: Buffer, size: number): Buffer {
 	const pieces: Buffer[] = [];
 	let remaining = size;

@@ -17,7 +17,7 @@ const FETCH_LIMIT = 10_000;
 /** Maximum bytes of a trust pool fetched over HTTP. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
-/** A trust pool or leaf certificate cannot be loaded. The message is a full sentence. */
+/** The error for a trust pool or leaf certificate that cannot be loaded. The message is a full sentence. */
 export class TrustError extends Error {
 	constructor(message: string) {
 		super(message);

@@ -1,4 +1,4 @@
-/** Checks a client's certificate after the handshake. If anything is unknown, the client is rejected. */
+/** Checks a client's certificate after the handshake. If anything needed for the check is unknown, the client is rejected. */
 import type { X509Certificate } from 'node:crypto';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
@@ -11,7 +11,7 @@ export type ClientRefusal =
 	| 'client_certificate_untrusted'
 	| 'client_certificate_expired';
 
-/** The result of the verification during the handshake, in the form in which Node reports it. */
+/** The result of the certificate verification during the handshake, in the form in which Node reports it. */
 export type ClientVerdict = Pick<ClientProof, 'authorized' | 'authorizationError'>;
 
 /** Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake. */

@@ -40,7 +40,7 @@ export class HandshakeRate {
 		this.#sparesOwn = ofClient === undefined;
 	}
 
-	/** Counts a handshake and reports whether it is within the limits. `now` is in milliseconds since the epoch. */
+	/** Counts a handshake and reports whether the handshake is within the limits. `now` is in milliseconds since the epoch. */
 	admits(address: string, now: number): boolean {
 		const second = Math.floor(now / 1000);
 		// The client is checked first, so that its rejected handshakes do not use up the listener's limit.

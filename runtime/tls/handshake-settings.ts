@@ -27,7 +27,7 @@ export const DEFAULT_HANDSHAKE_TIMEOUT_MS = 10_000;
 
 const VERSIONS = { 'tls1.2': 'TLSv1.2', 'tls1.3': 'TLSv1.3' } as const;
 
-/** Returns versions, cipher suites, curves and the like, but no certificates or client authentication. */
+/** Returns the settings of a policy, such as versions, cipher suites and curves, but no certificates or client authentication. */
 export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 	const namedCiphers = policy.ciphers?.flatMap(name => TLS12_CIPHERS[name] ?? []);
 	const curves = policy.curves?.flatMap(name => TLS_CURVE_NAMES[name] ?? []);

@@ -52,7 +52,7 @@ export type HandshakerOptions = TlsOptions & {
 	readonly newestKey?: Buffer | undefined;
 };
 
-/** The connection was closed during the handshake, with no further reason. */
+/** The error for a connection that was closed during the handshake for no known reason. */
 export class HandshakeAborted extends Error {
 	readonly code = 'ECONNRESET';
 }
@@ -120,7 +120,7 @@ function failed(this: HandshakingSocket, error?: Error | boolean): void {
 
 /**
  * A handshaker that staples an OCSP response, verifies client certificates or writes a secrets log. It creates its `tls.Server`,
- * for handshakes on streams, and its contexts, for those without, when they are first needed.
+ * for handshakes on streams, and its contexts, for handshakes without streams, when they are first needed.
  */
 export class ServerHandshaker implements Handshaker {
 	readonly outcome: HandshakeOutcome;

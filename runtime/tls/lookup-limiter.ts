@@ -1,10 +1,13 @@
 /** Rate limits for lookups of unknown names and tokens that clients cause. */
 
-/** Number of lookups that one client may cause at once. It is generous, because a CA validates hundreds of names in a row. */
+/**
+ * Number of lookups that one client may cause at once, before {@link RATE} applies. It is generous, because a CA validates hundreds
+ * of names in a row.
+ */
 const BURST = 50;
 /** Number of further lookups that one client may cause per second. */
 const RATE = 20;
-/** Number of lookups that all clients together may cause at once. */
+/** Number of lookups that all clients together may cause at once, before {@link TOTAL_RATE} applies. */
 const TOTAL_BURST = 500;
 /** Number of further lookups that all clients together may cause per second. */
 const TOTAL_RATE = 500;

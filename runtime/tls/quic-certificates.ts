@@ -68,7 +68,7 @@ export class QuicCertificates {
 		this.#deps = deps;
 	}
 
-	/** Chooses the certificate for a ClientHello. `resume` is called once a handshake need not wait any longer. */
+	/** Chooses the certificate for a ClientHello. `resume` is called once a handshake no longer needs to wait. */
 	choose(hello: QuicHello, resume: () => void): QuicCertificateChoice {
 		const { tls } = this.#deps;
 		const selector = this.#deps.selector();
@@ -93,7 +93,10 @@ export class QuicCertificates {
 		return { ...quicCertificate, clientAuth, keyLog: file === undefined ? undefined : line => logSecret(file, line) };
 	}
 
-	/** Returns undefined if the trusted certificates are not known, or if OpenSSL's verification is not accessible. */
+	/**
+	 * Returns the client authentication for a handshake; undefined if the trusted certificates are not known, or if OpenSSL's
+	 * verification is not accessible.
+	 */
 	#clientAuth(auth: ClientAuth): HandshakeClientAuth | undefined {
 		const { tls } = this.#deps;
 		const terms = clientVerifier() && clientAuthTerms(auth, tls);

@@ -18,7 +18,7 @@ export class TableCertificate {
 		this.serial = serial;
 	}
 
-	/** `rsa`, `ed25519`, or the name of an elliptic curve. */
+	/** The kind of the certificate's key: `rsa`, `ed25519`, or the name of an elliptic curve. */
 	get keyKind(): string {
 		this.#keyKind ??= kindOf(this.published.chain);
 		return this.#keyKind;
@@ -45,15 +45,16 @@ const ECDSA_SUITES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Chooses a certificate for a client: the first elliptic-curve certificate that the client can verify, because its signatures
- * are the cheapest, otherwise the first RSA certificate, otherwise the first one.
+ * Chooses a certificate for a client: the first elliptic-curve certificate that the client can verify, because its signatures are
+ * the cheapest; if there is none, the first RSA certificate; if there is none, the first certificate.
  */
 export function chooseCertificate(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
 	const first = candidates[0]!;
 	let rsa: TableCertificate | undefined;
 	let schemes: readonly string[] | undefined;
 	for (const candidate of candidates) {
-		// Managed certificates come first in the list. They take precedence over those from files, because a site has requested them.
+		// Managed certificates come first in the list. They take precedence over certificates from files, because a site has
+		// requested them.
 		if (candidate.fromFile !== first.fromFile) break;
 		if (candidate.keyKind === 'rsa') {
 			rsa ??= candidate;

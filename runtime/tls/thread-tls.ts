@@ -147,7 +147,8 @@ export class ThreadTls {
 }
 
 /**
- * Returns the keys of which trusted certificates have been removed, so that clients verified by them may no longer be trusted.
+ * Returns the {@link ClientTrust.key}s whose trusted certificates have become fewer, so that clients verified by removed ones may
+ * no longer be trusted.
  */
 function lostTrust(
 	before: ReadonlyMap<string, ClientTrust>,

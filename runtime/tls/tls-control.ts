@@ -39,7 +39,7 @@ export interface TlsControlDeps extends StoreDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** A document's certificates or trusted certificates cannot be provided. The message is a full sentence. */
+/** The error for certificates or trusted certificates of a document that cannot be provided. The message is a full sentence. */
 export class TlsRefused extends Error {
 	readonly code: string;
 
@@ -146,7 +146,10 @@ export class TlsControl implements CertificateSink {
 		}
 	}
 
-	/** Rejects with CertificateFileError, TrustError, or what the manager rejects with. */
+	/**
+	 * Does the work of {@link prepare}, but restores nothing on failure. Rejects with CertificateFileError, TrustError, or the
+	 * manager's error.
+	 */
 	async #prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
 		this.#storage = settings.storage as StoreSelection | undefined;
 		await this.#files.prepare(planned?.loaded ?? [], settings);
@@ -202,8 +205,8 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/**
-	 * Provides the certificates for TLS to upstreams that are not in files. Never rejects: the result's `problem` says what is
-	 * missing.
+	 * Provides the certificates for TLS to upstreams that are not read from files. Never rejects: the result's `problem` says what
+	 * is missing.
 	 */
 	async provideUpstreams({ pools, certificate: name }: TlsMaterialRequest): Promise<TlsMaterial> {
 		const deps = this.#trustDeps;

@@ -100,8 +100,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#draining = false;
 	/**
-	 * True if new connections are refused. During a gentle drain they are not, because a connection that was accepted earlier may
-	 * arrive late, after its PROXY header.
+	 * True if new connections are refused. During a gentle drain, new connections are not refused, because a connection that was
+	 * accepted earlier may arrive late, after its PROXY header.
 	 */
 	#isRefusing = false;
 	#peekMemory: Buffer | undefined;
@@ -140,7 +140,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
 	}
 
-	/** The current settings. */
+	/** The current handshake settings. */
 	get selector(): HandshakeSelector {
 		return this.#selector;
 	}
@@ -232,7 +232,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.#dispatch(pending, hello);
 	}
 
-	/** Closes a connection whose client has closed its side before the ClientHello was complete. */
+	/** Closes a connection whose client has closed its side before its ClientHello was complete. */
 	onEnd(pending: PendingHandshake): void {
 		const { socket } = pending;
 		if (!pending.peekDone || socket instanceof DirectSocket) socket.destroy();

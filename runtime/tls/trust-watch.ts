@@ -6,9 +6,12 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import { loadClientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';
 
-/** Minimum milliseconds between two checks of all files; at least one millisecond per `client_auth`. */
+/**
+ * Minimum milliseconds between two checks of all files. With more `client_auth`s than this, the interval is a millisecond per
+ * `client_auth`.
+ */
 const CHECK_INTERVAL = 1000;
-/** Milliseconds after which other sources (stores, URLs, internal CAs) are loaded again. */
+/** Milliseconds after which sources other than files (stores, URLs, internal CAs) are loaded again. */
 const RELOAD_INTERVAL = 60_000;
 
 /** The trusted certificates of one `client_auth`, and what is needed to notice a change. */
@@ -169,7 +172,7 @@ function stateOf(files: readonly string[]): string {
 	return states.sort().join('\n');
 }
 
-/** Reports whether a pool has sources other than files that may change. */
+/** Reports whether a pool has sources that may change and are not files. */
 function isReloaded(pool: TrustPool | undefined): boolean {
 	switch (pool?.source) {
 		case 'storage':

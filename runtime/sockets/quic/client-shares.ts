@@ -1,10 +1,11 @@
-/** How many packets each client sends, counted in constant memory, so that a flood cannot make the counting itself expensive. */
+/** Counts the packets of each client in constant memory, so that a flood cannot make the counting itself expensive. */
 import { randomBytes } from 'node:crypto';
 
 /** Milliseconds after which counting starts anew. */
 export const SHARE_WINDOW_MS = 100;
 /**
- * Number of counters. Two clients may share a counter by chance, but hardly in the next window as well, because the hash changes.
+ * Number of counters. Two clients may share a counter by chance, but probably not in the next period as well, because the hash
+ * changes.
  */
 const COUNTERS = 8192;
 const MAX_COUNT = 65_535;
@@ -17,7 +18,7 @@ export class ClientShares {
 	#windowStart = Number.NEGATIVE_INFINITY;
 
 	/**
-	 * Counts a packet. Returns the number of packets of its client in this window.
+	 * Counts a packet. Returns the number of packets that its client has sent in the current period of {@link SHARE_WINDOW_MS}.
 	 * @param at Offset of the client's `sockaddr` in `names`.
 	 * @param now `performance.now()`.
 	 */

@@ -14,7 +14,10 @@ const CTRL_SET_MTU = 42;
 const CTRL_SET_CAPS = 87;
 const CTRL_SET_LOCAL_ADDRESS = 84;
 const ALL_CAPS = 15n;
-/** Size of a `BIO_MSG` in bytes, 32-bit words and 64-bit words: data, length, peer, local address and flags. */
+/**
+ * Size of a `BIO_MSG`, which holds data, length, peer, local address and flags. The constants give it in bytes, 32-bit words and
+ * 64-bit words.
+ */
 const MESSAGE_BYTES = 40;
 const MESSAGE_STRIDE = 40n;
 const MESSAGE_WORDS = 10;
@@ -102,8 +105,8 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Hands the longer datagrams at the start of `received[from, end)` to OpenSSL one by one, which enlarges a single buffer for
-	 * each. Returns the index after the last one. Those that are too long are dropped.
+	 * Hands the datagrams above the usual size at the start of `received[from, end)` to OpenSSL one by one, because it then enlarges
+	 * only a single buffer for each. Drops those that are too long. Returns the index after the last one.
 	 */
 	#inject(listener: bigint, received: readonly number[], from: number, end: number, peerAt: bigint): number {
 		let index = from;
@@ -135,8 +138,7 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Takes at most `most` datagrams and appends them to those that wait in the thread's memory to be sent. Returns how many it
-	 * took.
+	 * Takes at most `max` datagrams and appends them to those that wait in the thread's memory to be sent. Returns how many it took.
 	 */
 	take(max: number): number {
 		const { words, bigInts, at, countAt } = this.#output;

@@ -29,13 +29,13 @@ const SOL_SOCKET = 1;
 const SO_SNDBUF = 7;
 const DONTWAIT = 0x40;
 const NO_SIGNAL = 0x4000;
-/** Requested size in bytes of the kernel's queue for one direction. */
+/** Requested size in bytes of the kernel's queue for one direction of a channel. */
 const QUEUE = 4 * 1024 * 1024;
 /** Maximum bytes of a message. */
 const MESSAGE_BYTES = 68_000;
 /** Maximum bytes of connection IDs in one message. */
 const MOST_ID_BYTES = 32_000;
-/** Milliseconds after which messages that did not fit into the queue are sent again. */
+/** Milliseconds after which messages that did not fit into the kernel's queue are sent again. */
 const AGAIN = 2;
 
 const TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4, older: 5 } as const;
@@ -51,15 +51,15 @@ export interface RelayedDatagram {
 export interface RelayOwner {
 	/** Called when the successor is about to read the socket. */
 	hello?(): void;
-	/** Called with connection IDs of the predecessor. */
+	/** Called with IDs of the predecessor's connections. */
 	ids?(ids: readonly string[]): void;
-	/** Called with connection IDs of an older process: the one at the other end of the inherited channel with this index. */
+	/** Called with connection IDs of an older process, whose inherited channel has this index. */
 	older?(index: number, ids: readonly string[]): void;
 	/** Called when the predecessor has sent all its IDs and no longer reads the socket. */
 	listed?(): void;
 	/** Called with a datagram, whose bytes are valid only during the call. */
 	datagram?(datagram: RelayedDatagram): void;
-	/** Called when the other process has closed its end. The relay is closed then. */
+	/** Called when the other process has closed its end. By then, the relay is closed. */
 	ended(): void;
 }
 
@@ -86,8 +86,8 @@ export class DatagramRelay implements PolledSocket {
 	readonly #outgoing = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
 	readonly #outgoingAt: bigint;
 	/**
-	 * Messages, other than datagrams, that did not fit into the queue. A datagram that does not fit is dropped, as any full queue
-	 * drops it.
+	 * Messages, other than datagrams, that did not fit into the queue. A datagram that does not fit is dropped, like a datagram that
+	 * finds the socket's own queue full.
 	 */
 	readonly #unsent: Buffer[] = [];
 	#timer: NodeJS.Timeout | undefined;
@@ -157,7 +157,7 @@ export class DatagramRelay implements PolledSocket {
 		this.#list([TYPE.ids], ids);
 	}
 
-	/** Sends connection IDs of a process before this one; see {@link RelayOwner.older}. */
+	/** Sends connection IDs of a process before the predecessor; see {@link RelayOwner.older}. */
 	older(index: number, ids: Iterable<string>): void {
 		this.#list([TYPE.older, index], ids);
 	}

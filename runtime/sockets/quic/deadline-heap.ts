@@ -21,7 +21,7 @@ export class DeadlineHeap<Member extends Deadline> {
 		return this.#members.length;
 	}
 
-	/** Adds a member, or changes its deadline. Infinity removes it. */
+	/** Adds a member, or changes its deadline. A deadline of Infinity removes the member. */
 	set(member: Member, due: number): void {
 		if (due === Infinity) {
 			this.delete(member);

@@ -1,5 +1,5 @@
 /**
- * A descriptor that is closed when its thread ends, for whatever reason. Otherwise, it would stay open in the process, and the
+ * A descriptor that is closed when its thread ends, for whatever reason. Without this, it would stay open in the process, and the
  * kernel would continue to deliver datagrams to a socket that nobody reads.
  */
 

@@ -78,7 +78,10 @@ export class PacketHeader {
 	}
 }
 
-/** Returns a version negotiation packet in reply to a header (RFC 9000 §17.2.1). Its IDs are swapped; it lists our versions. */
+/**
+ * Returns a version negotiation packet in reply to a header (RFC 9000 §17.2.1). It contains the header's connection IDs, swapped,
+ * and the versions that we support.
+ */
 export function versionNegotiation(header: PacketHeader, random: number): Buffer {
 	const { source, destination } = header;
 	const packet = Buffer.alloc(1 + 4 + 1 + source.length + 1 + destination.length + 8);

@@ -22,7 +22,10 @@ const EVENT_MASK = BigInt(ALL_STREAM_EVENTS);
 const TYPE_SSL = 2;
 /** SSL_POLL_FLAG_NO_HANDLE_EVENTS */
 const NO_HANDLE_EVENTS = 1n;
-/** Size of an `SSL_POLL_ITEM` in bytes and 64-bit words: type, object, events and results. */
+/**
+ * Size of an `SSL_POLL_ITEM`, which holds type, object, events and results. The constants give it in bytes, 64-bit words and 32-bit
+ * words.
+ */
 const ITEM_BYTES = 32;
 const ITEM_STRIDE = 32n;
 const ITEM_LONGS = 4;
@@ -56,7 +59,7 @@ export class PolledStreams {
 		for (let i = 0; i < MAX_STREAMS; i++) this.#words[i * ITEM_WORDS] = TYPE_SSL;
 	}
 
-	/** Returns true if a connection is closing, or has closed. */
+	/** Reports whether a connection is closing, or has closed. */
 	ends(connection: bigint): boolean {
 		this.#longs[1] = connection;
 		this.#longs[EVENTS_LONG] = BigInt(POLL.connectionEnds);

@@ -52,7 +52,10 @@ export interface QuicConnection {
 	readonly remotePort: number;
 	readonly localAddress: string;
 	readonly localPort: number;
-	/** Opens a unidirectional stream for sending. Returns undefined if the peer allows no more of them, or the connection has closed. */
+	/**
+	 * Opens a unidirectional stream for sending. Returns undefined if the peer allows no more such streams, or the connection has
+	 * closed.
+	 */
 	openUni(): QuicStream | undefined;
 	/** Sends the data written so far. Needed only for data that is not written in a callback of the owner. */
 	flush(): void;
@@ -96,7 +99,10 @@ export interface QuicStream {
 	readonly room: number;
 	/** Requests that `drained` be called when there is room. */
 	awaitRoom(): void;
-	/** Writes `bytes[start, end)`, which must fit in `room`. With `fin`, nothing follows. Returns false if the stream can no longer send. */
+	/**
+	 * Writes `bytes[start, end)`, which must fit in `room`. `fin` ends the stream after these bytes. Returns false if the stream can
+	 * no longer send.
+	 */
 	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean;
 	/** Pauses or resumes reading. While paused, flow control stops the peer. */
 	pause(paused: boolean): void;

@@ -65,7 +65,7 @@ interface Client {
 	connections: number;
 }
 
-/** The client to whose limits a connection counts, and how to stop counting it. */
+/** The client against whose limits a connection counts, and the function that ends the counting. */
 interface Claim {
 	readonly client: Client;
 	readonly key: string;
@@ -138,13 +138,13 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 
 	/**
 	 * Returns descriptors for a successor: the socket, and channels to this endpoint and to processes before this one, which the
-	 * caller must close. Returns undefined if the socket is another thread's, or if there are no descriptors left.
+	 * caller must close. Returns undefined if the socket belongs to another thread, or if there are no descriptors left.
 	 */
 	bequeath(): BequeathedDatagrams | undefined {
 		return this.#sharing.bequeath();
 	}
 
-	/** Applies other limits to new handshakes. Those that are missing have their defaults. */
+	/** Sets the limits for new handshakes. Limits that are not given have their defaults. */
 	set limits(limits: Partial<QuicLimits>) {
 		this.#limits = { ...DEFAULT_QUIC_LIMITS, ...limits };
 	}
@@ -190,7 +190,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		yield* this.#endedConnections.keys();
 	}
 
-	/** Passes on a datagram that belongs to another process or thread. Returns true if it does. */
+	/** Passes a datagram on if it belongs to another process or thread. Reports whether it does. */
 	#pass(start: number, end: number, name: number): boolean {
 		return this.#sharing.pass(start, end, name, this.#router.header.destination);
 	}
@@ -227,8 +227,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 
 	received(): void {
 		this.#socket.flushReplies();
-		// The list is replaced first. Running an engine cannot add to it, because engines become dirty only when datagrams are
-		// received.
+		// `#dirty` is emptied before any engine runs. Running an engine cannot add to it, because engines become dirty only when
+		// datagrams are received.
 		const dirty = this.#dirty;
 		this.#dirty = [];
 		this.#isBatching = true;
@@ -362,8 +362,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
 		} else if (client.unproven.size > 0) {
 			const most = Math.min(limits.maxHandshakesPerClient - client.handshakes, Math.ceil(limits.retryAbove / 2));
-			// Attackers may send packets with the client's forged address, and their handshakes must not lock out the client. With a
-			// Retry, it can prove its address.
+			// Attackers may send packets with the client's forged address, and their handshakes must not lock out the client. After a
+			// Retry packet, the client can prove its address.
 			if (client.unproven.size >= most && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
 			if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client);
 		}
@@ -472,7 +472,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/**
-	 * Returns true if a datagram belongs to a connection that has ended recently. The first few of these datagrams are answered with
+	 * Reports whether a datagram belongs to a connection that has ended recently. The first few of these datagrams are answered with
 	 * the connection's last datagram.
 	 */
 	#answerEnded(now: number, length: number): boolean {

@@ -1,9 +1,9 @@
 /**
  * One QUIC connection. Each has an OpenSSL listener of its own, because a listener shared by several connections examines all of
- * them for each datagram: each idle one among them adds 8 to 10 µs of CPU time to a request that takes 28 µs by itself. In return,
- * the buffers of its listener are 48 of the 100 KB that an idle connection takes. Datagrams pass through the thread's pair of memory
- * BIOs, which is empty except during the calls here.
- * Everything here runs on one thread. Every OpenSSL object is freed exactly once, by `destroy`.
+ * them for each datagram: each idle connection adds 8 to 10 µs of CPU time to a request that takes 28 µs by itself. The drawback is
+ * memory: the buffers of its listener are 48 of the 100 KB that an idle connection takes. Datagrams pass through the thread's pair
+ * of memory BIOs, which is empty except during the calls here. Everything here runs on one thread. Every OpenSSL object is freed
+ * exactly once, by `destroy`.
  */
 
 import { readSocketAddress } from '../socket-address.ts';
@@ -103,13 +103,13 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	readonly path: DatagramPath;
 	/** Bytes of the peer's address and port, as Latin-1. */
 	readonly peerKey: string;
-	/** Key of the client to whose limits the connection counts. */
+	/** Key of the client against whose limits the connection counts. */
 	readonly client: string;
 	readonly startedAt: number;
 	owner: QuicConnectionOwner | undefined = undefined;
 	due = Infinity;
 	place = -1;
-	/** True if datagrams have been received since the last run. */
+	/** True if datagrams have been received since the last call of `run`. */
 	dirty = false;
 	established = false;
 	/** True once the client has sent a connection ID that we chose, which proves that it receives what is sent to its address. */
@@ -306,9 +306,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	/**
-	 * Sends the datagrams of an unfinished handshake again, if some time has passed and the client was heard. OpenSSL itself does so
-	 * too slowly: without an acknowledgment, it only sends probes without content, whose acknowledgment would tell it which packets
-	 * are missing. If the probes are lost, too, it doubles its timeout each time, and some handshakes would never complete.
+	 * Sends the datagrams of an unfinished handshake again, if that has not been done recently. Called when the client has sent a
+	 * datagram. OpenSSL itself does so too slowly: without an acknowledgment, it only sends probes without content, whose
+	 * acknowledgment would tell it which packets are missing. If the probes are lost, too, it doubles its timeout each time, and
+	 * some handshakes would never complete.
 	 */
 	#repeat(): void {
 		const now = performance.now();
@@ -433,8 +434,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	/**
-	 * Frees a stream that its owner has released. A stream with many unacknowledged bytes is kept until fewer are left, so that they
-	 * count toward the connection's limit.
+	 * Frees a stream that its owner has released. If it has many unacknowledged bytes, it is kept until fewer are left, so that
+	 * these bytes count toward the connection's limit.
 	 */
 	released(stream: EngineStream): void {
 		this.streams.delete(stream.ssl);
@@ -558,7 +559,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		}
 	}
 
-	/** Writes the remaining data of released streams, and frees those that are settled. */
+	/** Writes the remaining data of released streams, and frees the streams that are settled. */
 	#tidy(): void {
 		for (const stream of this.#lingering.values()) {
 			stream.refresh();

@@ -7,15 +7,20 @@ export interface QuicLimits {
 	/** Maximum unfinished handshakes per client, which is an IPv4 address or the /64 prefix of an IPv6 address. */
 	readonly maxHandshakesPerClient: number;
 	/**
-	 * Number of handshakes with unproven addresses from which on every new client must prove its address with a Retry first (RFC
-	 * 9000 §8.1.2). A client that has half that number of them itself must do so even earlier.
+	 * Number of handshakes with unproven addresses from which on every new client must first prove its address with a Retry (RFC
+	 * 9000 §8.1.2). A client with half as many such handshakes of its own must do so in any case.
 	 */
 	readonly retryAbove: number;
 	/** Maximum Retry packets per second. */
 	readonly maxRetryRate: number;
-	/** Maximum first packets per second and client. A client with more than a quarter of them must prove its address. */
+	/**
+	 * Maximum first packets per second and client. A client that sends more than a quarter of this number must prove its address.
+	 */
 	readonly maxClientInitialRate: number;
-	/** Maximum handshakes started per second by clients that had to prove their addresses. One client gets at most a quarter. */
+	/**
+	 * Maximum handshakes started per second by clients that had to prove their addresses. One client may start at most a quarter of
+	 * them.
+	 */
 	readonly maxHandshakeRate: number;
 	/** Maximum connections, including unfinished handshakes. */
 	readonly maxConnections: number;
@@ -40,8 +45,8 @@ export const AMPLIFICATION = 3;
 /** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
 export const PRESSURE_HANDSHAKES = 32;
 /**
- * Milliseconds for which a first packet that cannot be decrypted is kept otherwise, because the next packet may contain the
- * missing part of the handshake.
+ * Milliseconds for which a first packet that cannot be decrypted is kept if there are at most {@link PRESSURE_HANDSHAKES}. The next
+ * packet may contain the missing part of the handshake.
  */
 export const UNOPENED_PACKET_MS = 1000;
 /**
@@ -56,8 +61,8 @@ export const SMALL_REST_BYTES = 16_384;
 /** Maximum datagrams of an unfinished handshake that are kept to be repeated. */
 export const MAX_KEPT_DATAGRAMS = 8;
 /**
- * Milliseconds after which the kept datagrams may be sent again, when the client is heard. Clients repeat their first packet
- * after about one second.
+ * Minimum milliseconds between repetitions of the kept datagrams, which are sent when the client sends something. Clients repeat
+ * their first packet after about one second.
  */
 export const REPEAT_FLIGHT_MS = 250;
 export const MAX_REPEATS = 8;
@@ -66,7 +71,10 @@ export const MAX_REPEATS = 8;
  * of a client, and those of a client that does not obey, are longer.
  */
 export const USUAL_DATAGRAM_BYTES = 1200;
-/** Maximum bytes of a received datagram: an Ethernet frame's payload without the headers of IPv4 and UDP. Longer ones are dropped. */
+/**
+ * Maximum bytes of a received datagram: an Ethernet frame's payload without the headers of IPv4 and UDP. Longer datagrams are
+ * dropped.
+ */
 export const MAX_DATAGRAM_BYTES = 1472;
 /** Bytes of a thread's buffer for datagrams on their way to OpenSSL, each of which takes 232 bytes more than its length. */
 export const INCOMING_BUFFER_BYTES = 65_536;

@@ -168,7 +168,7 @@ export class EngineStream implements QuicStream {
 		this.#engine.released(this);
 	}
 
-	/** True if the owner, or data that has been written, waits for room on this stream. */
+	/** True if the owner waits for room on this stream, or data that has been written does. */
 	get needsRoom(): boolean {
 		return this.#ownerWaits || this.#pending !== undefined;
 	}

@@ -17,7 +17,7 @@ export interface CallbackTarget {
 	 * to send.
 	 */
 	clientHello(ssl: bigint): number;
-	/** Verifies a client's certificate. `store` is an `X509_STORE_CTX`. Returns false to reject it. */
+	/** Verifies a client's certificate. `store` is an `X509_STORE_CTX`. Returns false to reject the certificate. */
 	verifyClient(store: bigint): boolean;
 	/** Receives a line of the NSS key log. */
 	secret(line: string): void;
@@ -110,12 +110,12 @@ export class QuicThread {
 	}
 }
 
-/** Maximum attempts to wait for the thread's poller. One is enough if the system supports it. */
+/** Maximum turns of the event loop to wait for the thread's poller. One is enough if the system supports polling. */
 const MOST_TURNS = 200;
 
 /**
- * Resolves once the thread's poller works, because no datagrams are read before. If it never does, resolves after {@link
- * MOST_TURNS} turns.
+ * Resolves once the thread's poller works, because datagrams are read only then. If it never works, resolves after
+ * {@link MOST_TURNS} turns.
  */
 export async function waitForPoller(): Promise<void> {
 	for (let turn = 0; turn < MOST_TURNS && threadPoller() === undefined; turn++) {

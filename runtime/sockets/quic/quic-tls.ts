@@ -1,4 +1,4 @@
-/** The TLS settings of one QUIC socket: an `SSL_CTX` with h3 as its only protocol, and certificates by ClientHello. */
+/** The TLS settings of one QUIC socket: an `SSL_CTX` with h3 as its only protocol, and certificates chosen by the ClientHello. */
 import { hkdfSync } from 'node:crypto';
 import { type ClientCertificateCriteria, clientVerifier } from '../client-verifier.ts';
 import { CTRL_STATUS_CALLBACK } from '../ocsp-staple.ts';
@@ -6,9 +6,9 @@ import { offersHttp3, type QuicThread } from './quic-thread.ts';
 
 /** The properties of a ClientHello on which the choice of a certificate depends. */
 export interface QuicHello {
-	/** Lowercase, without a trailing dot; '' if the client sent none. */
+	/** The server name in lowercase, without a trailing dot; '' if the client sent none. */
 	readonly serverName: string;
-	/** Hexadecimal IDs of four digits each, in the client's order of preference. */
+	/** The cipher suites as hexadecimal IDs of four digits each, in the client's order of preference. */
 	readonly cipherSuites: readonly string[];
 	readonly signatureSchemes: readonly string[];
 	readonly remoteAddress: string;
@@ -17,7 +17,7 @@ export interface QuicHello {
 
 /** What is demanded of a client's certificate. */
 export interface QuicClientAuth {
-	/** Authorities in PEM. They verify the certificate, and the server names them in its request for one. */
+	/** Authorities in PEM. They verify the certificate, and the server names them when it requests a certificate. */
 	readonly authorities: readonly string[];
 	/** Whether a client without a certificate is rejected. */
 	readonly required: boolean;
@@ -35,7 +35,7 @@ export interface QuicCertificate {
 	readonly ocsp?: Uint8Array | undefined;
 	/** Key exchange groups by their OpenSSL names; undefined for the context's default. */
 	readonly groups?: string | undefined;
-	/** Undefined if no client certificate is requested. */
+	/** What is demanded of the client's certificate; undefined if none is requested. */
 	readonly clientAuth?: QuicClientAuth | undefined;
 	/** Receives the handshake's secrets, as lines of an NSS key log. */
 	readonly keyLog?: ((line: string) => void) | undefined;
@@ -76,7 +76,7 @@ const SESSION_CONTEXT = 'svc h3';
 const CTRL_SET_SESSION_CACHE_MODE = 44;
 const CTRL_SET_TICKET_KEYS = 59;
 const CTRL_SET_GROUPS_LIST = 92;
-/** Total size of a ticket key: a key name, a MAC key and an AES key. */
+/** Size of a ticket key in bytes: a key name, a MAC key and an AES key. */
 const TICKET_KEY_BYTES = 80;
 const EXTENSION_SERVER_NAME = 0;
 const EXTENSION_SUPPORTED_GROUPS = 10;
@@ -87,7 +87,7 @@ const MAX_PARSED = 2000;
 const MAX_HELLO_PART = 16_384;
 /** Maximum number of sets of authorities kept in parsed form. The oldest is removed first. */
 const MAX_AUTHORITIES = 64;
-/** Modes for SSL_set_verify. */
+/** Flags for `SSL_set_verify`. */
 const VERIFY_PEER = 1;
 const VERIFY_FAIL_IF_NO_PEER_CERT = 2;
 const VERIFY_OK = 0n;
@@ -135,7 +135,7 @@ export class QuicTls {
 		f.ERR_clear_error();
 	}
 
-	/** Sets the ticket key, which all threads derive from one secret. If undefined, OpenSSL generates its own. */
+	/** Sets the ticket key, which all threads derive from one secret. If `secret` is undefined, OpenSSL generates its own keys. */
 	useTicketKey(secret: Buffer | undefined): void {
 		if (secret === undefined) return;
 		const { library } = this.#thread;
@@ -169,7 +169,7 @@ export class QuicTls {
 		return groups.split(':').some(name => offered.includes(GROUP_IDS[name] ?? ''));
 	}
 
-	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects it. */
+	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects either. */
 	use(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
 		const { f } = library;
@@ -189,7 +189,7 @@ export class QuicTls {
 		return used;
 	}
 
-	/** Verifies a client's certificate inside OpenSSL's callback. Returns false if it is rejected. */
+	/** Verifies a client's certificate inside OpenSSL's callback. Returns false if the certificate is rejected. */
 	verifyClient(store: bigint, auth: QuicClientAuth): boolean {
 		const verifier = clientVerifier();
 		const authorities = this.#authoritiesOf(auth);
@@ -199,7 +199,10 @@ export class QuicTls {
 		return verifier.accepts(store, auth.criteria);
 	}
 
-	/** Returns a client's certificate in DER, or undefined if it has shown none. A resumed session has that of its first handshake. */
+	/**
+	 * Returns a client's certificate in DER, or undefined if it has sent none. A resumed session has the certificate of its first
+	 * handshake.
+	 */
 	clientCertificate(ssl: bigint): Buffer | undefined {
 		const { library, results, resultsAt } = this.#thread;
 		const { f } = library;
@@ -245,7 +248,8 @@ export class QuicTls {
 		if (authorities === undefined || clientVerifier() === undefined) return false;
 		const context = Buffer.allocUnsafeSlow(Buffer.byteLength(auth.context));
 		context.write(auth.context);
-		// OpenSSL decrypts the client's ticket only after this, and rejects it if its session belongs to another context.
+		// OpenSSL decrypts the client's ticket only after this call, and rejects the ticket if its session belongs to another
+		// context.
 		if ((f.SSL_set_session_id_context(ssl, library.addressOf(context), context.length) as number) !== 1) return false;
 		const names = f.SSL_dup_CA_list(authorities.names) as bigint;
 		if (names === 0n) return false;
@@ -254,7 +258,7 @@ export class QuicTls {
 		return true;
 	}
 
-	/** Returns undefined if a certificate cannot be parsed. */
+	/** Returns the parsed authorities; undefined if a certificate cannot be parsed. */
 	#authoritiesOf({ context, authorities: pems }: QuicClientAuth): Authorities | undefined {
 		const cached = this.#authorities.get(context);
 		if (cached !== undefined) return cached;

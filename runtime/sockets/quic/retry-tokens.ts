@@ -2,8 +2,8 @@
  * Retry packets (RFC 9000 §17.2.5), which make a client prove its address before any state is kept for it. OpenSSL's listener can
  * send them, but each of our connections has a listener of its own, whose tokens no other listener accepts, because each one
  * generates its key with OpenSSL's random generator. So while such a listener is created, this thread's generator is replaced by
- * one that repeats a secret of ours. The token key is then known, and we write the same tokens as OpenSSL. If a later version
- * uses another format, the first token is rejected, and these packets are not used any more.
+ * one that repeats a secret of ours. The token key is then known, and we write the same tokens as OpenSSL. If a later version uses
+ * another format, the first token is rejected, and no more Retry packets are sent.
  */
 import { hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
 import { type ForeignLibrary, findOpenssl, foreignSignature } from '../foreign-library.ts';
@@ -61,11 +61,11 @@ const INTEGRITY_NONCE = '461599d35d632bf2239825bb';
 const BLOCK_BYTES = 16;
 const TAPE_BYTES = 4096;
 const STRENGTH_BITS = 256;
-/** Size of an `OSSL_PARAM`, and two of its types. */
+/** Size of an `OSSL_PARAM` in bytes, and two of its data types. */
 const PARAM_BYTES = 40;
 const PARAM_UNSIGNED = 2;
 const PARAM_BYTES_TYPE = 5;
-/** Offsets in the settings of the replaced generator: names, each ending with a zero, and values. */
+/** Offsets in `#settings`: zero-terminated names and a value, followed by the bytes that the replaced generator repeats. */
 const KIND = 3 * PARAM_BYTES;
 const ENTROPY_NAME = KIND + 16;
 const STRENGTH_NAME = ENTROPY_NAME + 16;
@@ -120,8 +120,8 @@ export class RetryTokens {
 	}
 
 	/**
-	 * Derives the token key from a secret that all threads share, and that is handed over to successors, so that a token from any of
-	 * them is accepted here.
+	 * Derives the token key from a secret that all threads share and that successors inherit, so that this thread accepts tokens
+	 * from all of them.
 	 */
 	useSecret(secret: Buffer): void {
 		const block = Buffer.from(hkdfSync('sha256', secret, '', 'svc retry tokens of QUIC', BLOCK_BYTES));
@@ -143,7 +143,7 @@ export class RetryTokens {
 
 	/**
 	 * Records whether OpenSSL accepted a client's token on a listener from {@link listener}. If OpenSSL rejects the first token,
-	 * tokens are not used any more. Later rejections are ignored, because those tokens may have expired on their way.
+	 * tokens are no longer used. Later rejections are ignored, because those tokens may have expired on their way.
 	 */
 	recordResult(accepted: boolean): void {
 		if (accepted) this.#state = 'accepted';
@@ -208,7 +208,7 @@ export class RetryTokens {
 		return memory.copy(to, start, packetAt, at);
 	}
 
-	/** Reports whether the token of an Initial packet is ours, recent, and for this client and connection ID. */
+	/** Reports whether the token of an Initial packet was issued by us, recently, for this client and this connection ID. */
 	accepts(bytes: Buffer, { tokenAt, tokenEnd, destination }: PacketHeader, names: Buffer, name: number): boolean {
 		const length = tokenEnd - tokenAt - IV_BYTES - TAG_BYTES;
 		if (length < FIXED_TOKEN_BYTES || length > MAX_TOKEN_TEXT) return false;
@@ -233,7 +233,7 @@ export class RetryTokens {
 		return memory[at] === end - from && names.compare(memory, at + 1, at + 1 + end - from, from, end) === 0;
 	}
 
-	/** Writes a token in the clear, in OpenSSL's form, and returns its length. */
+	/** Writes an unencrypted token in OpenSSL's format, and returns its length. */
 	#writeText(destination: string, idAt: number, names: Buffer, name: number): number {
 		const memory = this.#memory;
 		let at = TEXT_OFFSET;

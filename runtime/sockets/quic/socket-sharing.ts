@@ -1,11 +1,12 @@
 /**
- * Decides who reads a UDP socket that several processes or threads have, and passes on datagrams to those that do not read it.
+ * Decides who reads a UDP socket that several processes or threads share, and passes on datagrams to those that do not read it.
  *
- * - During and after a handover, the successor reads, and passes on what belongs to connections of the processes before it.
+ * - During and after a handover, the successor reads, and passes on the datagrams that belong to connections of the processes
+ * before it.
  * - After a handover to more threads, some have no socket of their own. Binding more sockets would change the kernel's choice of a
- *   socket for existing connections. Instead, the thread that reads a socket passes on its share of clients to such a thread (a
- *   branch), which replies through a duplicate of the socket. The choice depends only on the client's address and port, as the
- *   kernel's does.
+ * socket for existing connections. Instead, the thread that reads a socket passes on its share of clients to such a thread (a
+ * branch), which replies through a duplicate of the socket. The choice depends only on the client's address and port, as the
+ * kernel's does.
  */
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
@@ -119,10 +120,10 @@ export class SocketSharing {
 	}
 
 	/**
-	 * Passes on the datagram that is being delivered, which belongs to no connection of this thread. Returns false if nobody else
-	 * should have it.
+	 * Passes on the datagram that is being delivered, which belongs to no connection of this thread. Returns false if no other
+	 * thread or process should receive it.
 	 * @param name Offset of the peer's address, as in {@link DatagramSink.datagram}.
-	 * @param destination The connection ID to which it is addressed.
+	 * @param destination The connection ID to which the datagram is addressed.
 	 */
 	pass(start: number, end: number, name: number, destination: string): boolean {
 		for (const { relay, ids } of this.#predecessors) {
@@ -207,7 +208,7 @@ export class SocketSharing {
 		return relay;
 	}
 
-	/** Leaves the socket to the successor, and tells it which connections are not its own. */
+	/** Leaves the socket to the successor, and sends it the IDs of connections that it must not treat as its own. */
 	#handOver(successor: DatagramRelay, bequeathed: readonly Predecessor[]): void {
 		this.#successorReads = true;
 		this.#update();
@@ -233,7 +234,7 @@ export class SocketSharing {
 		if (this.#unlistedBranches > 0 && --this.#unlistedBranches === 0) this.#successor?.listed();
 	}
 
-	/** Called when a successor has ended, or never began to read. */
+	/** Reads the socket again, because the successor has ended, or never began to read. */
 	#takeBack(): void {
 		this.#successorReads = false;
 		this.#isFinal = false;
@@ -264,7 +265,10 @@ export class SocketSharing {
 		else this.#socket.pause();
 	}
 
-	/** Closes the channels that the successor uses now. Otherwise, the processes before this one would not notice its end. */
+	/**
+	 * Closes this process's channels to its predecessors, which the successor uses now. While they were open here, the predecessors
+	 * would not notice the successor's end.
+	 */
 	#closeChannelsIfFinal(): void {
 		if (this.#isFinal && this.#successorReads) this.#closePredecessors();
 	}

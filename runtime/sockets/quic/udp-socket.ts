@@ -11,7 +11,7 @@ import { OwnedDescriptor } from './owned-descriptor.ts';
 import type { QuicLibrary } from './quic-library.ts';
 import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
 
-/** Maximum messages read by one `recvmmsg`, and bytes of each. With GRO, a message is a series of datagrams. */
+/** Maximum number of messages read by one `recvmmsg`, and maximum bytes of each. With GRO, a message is a series of datagrams. */
 const MAX_RECEIVED_MESSAGES = 16;
 const RECEIVED_MESSAGE_BYTES = 65_536;
 /** Maximum `recvmmsg` calls in one turn of the event loop, so that other work gets its turn. */
@@ -105,7 +105,7 @@ export class DatagramMemory {
 			this.outgoingParts.writeBigUInt64LE(this.sentAt + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
 	}
 
-	/** Copies a datagram to the place behind those that wait to be sent. */
+	/** Copies a datagram to the place after those that wait to be sent. */
 	put(datagram: Uint8Array): void {
 		this.sent.set(datagram, this.waiting * SENT_DATAGRAM_BYTES);
 		this.lengths[this.waiting] = datagram.length;
@@ -174,7 +174,7 @@ export interface UdpAddress {
 	readonly only6: boolean;
 	/** True if other threads bind the same address. */
 	readonly shared: boolean;
-	/** A bound socket of another process, of which a duplicate is used instead. */
+	/** Descriptor of a socket that another process has bound; a duplicate of it is used instead of a new socket. */
 	readonly descriptor?: number | undefined;
 }
 
@@ -268,8 +268,8 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/**
-	 * Stops reading, because another process or thread reads the same socket. Datagrams can still be sent, and delivered with {@link
-	 * relayed}.
+	 * Stops reading, because another process or thread reads the same socket. Datagrams can still be sent, and {@link relayed} still
+	 * delivers datagrams.
 	 */
 	pause(): void {
 		if (this.#sink === undefined || this.#paused) return;
@@ -352,7 +352,9 @@ export class UdpSocket implements PolledSocket {
 		if (this.#sink !== undefined) this.#poller.tellAgain(this.#fd, this);
 	}
 
-	/** Returns the path of the datagram that is being delivered. Its address is at `name` in the memory's names. */
+	/**
+	 * Returns the path of the datagram that is being delivered. `name` is the offset of the peer's address in the memory's `names`.
+	 */
 	pathOf(name: number): DatagramPath {
 		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_BYTES), BIO_ADDRESS_SIZE);
 		const length = this.#writeSource(SOURCE, 0);
@@ -442,13 +444,16 @@ export class UdpSocket implements PolledSocket {
 		replies.count = 0;
 	}
 
-	/** Returns a key that identifies the peer at an offset of the memory's names: its family, port and address. */
+	/** Returns a key that identifies the peer whose address is at this offset in the memory's `names`: family, port and address. */
 	keyOf(name: number): string {
 		const { names } = this.memory;
 		return names.toString('latin1', name, name + (names[name] === 2 ? 8 : 24));
 	}
 
-	/** Makes room for datagrams of this socket in the memory, sending those that wait if necessary. Returns for how many there is room. */
+	/**
+	 * Makes room for datagrams of this socket in the memory, sending those that wait if necessary. Returns the number of datagrams
+	 * for which there is room.
+	 */
 	room(): number {
 		const { memory } = this;
 		if (memory.sender !== this || memory.waiting === MAX_SENT_DATAGRAMS) memory.sender?.flush();
@@ -482,7 +487,10 @@ export class UdpSocket implements PolledSocket {
 		}
 	}
 
-	/** Sends waiting datagrams. Returns the index of the first one of a GSO write that failed, or `count`. */
+	/**
+	 * Sends the waiting datagrams from index `from` on. If a GSO write fails, returns the index of its first datagram; otherwise
+	 * returns `count`.
+	 */
 	#send(from: number, count: number, split: boolean): number {
 		const { memory } = this;
 		const { lengths, paths } = memory;
@@ -521,7 +529,7 @@ export class UdpSocket implements PolledSocket {
 		return count;
 	}
 
-	/** Returns true if GSO may be used on a path. */
+	/** Reports whether GSO may be used on a path. */
 	#splits(path: DatagramPath): boolean {
 		if (path.singlyUntil === 0) return true;
 		if (performance.now() < path.singlyUntil) return false;
