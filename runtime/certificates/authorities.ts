@@ -1,6 +1,6 @@
 /**
- * The internal CAs. They are opened once and renewed in time. If the store is a folder that is not writable, they exist in memory
- * only.
+ * The internal CAs. They are opened once and renewed in time. If the store is a folder that is not writable, they exist only in
+ * memory.
  */
 import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
 import { createMemoryStore } from '../storage/memory-store.ts';
@@ -105,8 +105,8 @@ export class Authorities {
 		} catch (error) {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
 			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
-			// With a store that several machines share, a CA in memory would differ from theirs, so there is none. The next use tries the
-			// store again.
+			// With a store that several machines share, a CA in memory would differ from theirs, so none is created. The next use
+			// tries the store again.
 			if (kept.authority || error instanceof AuthorityError || this.#store!.isRemote) return;
 			kept.authority = await openAuthority(kept.plan, createMemoryStore(), this.#now);
 			this.#log(

@@ -9,7 +9,7 @@ import { type CertificateSigner, certificatePem, issueCertificate } from './issu
 /** Milliseconds by which certificates are backdated, for clients whose clocks are slow. */
 const BACKDATED = 60_000;
 
-/** The CA cannot sign. The message is a full sentence for the operator. */
+/** The error for a CA that cannot sign. The message is a full sentence for the operator. */
 export class AuthorityError extends Error {
 	constructor(message: string) {
 		super(message);
@@ -134,7 +134,7 @@ class InternalAuthority implements Authority {
 		return this.#intermediate !== before;
 	}
 
-	/** Reads both certificates. Returns true if none is missing or due for renewal. */
+	/** Reads both certificates. Returns true if neither is missing or due for renewal. */
 	async #current(): Promise<boolean> {
 		const { root, intermediate } = this.#plan;
 		const readRoot = root ? await readFiles(root, 'root') : await this.#stored('root');
@@ -213,7 +213,7 @@ class InternalAuthority implements Authority {
 	}
 }
 
-/** Returns the previous object if nothing has changed, so that changes can be detected by identity. */
+/** Returns `before` if it equals `now`, or else `now`, so that changes can be detected by identity. */
 function same(before: Level | undefined, now: Level): Level {
 	return before?.pem === now.pem ? before : now;
 }

@@ -13,7 +13,9 @@ import type { CertificateReadings } from './certificate-metrics.ts';
 
 /** A certificate with its key, ready to be served. */
 export interface PublishedCertificate {
-	/** A unique ID. Publishing it again replaces the certificate, after a renewal or with a new OCSP response. */
+	/**
+	 * A unique ID. A certificate that is published with the same ID replaces this one, after a renewal or with a new OCSP response.
+	 */
 	readonly id: string;
 	/** The names, wildcards and addresses for which the certificate is served, in lowercase. */
 	readonly names: readonly string[];

@@ -37,13 +37,13 @@ export interface KeeperDeps {
 	readonly checkStore: () => Promise<void>;
 	/** Returns the global option `renewal_window_ratio`. */
 	readonly renewalRatio: () => number | undefined;
-	/** Called after changes that may make another certificate due earlier than the next periodic check. */
+	/** Called after changes that may make a certificate due before the next periodic check. */
 	readonly wake: () => void;
 }
 
 /** Obtains and renews single certificates. The manager decides which ones, and when. */
 export class CertificateKeeper {
-	/** Attempts, by issuer and result. */
+	/** Number of attempts to obtain a certificate, by issuer and result. */
 	readonly attempts: LabelledCounter = new LabelledCounter();
 	readonly #deps: KeeperDeps;
 	readonly #orders = new WorkQueue(MAX_ORDERS);
@@ -73,7 +73,7 @@ export class CertificateKeeper {
 		publish();
 	}
 
-	/** Starts an order. The entry's `work` resolves when it ends. Never rejects. */
+	/** Starts an order. The promise, which is also the entry's `work.done`, resolves when the order ends. Never rejects. */
 	begin(entry: ManagedCertificate): Promise<void> {
 		if (entry.work) return entry.work.done;
 		const abort = new AbortController();
@@ -350,7 +350,7 @@ function loggerOf({ record }: ManagedCertificate): string {
 	return record ? 'tls.renew' : 'tls.obtain';
 }
 
-/** Makes a record of an issued certificate. Throws IssueError if it is for another name or key. */
+/** Makes a record of an issued certificate. Throws IssueError if the certificate is for another name or key. */
 function checked(issuer: Issuer, name: string, { chain, privateKey }: IssuedCertificate): CertificateRecord {
 	const record = createCertificateRecord(issuer.storeName, name, chain, privateKey);
 	if (record) return record;

@@ -10,7 +10,7 @@ export type KeyType = (typeof KEY_TYPES)[number];
 
 const generate = promisify(generateKeyPair);
 
-/** Generates a private key on the libuv thread pool, because RSA keys take long. */
+/** Generates a private key on the libuv thread pool, because generating an RSA key is slow. */
 export async function makePrivateKey(type: KeyType): Promise<KeyObject> {
 	switch (type) {
 		case 'ed25519':
@@ -48,7 +48,7 @@ export function parsePrivateKey(pem: string | Uint8Array): KeyObject | undefined
 /** A signature algorithm: its object identifier and the digest for Node's `sign`. */
 export interface SignatureAlgorithm {
 	readonly oid: string;
-	/** Null for algorithms that include their own hash. */
+	/** Name of the digest; null for algorithms that include their own hash. */
 	readonly digest: string | null;
 	/** True if the algorithm identifier has NULL parameters (RFC 4055 §5). */
 	readonly nullParameters: boolean;

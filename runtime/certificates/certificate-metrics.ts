@@ -18,7 +18,7 @@ export interface CertificateReadings {
 	readonly missing: number;
 }
 
-/** Maximum number of expiry series. With ten thousand names, a scrape would otherwise take megabytes. */
+/** Maximum number of expiry series. Without it, a scrape with ten thousand names would take megabytes. */
 export const MAX_EXPIRY_SERIES = 1000;
 
 /** A counter with labels. */

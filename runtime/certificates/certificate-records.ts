@@ -10,7 +10,7 @@ export const CERTIFICATES_FOLDER = 'certificates';
 
 /** A certificate with its key, as kept in the store. */
 export interface CertificateRecord {
-	/** The segment of store keys that stands for the issuer. */
+	/** The segment that stands for the issuer in store keys. */
 	readonly issuer: string;
 	readonly name: string;
 	/** The certificate and then its chain, in PEM. */
@@ -31,7 +31,9 @@ function recordFolder(issuer: string, name: string): string {
 	return `${CERTIFICATES_FOLDER}/${issuer}/${toKeySegment(name)}`;
 }
 
-/** Reads a certificate. Returns undefined if there is none, if the key does not match, or if it is for another name. */
+/**
+ * Reads a certificate. Returns undefined if there is none, if the key does not match, or if the certificate is for another name.
+ */
 export async function readCertificateRecord(
 	store: Store,
 	issuer: string,

@@ -4,7 +4,7 @@ import type { CertificateSource } from '../../compiler/document/tls-settings.ts'
 import type { CertificateRequestedByClient } from './certificate-feed.ts';
 import { parsePrivateKey } from './certificate-keys.ts';
 
-/** A manager is unreachable, or its response is not a certificate. The message is a full sentence. */
+/** The error for a manager that is unreachable, or whose response is not a certificate. The message is a full sentence. */
 export class ManagerFailure extends Error {
 	constructor(message: string) {
 		super(message);
@@ -75,7 +75,7 @@ function splitPem(text: string): { readonly chain: string; readonly key: string 
 			return { chain: `${chain}\n`, key: `${key}\n` };
 		}
 	} catch {
-		// The throw below reports this.
+		// An invalid certificate is reported by the `throw` below.
 	}
 	throw new ManagerFailure('The response of the manager is not a certificate with its key.');
 }

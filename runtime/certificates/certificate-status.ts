@@ -1,4 +1,6 @@
-/** Refreshes the OCSP response of one certificate, from the store while it is fresh, otherwise from the responder. */
+/**
+ * Refreshes the OCSP response of one certificate, from the store if the response there is still fresh, or else from the responder.
+ */
 import { X509Certificate } from 'node:crypto';
 import { StoreError } from '../storage/store.ts';
 import type { LabelledCounter } from './certificate-metrics.ts';
@@ -9,7 +11,7 @@ import { type StapledCertificate, type StaplerDeps, statusKey } from './status-s
 const LIMIT = 15_000;
 /** Maximum size of a response in bytes. */
 const MAX_RESPONSE_BYTES: number = 64 * 1024;
-/** Milliseconds until the second attempt, if there is no usable response. The time doubles with each further attempt. */
+/** Milliseconds until the second attempt, if there is no usable response. The interval doubles with each further attempt. */
 const RETRY = 60_000;
 
 /** Refreshes the stapled response. On failure, the certificate keeps its previous response while that is valid. Rejects only on bugs. */

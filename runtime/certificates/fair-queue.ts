@@ -3,7 +3,7 @@ export class FairQueue {
 	readonly #maxRunning: number;
 	readonly #mostWaiting: number;
 	#runningCount = 0;
-	/** Waiting tasks by owner, in the order of turns. */
+	/** Waiting tasks by owner. The owners are in the order of their turns. */
 	readonly #waiting = new Map<string, (() => Promise<void>)[]>();
 
 	/**

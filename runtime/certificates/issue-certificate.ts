@@ -60,7 +60,7 @@ export interface CertificateRequest {
 	readonly extensions?: readonly { readonly oid: string; readonly critical: boolean; readonly value: Uint8Array }[];
 }
 
-/** Creates and signs a certificate. Returns its DER. */
+/** Creates and signs a certificate. Returns it in DER. */
 export function issueCertificate(request: CertificateRequest): Buffer {
 	const { key, signer, names = [], authority, commonName, purposes = [id_kp_serverAuth, id_kp_clientAuth] } = request;
 	const spki = subjectPublicKey(key);

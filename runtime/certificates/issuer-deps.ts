@@ -1,4 +1,4 @@
-/** What issuers need from the process. */
+/** The dependencies of issuers. */
 import type { Store } from '../storage/store.ts';
 import type { Authority } from './authority.ts';
 import type { ChallengeRegistry } from './challenge-registry.ts';

@@ -21,13 +21,13 @@ export interface IssuedCertificate {
 	readonly chain: string;
 	/** The private key in PKCS#8 PEM. */
 	readonly privateKey: string;
-	/** JSON metadata stored with the certificate. Must not contain secrets. */
+	/** JSON metadata that is stored with the certificate. Must not contain secrets. */
 	readonly details?: { readonly [name: string]: unknown };
 	/** Called once the certificate is stored, so that the issuer can delete the state it kept for resuming the order. */
 	readonly kept?: () => Promise<void>;
 }
 
-/** When an issuer wants a certificate renewed (RFC 9773). */
+/** The time at which an issuer wants a certificate to be renewed (RFC 9773). */
 export interface RenewalAdvice {
 	/** Time of renewal, in milliseconds since the epoch. */
 	readonly renewAt: number;
@@ -35,11 +35,11 @@ export interface RenewalAdvice {
 	readonly askAgainAt: number;
 }
 
-/** Issues certificates: an ACME authority or the local one. */
+/** Issues certificates, from an ACME server or an internal CA. */
 export interface Issuer {
 	/** The kind in metrics and log entries: `acme` or `internal`. */
 	readonly kind: string;
-	/** The folder of its certificates below `certificates/` in the store. */
+	/** The folder of the issuer's certificates below `certificates/` in the store. */
 	readonly storeName: string;
 	/**
 	 * True if the issuer issues certificates immediately, without validation. Sites then have their certificates before they are
@@ -52,11 +52,13 @@ export interface Issuer {
 	issue(order: IssueOrder): Promise<IssuedCertificate>;
 	/** Asks when to renew. Resolves to undefined if the issuer has no preference. Rejects with IssueError. */
 	advise?(chain: string): Promise<RenewalAdvice | undefined>;
-	/** Closes its connections. */
+	/** Closes the issuer's connections. */
 	close?(): void;
 }
 
-/** A certificate could not be obtained. The message is a full sentence for the operator and contains no secrets. */
+/**
+ * The error for a certificate that could not be obtained. The message is a full sentence for the operator and contains no secrets.
+ */
 export class IssueError extends Error {
 	/** Code of the error, such as `issuer/refused`, `issuer/unreachable` or `issuer/rate-limited`. */
 	readonly code: string;

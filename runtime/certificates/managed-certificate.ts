@@ -7,10 +7,10 @@ import type { Issuer } from './issuer.ts';
 import { RENEWAL_RATIO, renewalTime } from './renewal-times.ts';
 import type { StapledCertificate } from './status-stapler.ts';
 
-/** A policy with its issuers created. */
+/** A policy and its issuers. */
 export interface ReadyPolicy {
 	readonly settings: AutomationPolicy;
-	/** Identifies the issuers and the settings except for the subjects. Policies with equal keys treat a name in the same way. */
+	/** Identifies the issuers and all settings except the subjects. Policies with equal keys treat a name in the same way. */
 	readonly key: string;
 	readonly issuers: readonly Issuer[];
 }
@@ -45,7 +45,7 @@ export class ManagedCertificate implements StapledCertificate {
 	failingSince = 0;
 	/** Why the last attempt failed; undefined if it succeeded. */
 	lastError: string | undefined = undefined;
-	/** The order in progress. */
+	/** The order in progress; undefined if there is none. */
 	work: { readonly done: Promise<void>; readonly abort: AbortController } | undefined = undefined;
 
 	constructor(name: string, policy: ReadyPolicy) {
@@ -54,7 +54,7 @@ export class ManagedCertificate implements StapledCertificate {
 		this.keyType = keyTypeOf(policy.settings.key_type) ?? 'p256';
 	}
 
-	/** The ID under which it is published; undefined without a certificate. */
+	/** The ID under which the certificate is published; undefined if there is no certificate. */
 	get id(): string | undefined {
 		return this.record && `${this.record.issuer}/${this.name}`;
 	}
@@ -64,7 +64,7 @@ export class ManagedCertificate implements StapledCertificate {
 		return this.policy.issuers.find(({ storeName }) => storeName === this.record?.issuer);
 	}
 
-	/** The certificate in the form that threads serve; undefined without one. */
+	/** The certificate in the form that threads serve; undefined if there is no certificate. */
 	get publication(): PublishedCertificate | undefined {
 		if (!this.record) return undefined;
 		const { chain, privateKey } = this.record;

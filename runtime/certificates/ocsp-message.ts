@@ -24,7 +24,7 @@ export interface CertificateStatus {
 	readonly nextUpdate: number;
 }
 
-/** A response is invalid or unavailable. The message is a full sentence. */
+/** The error for an OCSP response that is invalid or unavailable. The message is a full sentence. */
 export class StatusError extends Error {
 	constructor(message: string) {
 		super(message);
@@ -34,7 +34,7 @@ export class StatusError extends Error {
 
 /** Milliseconds for which a response without `nextUpdate` is valid. */
 const NO_END = 86_400_000;
-/** Maximum milliseconds by which the clock of a responder may be ahead of ours. */
+/** Maximum milliseconds by which the clock of a responder may be ahead of this machine's clock. */
 const CLOCK_SKEW = 300_000;
 const SHA1 = '1.3.14.3.2.26';
 
@@ -48,7 +48,7 @@ const DIGESTS: { readonly [oid: string]: string | null } = {
 	'1.3.101.112': null,
 };
 
-/** Returns the URL of a certificate's OCSP responder; undefined if it names none with an HTTP URL. */
+/** Returns the URL of a certificate's OCSP responder; undefined if the certificate names none with an HTTP URL. */
 export function responderOf(certificate: X509Certificate): string | undefined {
 	return /^OCSP - URI:(https?:\/\/\S+)$/m.exec(certificate.infoAccess ?? '')?.[1];
 }
@@ -61,8 +61,8 @@ export function statusRequest(certificate: X509Certificate, issuer: X509Certific
 }
 
 /**
- * Parses and verifies a response. It must be for the certificate, signed by its issuer or an authorized responder
- * (§4.2.2.2), and valid at `now`, in milliseconds since the epoch. Throws {@link StatusError} otherwise.
+ * Parses and verifies a response. It must be for the certificate, signed by its issuer or an authorized responder (§4.2.2.2), and
+ * valid at `now`, in milliseconds since the epoch. Throws {@link StatusError} if it is not.
  */
 export function readStatus(
 	response: Uint8Array,
@@ -107,7 +107,7 @@ function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now:
 		try {
 			if (verify(digest, data, signer.publicKey, signature)) return;
 		} catch {
-			// `verify` throws if the key's type does not fit the signature, which is then invalid.
+			// `verify` throws if the key's type does not fit the signature. In that case, the signature is invalid.
 		}
 	}
 	throw new StatusError('The response is not signed by the issuer of the certificate.');

@@ -1,4 +1,4 @@
-/** Permission for certificates on demand, by the endpoint of the option `on_demand_tls`. */
+/** Permission for certificates on demand, granted by the endpoint of the option `on_demand_tls`. */
 import type { AutomationPolicy } from '../../compiler/codegen/plan/certificate-plan.ts';
 
 /** The option `on_demand_tls`. */

@@ -19,7 +19,7 @@ const NEW_NAMES_WITHIN = 60_000;
 const MAX_ENTRIES = 20_000;
 /** Maximum number of rejected names remembered. */
 const MAX_REFUSALS = 10_000;
-/** Number of milliseconds for which a rejected name is remembered. */
+/** Milliseconds for which a rejected name is remembered. */
 const REFUSED_FOR = 60_000;
 /** Milliseconds until the next request for permission to renew. */
 const RENEWAL_RETRY = 3_600_000;
@@ -98,7 +98,9 @@ export class OnDemandCertificates {
 		return obtaining;
 	}
 
-	/** Renews a certificate if its name is still permitted. Otherwise it is served until it expires. Never rejects. */
+	/**
+	 * Renews a certificate if its name is still permitted. If it is not, the certificate is served until it expires. Never rejects.
+	 */
 	async renew(entry: ManagedCertificate): Promise<void> {
 		// A certificate that was never obtained is not renewed here: it is ordered again when a client asks for it.
 		if (!entry.record) return;
@@ -223,7 +225,7 @@ export class OnDemandCertificates {
 	}
 }
 
-/** Reports whether a name can have a certificate. Clients may send any text. */
+/** Reports whether a name can have a certificate. Clients may send any text as a name. */
 function isObtainable(name: string): boolean {
 	if (isIP(name)) return true;
 	if (name.length > 253) return false;

@@ -10,7 +10,7 @@ export interface ValidityPeriod {
 }
 
 /**
- * Returns when to renew: when `ratio` of the lifetime remains, or up to 5% of that period earlier, so that certificates
+ * Returns when to renew: when `ratio` of the lifetime remains, or earlier by up to 5% of this remaining time, so that certificates
  * issued together are not renewed all at once. `chance` is a random number from 0 to 1.
  */
 export function renewalTime({ notBefore, notAfter }: ValidityPeriod, ratio: number, chance: number): number {
@@ -26,7 +26,7 @@ const WAITS: readonly number[] = [
 ];
 /** Number of milliseconds during which retries are frequent: 30 days. */
 const FREQUENT_RETRIES = 30 * 24 * 60 * MINUTE;
-/** Delay between retries after that period, in milliseconds: one day. */
+/** Delay between retries after {@link FREQUENT_RETRIES}, in milliseconds: one day. */
 const LATE_RETRY = 24 * 60 * MINUTE;
 
 /**

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { type Store, StoreError, toKeySegment } from '../storage/store.ts';
 import type { ChallengeAnswer, ChallengeQuestion } from './certificate-feed.ts';
 
-/** The folder of challenges in the store. */
+/** The folder of shared challenges in the store. */
 export const CHALLENGES_FOLDER = 'acme/challenges';
 
 interface SharedChallenge {

@@ -64,11 +64,14 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 		this.#interval = (settings.ocsp_interval as number | undefined) ?? STATUS_INTERVAL;
 	}
 
-	/** Refreshes a certificate's response if it is due. Returns when it is due next, in milliseconds since the epoch. */
+	/**
+	 * Refreshes a certificate's response if it is due. Returns the time at which it is due next, in milliseconds since the epoch.
+	 */
 	check(certificate: Certificate): number {
 		if (!certificate.record?.hasResponder) return Number.POSITIVE_INFINITY;
 		if (!this.#on) {
-			// Stapling is turned off, so the response would not be refreshed, and would be stapled after its expiry. It is removed now.
+			// Stapling is turned off, so the response would not be refreshed, and would be stapled after its expiry. So the response
+			// is removed now.
 			if (certificate.ocsp) {
 				certificate.ocsp = undefined;
 				certificate.statusAt = 0;
@@ -80,7 +83,7 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 		return certificate.statusAt;
 	}
 
-	/** Refreshes a certificate's response now, from the store if that has a fresh one. Never rejects. */
+	/** Refreshes a certificate's response now, from the store if it has a fresh one. Never rejects. */
 	async refresh(certificate: Certificate): Promise<void> {
 		certificate.statusAt = this.#deps.now() + this.#interval;
 		try {

@@ -11,7 +11,7 @@ import { OCSP_RESPONSES_FOLDER } from './status-stapler.ts';
 const CLEAN_INTERVAL = 86_400_000;
 /** Milliseconds for which certificates are kept after their expiry. */
 const KEPT_EXPIRED: number = 14 * 86_400_000;
-/** Milliseconds for which OCSP responses are kept after their last refresh. */
+/** Milliseconds for which OCSP responses are kept after they were last refreshed. */
 const KEPT_STATUS: number = 14 * 86_400_000;
 /** Milliseconds for which abandoned challenges are kept. */
 const KEPT_CHALLENGE: number = 86_400_000;
@@ -46,7 +46,7 @@ export class StoreCleaner {
 		this.#interval = (settings.storage_clean_interval as number | undefined) ?? CLEAN_INTERVAL;
 	}
 
-	/** Cleans the store if it is due. Certificates for the names in `wanted` are kept. */
+	/** Cleans the store if that is due. Keeps certificates for the names in `wanted`. */
 	check(wanted: ReadonlySet<string>): void {
 		const now = this.#now();
 		if (this.#closed || this.#interval === 0 || now < this.#nextAt) return;
@@ -60,7 +60,7 @@ export class StoreCleaner {
 		});
 	}
 
-	/** Cleans now, unless another process is cleaning or has done so recently. Rejects with StoreError. */
+	/** Cleans now, unless another process is cleaning or has recently cleaned. Rejects with StoreError. */
 	async clean(wanted: ReadonlySet<string>): Promise<void> {
 		const store = this.#store();
 		const lock = await store.tryLock('storage_clean');

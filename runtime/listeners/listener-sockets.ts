@@ -93,7 +93,10 @@ export class ListenerSockets {
 		return listeners;
 	}
 
-	/** Marks these listeners as served and all others as no longer served. */
+	/**
+	 * Makes these listeners the served ones: sets the permissions of their socket files, and closes the sockets held for other
+	 * listeners.
+	 */
 	serve(listeners: readonly ListenerAddress[]): void {
 		this.#bound = new Map(listeners.map(listener => [listener.key, withoutHandoverParts(listener)]));
 		this.#keep(listeners);
@@ -216,7 +219,7 @@ export class ListenerSockets {
 		this.#held.delete(key);
 		if (!held?.unix) return;
 		const { file, socket } = held.unix;
-		// The file is deleted only if it is still the one that this process created: another server may have replaced it.
+		// The file is deleted only if it is still the file of this socket: another server may have replaced it.
 		if (file.own) this.#change(key, () => isStill(file) && unlinkSync(file.path));
 		socket.close();
 	}

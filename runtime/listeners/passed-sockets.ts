@@ -8,10 +8,10 @@ const FIRST = 3;
 /** Maximum number of sockets accepted. */
 const MOST = 1024;
 
-/** The environment variables that describe them. */
+/** The environment variables that describe the passed sockets. */
 const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
 
-/** A socket that was not passed to the process. The message is the end of a sentence. */
+/** The error for a socket that was not passed to the process. The message is the end of a sentence. */
 export class SocketNotPassed extends Error {
 	readonly code = 'ENOTPASSED';
 }
@@ -22,10 +22,7 @@ export class PassedSockets {
 	 */
 	readonly #names: readonly string[] | undefined;
 
-	/**
-	 * Only in a successor: the current descriptor of each socket that was passed to the first process, by the descriptor that it had
-	 * there.
-	 */
+	/** Only in a successor: the current descriptor of each passed socket, by the descriptor that it had in the first process. */
 	readonly #newDescriptorByOld: ReadonlyMap<number, number> | undefined;
 
 	/** The sockets' addresses by descriptor; undefined until they are needed for the first time. */
@@ -49,7 +46,9 @@ export class PassedSockets {
 		});
 	}
 
-	/** Returns the descriptor of the socket with an address, as {@link socketAddresses} writes it, or undefined if none has it. */
+	/**
+	 * Returns the descriptor of the socket with an address, as {@link socketAddresses} writes it, or undefined if no socket has it.
+	 */
 	descriptorAt(address: string): number | undefined {
 		for (const [descriptor, at] of this.#located) if (at === address) return descriptor;
 		return undefined;
@@ -66,7 +65,10 @@ export class PassedSockets {
 		return this.#addresses;
 	}
 
-	/** Returns the descriptor that `fd/…` in a configuration means. `text` is a number or a name. Throws {@link SocketNotPassed}. */
+	/**
+	 * Returns the descriptor for `fd/…` in a configuration, where `text` stands for `…`: a number or a name. Throws
+	 * {@link SocketNotPassed}.
+	 */
 	descriptorOf(text: string): number {
 		const names = this.#names;
 		if (/^\d+$/.test(text)) {

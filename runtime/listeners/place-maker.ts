@@ -6,9 +6,9 @@ import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.t
  * more new connections are likely to follow.
  */
 const MAX_CLOSED = 32;
-/** One of this many idle connections is closed at a time, up to {@link MAX_CLOSED}. */
+/** Number of idle connections for each connection that is closed at a time; at most {@link MAX_CLOSED} are. */
 const IDLE_PER_CLOSED = 8;
-/** Milliseconds without a further search, after a search has found no idle connection. */
+/** Milliseconds during which no search is made, after a search that found no idle connection. */
 const QUIET_MS = 100;
 
 /** Closes idle connections of some of a thread's servers. */

@@ -1,11 +1,14 @@
-/** Checks on the main thread that an address is free, because the workers' shared binding would not fail. */
+/**
+ * Checks on the main thread that an address is free. The worker threads share the port, so their own binding would succeed even if
+ * it were in use.
+ */
 import net, { type AddressInfo } from 'node:net';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import { tryBindPort } from '../sockets/port-binding.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { SocketNotPassed } from './passed-sockets.ts';
 
-/** An address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */
+/** The error for an address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */
 export class ListenError extends Error {
 	readonly code: string;
 	/** The address as it is configured, such as `127.0.0.1:8080` or `:8080`. */

@@ -55,7 +55,7 @@ const ALERT_REASONS: { readonly [alert: number]: string } = {
 export interface QuicListenerDeps extends QuicCertificatesDeps {
 	readonly host: ProtocolHost;
 	readonly counters: QuicCounters;
-	/** Admits a connection of a client. Returns a function to call at its end, or undefined if it is rejected. */
+	/** Admits a connection of a client. Returns a function to call when it ends, or undefined if it is rejected. */
 	admit(address: string): (() => void) | undefined;
 	/** Counts a completed handshake. */
 	completed(version: string, resumed: boolean): void;
@@ -71,8 +71,8 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	readonly #http3: Http3Server;
 	readonly #port: number;
 	/**
-	 * Usually one endpoint. After a handover to another number of threads, a thread may have the sockets of several threads of the
-	 * predecessor, or none.
+	 * The endpoints, usually one. After a handover to another number of threads, a thread may have the sockets of several threads of
+	 * the predecessor, or none.
 	 */
 	readonly #endpoints: QuicEndpoint[] = [];
 	/** The {@link ClientTrust.key} of the authorities that verified each connection's client. */
@@ -81,7 +81,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#opened = false;
 	#warnAgainAt = 0;
-	/** Refusals since the last log entry, by reason. */
+	/** Number of refusals since the last log entry, by reason. */
 	readonly #refusals = new Map<QuicRefusal, number>();
 	#reportAgainAt = 0;
 	#draining = false;
@@ -289,7 +289,7 @@ function alertReason({ alert, byPeer }: HandshakeAlert): string {
 	return byPeer ? 'alert' : (ALERT_REASONS[alert] ?? 'protocol');
 }
 
-/** Returns the limits that a configuration sets. */
+/** Returns the limits of QUIC that a configuration sets. */
 export function quicLimits(settings: QuicSettings): Partial<QuicLimits> {
 	const named = Object.entries(LIMIT_NAMES) as [keyof QuicSettings, keyof QuicLimits][];
 	return Object.fromEntries(

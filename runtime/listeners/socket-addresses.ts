@@ -1,4 +1,7 @@
-/** Determines the addresses of inherited listening sockets, which Node can report only by accepting on them. */
+/**
+ * Determines the addresses of inherited listening sockets. Node reports an address only for a socket on which it accepts
+ * connections.
+ */
 import { fstatSync, readFileSync } from 'node:fs';
 
 /** State of a listening TCP socket in /proc/net/tcp. */

@@ -5,7 +5,7 @@ import { SERVER_NAME } from '../protocols/http1/response-head.ts';
 /** Milliseconds that a rejected client has for reading the response before the connection is closed. */
 const MAX_READING_MS = 1000;
 /**
- * Maximum number of rejected connections that wait for their clients at the same time. Further ones are closed as soon as the
+ * Maximum number of rejected connections that wait at the same time for their clients to read. Any others are closed as soon as the
  * response is sent.
  */
 const MAX_WAITING_CLIENTS = 32;
@@ -15,8 +15,8 @@ export class ConnectionRejecter {
 	readonly #waitingClients = new Set<Socket>();
 
 	/**
-	 * Responds with 503 without reading a request, and closes the connection. The client takes it for the response to its first request.
-	 * A TLS connection is closed without a response, because the client could not read it.
+	 * Responds with 503 without reading a request, and closes the connection. The client takes this for the response to its first
+	 * request. A TLS connection is closed without a response, because the client could not read it.
 	 */
 	refuse(socket: Socket, scheme: 'http' | 'https', retryAfter: string): void {
 		socket.on('error', ignore);
@@ -39,7 +39,8 @@ export class ConnectionRejecter {
 			clearTimeout(timer);
 			this.#waitingClients.delete(socket);
 		});
-		// Reads what the client has sent. Otherwise, the system would reset the connection, which could discard our response.
+		// The bytes that the client has sent are read. If they were not, the system would reset the connection, which could discard
+		// our response.
 		socket.resume();
 		socket.once('end', () => socket.destroySoon());
 		socket.end();

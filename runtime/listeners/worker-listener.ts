@@ -21,7 +21,7 @@ import { checkProtocol } from './protocol-check.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { ConnectionRejecter } from './turn-away.ts';
 
-/** Events about connections that never reach the protocol. */
+/** Callbacks for events of connections that never reach the protocol. */
 export interface ListenerEvents {
 	/** Called when a connection was closed for one of the reasons in runtime/metrics/refusals.ts. */
 	refused(reason: string): void;
@@ -148,7 +148,7 @@ export class WorkerListener implements ListeningOwner {
 		return this.#awaitingHeader.size + this.protocol.connections - (this.protocol.connectionsWithoutSocket ?? 0);
 	}
 
-	/** The IP address and port that are bound; undefined for a Unix socket and one that was inherited. */
+	/** The IP address and port that are bound; undefined for a Unix socket or an inherited socket. */
 	get bound(): AddressInfo | undefined {
 		return this.address.host.includes('/') ? undefined : this.#socket.address;
 	}
@@ -201,7 +201,7 @@ export class WorkerListener implements ListeningOwner {
 		});
 	}
 
-	/** @param named The peer according to a PROXY header. */
+	/** @param named The peer that a PROXY header names. */
 	#admit(socket: Socket | DirectSocket, named: ConnectionPeer | undefined): void {
 		const peer = named ?? (this.#socket.isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
@@ -239,7 +239,7 @@ export class WorkerListener implements ListeningOwner {
 	}
 }
 
-/** Returns the TCP keep-alive settings; undefined to turn keep-alive off. The system counts in whole seconds, at least 1. */
+/** Returns the TCP keep-alive settings; undefined to turn keep-alive off. The system accepts only whole seconds, at least 1. */
 function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
 	const { keepalive_interval: interval = DEFAULT_KEEPALIVE_MS, keepalive_idle: idle = DEFAULT_KEEPALIVE_MS } = settings;
 	if (interval < 0) return undefined;

@@ -44,8 +44,8 @@ export class WorkerSockets {
 	}
 
 	/**
-	 * Takes the sockets away from a thread that is about to be terminated. Otherwise, in its last turn of the event loop, the thread
-	 * would accept waiting connections and never serve them.
+	 * Takes the sockets away from a thread that is about to be terminated. If it kept them, it would accept waiting connections in
+	 * its last turn of the event loop and never serve them.
 	 */
 	detach(thread: number): void {
 		for (const sockets of this.#sockets.get(thread)?.values() ?? []) {

@@ -1,4 +1,7 @@
-/** The circuit breaker of an upstream: stops sending requests if too many fail or are slow, then probes with a few. */
+/**
+ * The circuit breaker of an upstream: when too many requests fail or are slow, it stops sending them, and later sends a few as
+ * probes.
+ */
 import type { CircuitSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
 import { millisecondsBetween } from './process-clock.ts';
@@ -57,7 +60,7 @@ export class CircuitBreaker {
 		}
 	}
 
-	/** Records that a request is sent. Returns true if it is a probe, which must be passed to `ended`. */
+	/** Records that a request is sent. Returns true if the request is a probe; this result must be passed to `ended`. */
 	began(now: number): boolean {
 		const state = this.#load(UPSTREAM_STATE.circuit);
 		if (state === CLOSED) return false;
@@ -75,8 +78,7 @@ export class CircuitBreaker {
 	}
 
 	/**
-	 * Records the end of a request. `milliseconds` is the time until the response head. Returns true if the circuit has closed
-	 * because of it.
+	 * Records the end of a request. `milliseconds` is the time until the response head. Returns true if this has closed the circuit.
 	 */
 	ended(probe: boolean, failed: boolean, milliseconds: number, now: number): boolean {
 		const slow = this.#slowAfter > 0 && milliseconds >= this.#slowAfter;
@@ -87,7 +89,7 @@ export class CircuitBreaker {
 				this.#swap(HALF_OPEN, OPEN, now);
 				return false;
 			}
-			// In the half-open state, this slot counts successful probes.
+			// In the half-open state, `errors` counts successful probes.
 			if (this.#add(UPSTREAM_STATE.errors) < this.#probes || !this.#swap(HALF_OPEN, CLOSED, now)) return false;
 			this.#restart(now);
 			return true;

@@ -30,8 +30,8 @@ function bytesOf(body: string | Uint8Array): BodySource {
 }
 
 /**
- * The decoded content of a gzip body. Throws if the body is truncated. A body that is not gzip, although its header field says
- * so, is passed on unchanged.
+ * The decoded content of a gzip body. Reading it throws if the body is truncated. A body that is not gzip, although its header
+ * field says so, is passed on unchanged.
  */
 class GunzippedBody implements BodySource {
 	readonly length = undefined;

@@ -18,7 +18,7 @@ export interface CheckedUpstream {
 }
 
 const INTERVAL = 30_000;
-/** Random share of the interval that spreads checks, so that pools opened together are not checked together. */
+/** Random fraction of the interval by which checks are shifted, so that pools opened together are not checked together. */
 const JITTER = 0.1;
 
 /**
@@ -82,7 +82,7 @@ export class HealthChecker {
 
 const LOGGER = 'http.reverse_proxy.health_checker';
 
-/** Cannot happen: the schema accepts only valid statuses. */
+/** `refuse` is never called, because the schema accepts only valid statuses. */
 const REFUSING = {
 	refuse(message: string): never {
 		throw new RangeError(message);

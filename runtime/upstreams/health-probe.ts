@@ -38,7 +38,7 @@ export class HealthProbe implements ConnectorDeps {
 	readonly #isWell: (status: number) => boolean;
 	readonly #body: RegExp | undefined;
 	readonly #deps: PoolRegistryDeps;
-	/** Keeps no connections alive: the check includes connecting. */
+	/** The pool's settings without keep-alive, because a check includes connecting. */
 	readonly #linkSettings: UpstreamSettings;
 	#buffer: Buffer | undefined = undefined;
 	#closed = false;
@@ -57,7 +57,10 @@ export class HealthProbe implements ConnectorDeps {
 		this.#linkSettings = { ...pool, keepalive: 0 };
 	}
 
-	/** Checks the upstream at an address. Resolves to undefined if it is healthy, otherwise to the reason. Never rejects. */
+	/**
+	 * Checks the upstream at an address. Resolves to undefined if it is healthy, otherwise to the reason why it is not. Never
+	 * rejects.
+	 */
 	async run(upstream: string): Promise<string | undefined> {
 		const text = this.#settings.upstream ?? upstream;
 		const parsed = parseUpstream(text);
@@ -144,7 +147,7 @@ export class HealthProbe implements ConnectorDeps {
 		};
 	}
 
-	/** Replaces the placeholder. Replacement values are not expanded again. */
+	/** Replaces the placeholder {@link TARGET}. Placeholders in the replacement are not expanded. */
 	#fill(text: string, upstream: string): string {
 		return text
 			.split(TARGET)
@@ -235,7 +238,7 @@ function isRedirect({ status, location }: ProbeAnswer): boolean {
 	return location !== undefined && [301, 302, 303, 307, 308].includes(status);
 }
 
-/** Returns the same host with another port. For a Unix socket, the host is the loopback address. */
+/** Returns an address with the same host and another port. For a Unix socket, the host is the loopback address. */
 function withPort(address: UpstreamAddress, port: number | undefined): UpstreamAddress {
 	if (port === undefined) return address;
 	const host = address.path === undefined ? address.host : 'localhost';

@@ -11,7 +11,7 @@ export class UpgradedStreams {
 	readonly #streams = new Set<Joined>();
 	#retired = false;
 
-	/** Registers a connection. The returned function removes it. `delay` is in milliseconds after `retire`. */
+	/** Registers a connection, which `retire` closes after `delay` milliseconds. Returns a function that removes it. */
 	join(close: () => void, delay: number): () => void {
 		const joined: Joined = { close, delay, timer: undefined };
 		this.#streams.add(joined);

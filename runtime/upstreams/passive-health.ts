@@ -10,7 +10,7 @@ export interface PassiveHealth {
 	readonly maxFails: number;
 	/** Statuses that count as failures. */
 	readonly isUnhealthy: ((status: number) => boolean) | undefined;
-	/** Milliseconds until the response head above which a request has failed; 0 for no limit. */
+	/** Milliseconds until the response head beyond which a request counts as failed; 0 for no limit. */
 	readonly latency: number;
 }
 
@@ -30,7 +30,7 @@ export function passiveHealthOf(settings: UpstreamSettings): PassiveHealth | und
 /** Maximum value of `maxFails`. */
 const MAX_FAILS = 1000;
 
-/** Cannot happen: the schema accepts only valid statuses. */
+/** `refuse` is never called, because the schema accepts only valid statuses. */
 const WRONG_STATUS = {
 	refuse(message: string): never {
 		throw new RangeError(message);

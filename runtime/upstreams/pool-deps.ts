@@ -7,7 +7,7 @@ import type { UpstreamObserver } from './upstream-observer.ts';
 export interface PoolDeps {
 	/** Returns the client address, taking the trusted proxies of the current settings into account. */
 	clientIp(x: Exchange): string;
-	/** Reports whether the peer is a trusted proxy. */
+	/** Reports whether the client's direct peer is a trusted proxy. */
 	trustsPeer(x: Exchange): boolean;
 	/** Measures requests; undefined if metrics are off. */
 	readonly upstreamObserver: UpstreamObserver | undefined;

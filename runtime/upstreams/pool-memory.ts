@@ -5,7 +5,7 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 import { passiveHealthOf } from './passive-health.ts';
 
 /**
- * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32 values, one for each thread that exists at a time, followed by
+ * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32 values, one for each thread, followed by
  * {@link PoolLayout.common} Int32 values for all threads. A thread counts its requests in flight only in its own row, so that the
  * counts of a dead thread can be cleared. The state of upstreams is in the common part and outlives threads.
  */
@@ -14,14 +14,14 @@ export interface SharedPoolMemory {
 	readonly rows: number;
 	/** Index of this thread's row, starting at 0. */
 	readonly row: number;
-	/** Number of threads that serve; by default 1. */
+	/** Number of threads that serve requests; by default 1. */
 	readonly threads?: number;
 }
 
 /** Number of slots for addresses from placeholders and lookups. Further addresses are counted only on their own thread. */
 const MADE_ADDRESSES = 256;
 
-/** Slots at the start of the common part. */
+/** Offsets of the values at the start of the common part. */
 const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
@@ -43,13 +43,13 @@ export const UPSTREAM_STATE = {
 	circuit: 6,
 	/** Time of the last change of the circuit's state. */
 	circuitAt: 7,
-	/** Time at which the circuit breaker's current window began. */
+	/** Time at which the circuit breaker's current counting period began. */
 	windowAt: 8,
-	/** Number of requests in the window. In the half-open state, the number of probes sent. */
+	/** Number of requests in the counting period. In the half-open state, the number of probes sent. */
 	total: 9,
-	/** Number of failures in the window. In the half-open state, the number of successful probes. */
+	/** Number of failures in the counting period. In the half-open state, the number of successful probes. */
 	errors: 10,
-	/** Number of slow requests in the window. */
+	/** Number of slow requests in the counting period. */
 	slow: 11,
 	/** For a dynamic address: its hash; 0 if the slot is free. */
 	key: 12,
@@ -109,7 +109,7 @@ export class PoolMemory {
 	readonly #rowsEnd: number;
 	readonly #step: number;
 
-	/** Uses memory of this thread alone if no shared memory is given or its size differs. */
+	/** Uses memory that only this thread has if no shared memory is given or if its size differs. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
 		const isShared = shared !== undefined && shared.buffer.byteLength >= poolMemoryBytes(settings, shared.rows);
@@ -130,7 +130,7 @@ export class PoolMemory {
 		return sum;
 	}
 
-	/** Counts this thread's requests in flight. */
+	/** Adds to the number of this thread's requests in flight. */
 	addActive(slot: number, by: 1 | -1): void {
 		// Only this thread writes to its row.
 		this.words[this.#row + slot]! += by;
@@ -141,7 +141,7 @@ export class PoolMemory {
 		return this.active(this.layout.row - 1);
 	}
 
-	/** Counts this thread's waiting requests. */
+	/** Adds to the number of this thread's waiting requests. */
 	addWaiting(by: 1 | -1): void {
 		this.addActive(this.layout.row - 1, by);
 	}
@@ -161,7 +161,7 @@ export class PoolMemory {
 		return this.#rowsEnd + COMMON_SIZE + slot * this.layout.stateSize;
 	}
 
-	/** Returns the slot of a dynamic address, the same on all threads; undefined if all are in use. */
+	/** Returns the slot of a dynamic address, the same on all threads; undefined if all slots are in use. */
 	claim(hash: number, now: number): number | undefined {
 		const { upstreams, slots } = this.layout;
 		const count = slots - upstreams;
@@ -187,7 +187,7 @@ export class PoolMemory {
 		return undefined;
 	}
 
-	/** Returns the slot of a dynamic address; undefined if it has none. */
+	/** Returns the slot of a dynamic address; undefined if the address has none. */
 	find(hash: number): number | undefined {
 		const { upstreams, slots } = this.layout;
 		const count = slots - upstreams;

@@ -50,7 +50,7 @@ export interface PoolRegistryDeps {
 interface RegisteredUpstream {
 	readonly address: string;
 	/**
-	 * A new upstream continues with the state of one with an equal key. The key consists of the address and the settings that
+	 * A new upstream takes over the state of an upstream with the same key, which consists of the address and the settings that
 	 * determine the state. Undefined if no state is kept.
 	 */
 	readonly stateKey: string | undefined;
@@ -63,9 +63,9 @@ interface RegisteredPool {
 	readonly settings: UpstreamSettings;
 	readonly memory: PoolMemory;
 	readonly upstreams: readonly RegisteredUpstream[];
-	/** Addresses with placeholders, as written. */
+	/** The addresses that contain placeholders, as written in the configuration. */
 	readonly templates: readonly string[];
-	/** The addresses that its dynamic source has found, by thread. */
+	/** The addresses that the pool's dynamic source has found, by thread. */
 	readonly found: Map<number, readonly string[]>;
 	checker: HealthChecker | undefined;
 }
@@ -160,8 +160,8 @@ export class PoolRegistry implements PoolWatcher {
 	}
 
 	/**
-	 * Continues with the states that the predecessor has returned from {@link states}: its circuits, passive failures and results of
-	 * health checks. Both processes have the same clock.
+	 * Takes over the states that the predecessor returned from {@link states}: circuits, passive failures and results of health
+	 * checks. Both processes have the same clock.
 	 */
 	adopt(states: readonly UpstreamState[]): void {
 		for (const [key, text] of states) {
@@ -180,8 +180,8 @@ export class PoolRegistry implements PoolWatcher {
 	}
 
 	/**
-	 * Returns every upstream that the configuration names: those of {@link reports}, those that dynamic sources have found, and
-	 * those of pools that no site uses.
+	 * Returns the upstreams of {@link reports}, including those that dynamic sources have found, and those of the configuration's
+	 * pools that no thread has opened.
 	 */
 	listed(): UpstreamReport[] {
 		const reports = this.reports(true);
@@ -199,8 +199,8 @@ export class PoolRegistry implements PoolWatcher {
 	}
 
 	/**
-	 * Returns the upstreams of all open pools, in the order of the configuration within each pool. If `found` is true, those
-	 * from the dynamic source of a pool follow.
+	 * Returns the upstreams of all open pools, in the order of the configuration within each pool. If `found` is true, the upstreams
+	 * that a pool's dynamic source has found follow.
 	 */
 	reports(found = false): UpstreamReport[] {
 		const now = processClockNow();

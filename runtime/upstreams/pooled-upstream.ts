@@ -17,9 +17,9 @@ export interface UpstreamRecord {
 	readonly passive: PassiveHealth | undefined;
 	/** Maximum requests in flight; 0 for no limit. */
 	readonly maxRequests: number;
-	/** Whether there are health checks or limits that can make the upstream unavailable. */
+	/** True if health checks or limits can make the upstream unavailable. */
 	readonly guarded: boolean;
-	/** Whether latencies are measured. */
+	/** True if latencies are measured. */
 	readonly measured: boolean;
 }
 
@@ -34,7 +34,9 @@ export class PooledUpstream implements Upstream {
 	readonly port: number;
 	link: UpstreamConnector;
 	readonly where: UpstreamAddress;
-	/** Undefined for a dynamic address without a slot, whose requests are counted only on this thread. */
+	/**
+	 * The upstream's shared state; undefined for a dynamic address without a slot, whose requests are counted only on this thread.
+	 */
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
 	#localActive = 0;
@@ -127,7 +129,10 @@ export class PooledUpstream implements Upstream {
 	}
 }
 
-/** Reports whether an error was caused by the client, which cut its request body short. The upstream's socket errors have a code. */
+/**
+ * Reports whether an error was caused by the client, which cut its request body short. Errors of the upstream's socket differ in
+ * that they have a code.
+ */
 function isClientError({ phase, cause }: UpstreamError): boolean {
 	return phase === 'request' && cause instanceof Error && !('code' in cause);
 }

@@ -3,17 +3,17 @@ import type { RetryBudget as RetryBudgetSettings } from '../../compiler/modules/
 import type { PoolMemory } from './pool-memory.ts';
 import { millisecondsBetween } from './process-clock.ts';
 
-/** The token unit: thousandths of a retry. */
+/** Number of tokens that one retry takes, so that fractions of a retry can be counted. */
 const RETRY = 1000;
 
 /**
  * A token bucket that all threads share. Each request adds a fraction of a retry, each second adds some retries, and each retry
- * takes one. The bucket holds as much as ten seconds add, but at least ten retries, and starts full.
+ * takes one. The bucket holds as many retries as ten seconds add, but at least ten. It starts full.
  */
 export class RetryBudget {
 	readonly #words: Int32Array;
 	readonly #at: number;
-	/** How much a request adds, in thousandths of a retry. */
+	/** The fraction of a retry that a request adds, in thousandths. */
 	readonly #share: number;
 	readonly #perSecond: number;
 	readonly #capacity: number;
@@ -32,7 +32,7 @@ export class RetryBudget {
 		if (this.#share > 0 && Atomics.load(this.#words, this.#at) > 0) Atomics.sub(this.#words, this.#at, this.#share);
 	}
 
-	/** Takes a token. Returns false if there is none. */
+	/** Takes one retry from the bucket. Returns false if it holds less than that. */
 	take(now: number): boolean {
 		const filledAt = Atomics.load(this.#words, this.#at + 1);
 		const elapsed = millisecondsBetween(filledAt, now);

@@ -82,8 +82,8 @@ export class UpstreamCall implements ClientCall {
 	failed(error: UpstreamError, untouched: boolean): void {
 		const mayRepeat = error.unsent || isIdempotent(this.request.method);
 		if (untouched && !this.#retried && mayRepeat && !this.#x.isGone) {
-			// The upstream closed an idle connection while the request was on its way, or refused a stream above its limit
-			// (RFC 9113 §8.7). A fresh connection shows whether the upstream is available.
+			// The upstream closed an idle connection while the request was on its way, or refused a stream above its limit (RFC 9113
+			// §8.7). A retry on a new connection shows whether the upstream is available.
 			this.#retried = true;
 			this.#observer?.retried(this.#upstream.address);
 			this.#upstream.link.send(this, true);

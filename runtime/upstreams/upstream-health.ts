@@ -3,10 +3,10 @@ import type { PassiveHealth } from './passive-health.ts';
 import { type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
 import { millisecondsBetween } from './process-clock.ts';
 
-/** Share of its usual requests that a recovered upstream gets at the beginning of its slow start. */
+/** Fraction of its usual requests that a recovered upstream gets at the beginning of its slow start. */
 const FIRST_SHARE = 0.1;
 
-/** Milliseconds in which a recorded latency decays to a third. */
+/** Milliseconds in which a recorded latency decays to about a third. */
 const LATENCY_DECAY = 10_000;
 
 /** Health of one upstream, in its pool's memory. */

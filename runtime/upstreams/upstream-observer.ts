@@ -3,7 +3,7 @@ import type { UpstreamError } from '../../compiler/exchange/leases.ts';
 import { type SeriesFamily, slotsPerSeries, UPSTREAM_FAMILIES } from '../metrics/families.ts';
 import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 
-/** Maximum upstreams with their own series; the rest share `other`, because placeholders can create any number of addresses. */
+/** Maximum upstreams with their own series; all others share `other`, because placeholders can create any number of addresses. */
 const MAX_UPSTREAMS = 1000;
 
 interface Series {

@@ -68,34 +68,34 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #memory: PoolMemory;
 	readonly #choose: UpstreamChoice;
 	readonly #budget: RetryBudget;
-	/** Whether retries are enabled. */
+	/** True if retries are enabled, so that requests are counted for the retry budget. */
 	readonly #budgeted: boolean;
 	readonly #dynamic: DynamicAddresses | undefined;
 	readonly #streams = new UpgradedStreams();
 	readonly #upstreams: PooledUpstream[] = [];
-	/** Whether there are health checks or limits that can make an upstream unavailable. */
+	/** True if health checks or limits can make an upstream unavailable. */
 	readonly #guarded: boolean;
 	readonly #slowStart: number;
 	readonly #passive: PassiveHealth | undefined;
 	/** True if the policy uses latencies. */
 	readonly #measured: boolean;
-	/** Upstreams of dynamic addresses. */
+	/** The upstreams of dynamic addresses, by address. */
 	readonly #resolved = new Map<string, PooledUpstream>();
 	/** The last list of dynamic addresses. */
 	#lastTexts: readonly string[] | undefined = undefined;
 	/** The upstreams of the last list of dynamic addresses. */
 	#lastResolved: readonly PooledUpstream[] = [];
-	/** Created with the first connection, because most pools of a large configuration never open one. */
+	/** The read buffer, created with the first connection, because most pools of a large configuration never open one. */
 	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#closed = false;
-	/** Opened for the first large body, and closed with the last connection; null if not available. */
+	/** The relay, opened for the first large body, and closed with the last connection; null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
 	// The upstreams among which the current selection chooses.
 	#candidates: readonly PooledUpstream[];
 	#avoid: readonly Upstream[] | undefined = undefined;
 	#now = 0;
-	/** Whether upstreams in slow start are throttled. */
+	/** True while a selection may pass over upstreams in slow start. */
 	#ramp = false;
 
 	constructor(
@@ -362,7 +362,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#closeRelay();
 	}
 
-	/** Makes further requests use new connections. Busy ones close after their last request. */
+	/** Makes further requests use new connections. Busy connections close after their last request. */
 	#reconnect(): void {
 		for (const upstream of this.#all()) {
 			upstream.link.close();

@@ -1,6 +1,6 @@
 /** Errors of an ACME server (RFC 8555 §6.7). */
 
-/** A problem that is reported to the client. */
+/** The error for a problem that is reported to the client. */
 export class AcmeRefusal extends Error {
 	/** The error's type without the namespace prefix, such as `malformed` or `badNonce`. */
 	readonly type: string;

@@ -46,7 +46,7 @@ export interface ResponderDeps {
 
 /** Maximum number of names per order. */
 const MAX_NAMES = 100;
-/** Maximum number of concurrent validations. */
+/** Maximum number of validations that run at the same time. */
 const MAX_VALIDATIONS = 16;
 /** Maximum number of waiting validations per account. */
 const MAX_WAITING = 200;

@@ -15,14 +15,14 @@ export interface ValidationPorts {
 	readonly tls: number;
 }
 
-/** A name to validate, and how. */
+/** A name to validate, with the challenge that the client has chosen. */
 export interface NameValidation {
 	readonly type: string;
 	/** The name or address; for a wildcard, the name below the asterisk. */
 	readonly name: string;
 	readonly token: string;
 	readonly keyAuthorization: string;
-	/** Addresses of name servers. If empty, the system's are used. */
+	/** Addresses of name servers. If empty, the system's name servers are used. */
 	readonly resolvers: readonly string[];
 	readonly ports: ValidationPorts;
 }
@@ -62,7 +62,7 @@ async function validateHttp(validation: NameValidation): Promise<void> {
 	}
 }
 
-/** Follows redirects only to web server ports, so that a redirect cannot reach other services on this network. */
+/** Follows redirects only to web server ports, so that a redirect cannot reach other services on this server's network. */
 function redirected(from: URL, location: string, ports: ValidationPorts): URL {
 	const url = URL.parse(location, from);
 	const port = url && Number(url.port || (url.protocol === 'http:' ? 80 : 443));
@@ -181,7 +181,7 @@ function resolverOf(servers: readonly string[]): Resolver {
 	return resolver;
 }
 
-/** Returns a lookup function for the given name servers; undefined for the system's. */
+/** Returns a lookup function for the given name servers; undefined if none are given, which means the system's. */
 function lookupBy(servers: readonly string[]): LookupFunction | undefined {
 	if (servers.length === 0) return undefined;
 	return (name, options, callback) => {

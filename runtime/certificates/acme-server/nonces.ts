@@ -1,12 +1,12 @@
 /**
- * Nonces of an ACME server (RFC 8555 §6.5). Issued nonces are not stored but recognized by their seal, so that nobody can evict
- * the nonces of others by requesting many. Only nonces used in valid requests are remembered.
+ * Nonces of an ACME server (RFC 8555 §6.5). Issued nonces are not stored but recognized by their seal, so that a client cannot
+ * evict the nonces of others by requesting many. Only nonces used in valid requests are remembered.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** Milliseconds for which nonces are sealed with the same key. A nonce is valid for at least that long and at most twice as long. */
 const KEY_LIFE = 600_000;
-/** Maximum number of used nonces remembered per key. Beyond it, a new key is used, and clients with old nonces must try again. */
+/** Maximum number of used nonces remembered per key. After that, a new key is used, and clients with old nonces must try again. */
 const MAX_USED = 50_000;
 /** Number of random bytes at the start of a nonce. */
 const RANDOM_BYTES = 12;
@@ -49,7 +49,8 @@ export class Nonces {
 	#sealingOf(nonce: string): Sealing | undefined {
 		this.#turn();
 		const bytes = Buffer.from(nonce, 'base64url');
-		// Only one encoding of a nonce is accepted. Otherwise, the same nonce could be used once in each of its encodings.
+		// Only one encoding of a nonce is accepted. If others were accepted, the same nonce could be used once in each of its
+		// encodings.
 		if (bytes.length !== RANDOM_BYTES + SEAL_BYTES || bytes.toString('base64url') !== nonce) return undefined;
 		const chance = bytes.subarray(0, RANDOM_BYTES);
 		const sealed = (sealing: Sealing | undefined): boolean =>

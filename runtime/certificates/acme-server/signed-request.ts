@@ -77,7 +77,7 @@ export function parseJsonObject(text: string): { readonly [member: string]: unkn
 		if (typeof value === 'object' && value !== null && !Array.isArray(value))
 			return value as { [member: string]: unknown };
 	} catch {
-		// The throw below reports this.
+		// Invalid JSON is reported by the `throw` below.
 	}
 	throw new AcmeRefusal('malformed', 400, 'The request is not a JSON object.');
 }

@@ -23,7 +23,7 @@ export interface AcmeAccount extends AcmeSigner {
 export async function openAccount(
 	connection: AcmeConnection,
 	store: Store,
-	/** The server's segment in store keys. */
+	/** The segment that stands for the server in store keys. */
 	server: string,
 	settings: AccountSettings,
 	signal: AbortSignal,

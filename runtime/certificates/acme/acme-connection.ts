@@ -55,7 +55,7 @@ export interface AcmeSigner {
 	readonly account?: string | undefined;
 }
 
-/** The server refused a request (§6.7). */
+/** The error for a request that the server has refused (§6.7). */
 export class AcmeProblem extends IssueError {
 	/** The problem's type without the namespace prefix, such as `rateLimited` or `badNonce`. */
 	readonly type: string;
@@ -135,7 +135,8 @@ export class AcmeConnection {
 				return refused(await this.#send('POST', url, this.#signed(url, payload, signer, nonce), signal));
 			} catch (error) {
 				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
-				// The server has forgotten one nonce, so it has probably forgotten those of the same age. Only the newest one is kept.
+				// The server has forgotten one nonce, so it has probably forgotten the others of the same age. Only the newest nonce is
+				// kept.
 				this.#nonces.splice(0, this.#nonces.length - 1);
 				if (tries > PATIENT_FROM) await waitUnlessAborted((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
 			}

@@ -39,7 +39,7 @@ const PORT_LOOK = 300;
 /** Maximum orders in {@link ORDERS_WITHIN} milliseconds, because public servers have rate limits. */
 const MAX_ORDERS = 20;
 const ORDERS_WITHIN = 10_000;
-/** Known test servers, by the directory that they correspond to. */
+/** Directories of known test servers, each by the directory of the real server that it stands in for. */
 const DRY_RUN_DIRECTORIES: { readonly [directory: string]: string } = {
 	[DEFAULT_ACME_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
 };
@@ -164,7 +164,10 @@ class AcmeIssuer implements Issuer {
 		throw failure;
 	}
 
-	/** Returns the types to try: the one that worked last, then those whose port has a listener here. */
+	/**
+	 * Returns the types to try, the most promising first: the one that worked last, then those to whose ports something on this
+	 * machine listens.
+	 */
 	async #challengeTypes(name: string): Promise<ChallengeType[]> {
 		if (this.#dns) return ['dns-01'];
 		if (name.startsWith('*.')) {
@@ -195,7 +198,7 @@ class AcmeIssuer implements Issuer {
 		return types.sort((a, b) => worth(b) - worth(a));
 	}
 
-	/** Uses the account. If the server no longer knows it, registers it again, once. */
+	/** Calls `use` with the account. If the server no longer knows the account, registers it again and repeats the call, once. */
 	async #withAccount<T>(server: Server, { signal }: IssueOrder, use: (account: AcmeAccount) => Promise<T>): Promise<T> {
 		const account = await untilAborted(this.#account(server), signal);
 		try {

@@ -33,7 +33,7 @@ export interface OrderEnvironment {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
 	readonly store: Store;
-	/** The server's segment in store keys. */
+	/** The segment that stands for the server in store keys. */
 	readonly server: string;
 	readonly solver: ChallengeSolver;
 	readonly log: ManagerLog;
@@ -82,8 +82,8 @@ export async function runOrder(
 			kept: () => env.store.remove(key),
 		};
 	} catch (error) {
-		// The record of an order that has failed on the server is deleted, because it cannot be resumed. One that was interrupted is
-		// kept.
+		// The record of an order that has failed on the server is deleted, because it cannot be resumed. The record of an interrupted
+		// order is kept.
 		if (error instanceof ValidationFailed || (error instanceof AcmeProblem && error.status < 500)) {
 			if (error.code !== 'issuer/rate-limited') await env.store.remove(key).catch(() => {});
 		}
@@ -241,7 +241,7 @@ async function finish(
 	return chooseChain(chains, env.preferredChains);
 }
 
-/** Polls an order until it has one of the states. */
+/** Polls an order until it is in one of the given states. */
 async function awaitOrder(
 	env: OrderEnvironment,
 	order: AcmeOrder,
@@ -262,7 +262,9 @@ async function awaitOrder(
 	}
 }
 
-/** Returns the milliseconds to wait: what the server asks for, within limits. */
+/**
+ * Returns the milliseconds to wait: until the time for which the server asks, within limits, or `otherwise` if it asks for none.
+ */
 export function pollDelay(retryAt: number | undefined, otherwise: number): number {
 	if (retryAt === undefined) return otherwise;
 	return Math.min(Math.max(retryAt - Date.now(), 100), 60_000);

@@ -11,7 +11,7 @@ import { pollDelay } from './acme-order.ts';
 /** The supported challenge types. */
 export type ChallengeType = 'http-01' | 'tls-alpn-01' | 'dns-01';
 
-/** The server could not validate the name. */
+/** The error for a name that the server could not validate. */
 export class ValidationFailed extends IssueError {
 	constructor(message: string) {
 		super('issuer/validation-failed', message);
@@ -121,7 +121,7 @@ interface Challenge {
 	readonly error?: { readonly [member: string]: unknown };
 }
 
-/** Parses challenges. Tokens must be base64url (§8.1), because anything else could name another file. */
+/** Parses challenges. Tokens must be base64url (§8.1), because any other text could be the path of another file. */
 function challengesOf(body: { readonly [member: string]: unknown }): Challenge[] {
 	const list = Array.isArray(body.challenges) ? (body.challenges as Partial<Challenge>[]) : [];
 	return list.filter(

@@ -56,7 +56,7 @@ class RecordSolver implements DnsSolver {
 		}
 	}
 
-	/** Returns the nearest ancestor with an SOA record. */
+	/** Returns the zone of a name, which is its nearest ancestor with an SOA record. */
 	async #findZone(name: string, optional: boolean): Promise<string> {
 		const resolver = this.#resolver();
 		const labels = name.split('.');

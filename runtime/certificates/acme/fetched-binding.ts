@@ -7,7 +7,7 @@ import type { AccountSettings } from './acme-account.ts';
 const HOST = 'acme.zerossl.com';
 /** The endpoint for bindings. */
 const ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
-/** Timeout in milliseconds. */
+/** Timeout of the request in milliseconds. */
 const LIMIT = 30_000;
 
 /** Returns the binding for a directory; undefined if none is needed or available. Rejects with IssueError or StoreError. */

@@ -6,12 +6,12 @@ import { AuthorityKeyIdentifier, Certificate, id_ce_authorityKeyIdentifier } fro
 import type { RenewalAdvice } from '../issuer.ts';
 import type { AcmeConnection } from './acme-connection.ts';
 
-/** Default milliseconds until the next request. The minimum and the maximum follow. */
+/** Default milliseconds until the server is asked again. The minimum and the maximum follow. */
 const ASK_AGAIN = 6 * 3_600_000;
 const SOONEST = 60_000;
 const LATEST = 86_400_000;
 
-/** Returns the certificate's identifier (§4.1); undefined if it has no authority key identifier. */
+/** Returns the certificate's identifier (§4.1); undefined if the certificate has no authority key identifier. */
 export function certificateId(chain: string): string | undefined {
 	const { tbsCertificate } = AsnConvert.parse(new X509Certificate(chain).raw, Certificate);
 	const found = tbsCertificate.extensions?.find(({ extnID }) => extnID === id_ce_authorityKeyIdentifier);

@@ -1,7 +1,7 @@
 /** Requests to the APIs of DNS providers, with limits, and errors that contain no credentials. */
 import { IssueError } from '../issuer.ts';
 
-/** Timeout in milliseconds. */
+/** Timeout of a request in milliseconds. */
 const LIMIT = 30_000;
 /** Maximum bytes of a response. */
 const MAX_ANSWER_BYTES: number = 4 * 1024 * 1024;
@@ -47,7 +47,7 @@ export async function apiText(request: ApiRequest): Promise<string> {
 	);
 }
 
-/** Like {@link apiText}, for responses that are JSON objects. */
+/** Sends a request like {@link apiText}, and returns the response as a JSON object. */
 export async function apiJson(request: ApiRequest): Promise<{ readonly [member: string]: unknown }> {
 	const text = await apiText(request);
 	if (text === '') return {};
@@ -55,7 +55,7 @@ export async function apiJson(request: ApiRequest): Promise<{ readonly [member: 
 		const value: unknown = JSON.parse(text);
 		if (typeof value === 'object' && value !== null) return value as { [member: string]: unknown };
 	} catch {
-		// The throw below reports this.
+		// Invalid JSON is reported by the `throw` below.
 	}
 	throw new IssueError('dns/refused', `The API of ${request.provider} did not return a JSON object.`);
 }

@@ -14,7 +14,7 @@ export interface ChallengeRecord {
 export interface DnsProvider {
 	/** The zone, if the settings contain it. */
 	readonly zone?: string | undefined;
-	/** True if the zone need not be known. */
+	/** True if the provider does not need to know the zone. */
 	readonly zoneOptional?: boolean;
 	/** Adds a record and keeps others of the same name. Resolves to a function that removes it. Rejects with IssueError. */
 	add(record: ChallengeRecord, signal: AbortSignal): Promise<() => Promise<void>>;

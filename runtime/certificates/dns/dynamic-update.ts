@@ -41,7 +41,7 @@ export function responseStatus(message: Buffer): string {
 	return STATUSES[code] ?? `status ${code}`;
 }
 
-/** Encodes a name in wire format, lower case, without compression (RFC 1035 §3.1). Throws IssueError if it is too long. */
+/** Encodes a name in wire format, in lowercase and without compression (RFC 1035 §3.1). Throws IssueError if it is too long. */
 export function encodeName(name: string): Buffer {
 	const labels = name
 		.toLowerCase()

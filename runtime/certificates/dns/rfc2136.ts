@@ -5,7 +5,7 @@ import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 import { dynamicUpdate, responseStatus } from './dynamic-update.ts';
 import { signMessage, type TransactionKey, verifyResponse } from './transaction-signature.ts';
 
-/** Timeout in milliseconds. */
+/** Timeout of an exchange in milliseconds. */
 const LIMIT = 15_000;
 
 export function rfc2136Provider(settings: { readonly [setting: string]: unknown }): DnsProvider {

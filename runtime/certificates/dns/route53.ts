@@ -6,7 +6,7 @@ import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
 const VERSION = '2013-04-01';
 
-/** Creates the provider. Credentials that are missing in the settings are taken from `environment`. */
+/** Creates the provider. Credentials that are missing from the settings are taken from `environment`. */
 export function route53Provider(
 	settings: { readonly [setting: string]: unknown },
 	environment: { readonly [name: string]: string | undefined },

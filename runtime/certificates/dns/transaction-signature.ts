@@ -1,9 +1,9 @@
-/** Transaction signatures (TSIG, RFC 8945), which authenticate messages. */
+/** Transaction signatures (TSIG, RFC 8945), which authenticate DNS messages. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { IssueError } from '../issuer.ts';
 import { encodeName, encodeUint16s, encodeUint32 } from './dynamic-update.ts';
 
-/** A shared key. */
+/** A key that is shared with the DNS server. */
 export interface TransactionKey {
 	/** Name of the key, in lowercase, without a trailing dot. */
 	readonly name: string;
@@ -51,7 +51,10 @@ export function signMessage(
 	return { message: signed, mac };
 }
 
-/** Throws IssueError unless a response is signed with the key and the request's signature (§5.3). */
+/**
+ * Throws IssueError unless the response is signed with the key, as the response to the request with the signature `requestMac`
+ * (§5.3).
+ */
 export function verifyResponse(response: Buffer, key: TransactionKey, requestMac: Buffer): void {
 	const found = findSignature(response);
 	if (!found) {

@@ -39,7 +39,7 @@ const HANDSHAKE_LIMIT = 20_000;
 const CHECK_RETRY = 60_000;
 /** Minimum milliseconds between two checks. */
 const MIN_CHECK_DELAY = 20;
-/** Milliseconds that canceled orders get to end when the process stops. */
+/** Milliseconds for which a stop of the process waits until canceled orders have ended. */
 const CLOSING_LIMIT = 2000;
 
 /** Options for tests. */
@@ -358,7 +358,7 @@ class Manager implements CertificateManager {
 	}
 }
 
-/** Returns the entry for a name: its own, or that of the wildcard that covers it. */
+/** Returns the entry for a name, or else the entry for the wildcard that covers it. */
 function managedFor(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
 	const own = entries.get(name);
 	if (own) return own;

@@ -13,8 +13,8 @@ export class DynamicAddresses {
 	readonly #leaves: readonly Exclude<DynamicSource, { source: 'multi' }>[];
 	readonly #lookups = new Map<string, SourceLookup>();
 	/**
-	 * The combined addresses for each list of names, with the lists that they were combined from. They are reused as long as those
-	 * lists are the same.
+	 * The combined addresses for each list of names, with the lists of addresses from which they were combined. A combination is
+	 * reused as long as those lists are the same.
 	 */
 	readonly #combined = new Map<
 		string,

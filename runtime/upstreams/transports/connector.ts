@@ -8,7 +8,7 @@ import type { TlsProvider } from './tls-provision.ts';
 export interface UpstreamConnector {
 	/**
 	 * Sends a request: sets its `carrier`, then invokes the callbacks of {@link ClientCall}, possibly before returning.
-	 * @param fresh Use a new connection, which has carried nothing before.
+	 * @param fresh Use a new connection, which has not carried any request.
 	 */
 	send(call: ClientCall, fresh: boolean): void;
 	/** Number of idle connections. */
@@ -23,9 +23,9 @@ export interface UpstreamConnector {
 
 /** Keep-alive limits. */
 export interface IdleLimits {
-	/** Milliseconds a connection may stay idle. 0 disables keep-alive. */
+	/** Milliseconds that a connection may stay idle. 0 disables keep-alive. */
 	readonly timeout: number;
-	/** Maximum idle connections. 0 disables keep-alive. Bursts may exceed it briefly, because they tend to repeat. */
+	/** Maximum idle connections. 0 disables keep-alive. After a burst, more are kept briefly, because bursts tend to repeat. */
 	readonly count: number;
 }
 

@@ -60,9 +60,9 @@ class ProvisionedDialer implements Dialer {
 
 /** Default maximum size of a response head, in bytes. */
 const MAX_RESPONSE_HEAD = 10_485_760;
-/** Milliseconds of silence until TCP keep-alive probes. */
+/** Milliseconds of silence after which TCP keep-alive probes are sent. */
 const PROBE_INTERVAL = 30_000;
-/** Milliseconds until the next address of a host is tried in parallel (RFC 8305 §5). */
+/** Milliseconds after which the next address of a host is tried in parallel (RFC 8305 §5). */
 const FALLBACK_DELAY = 300;
 
 const PLAIN: HttpTransportSettings = { type: 'http' };
@@ -144,7 +144,10 @@ export class ConnectorFactory {
 		if (transport.tls) this.#context = new ClientTlsContext(transport.tls, deps.provideTls);
 	}
 
-	/** Reports, once per change, whether existing connections were verified with certificates that have since been replaced. */
+	/**
+	 * Reports whether existing connections were verified with certificates that have since been replaced. Reports each replacement
+	 * once.
+	 */
 	outdated(): boolean {
 		return this.#context?.takeReplaced() ?? false;
 	}

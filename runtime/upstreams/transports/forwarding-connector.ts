@@ -81,8 +81,8 @@ class ForwardedCall implements ClientCall, CallCarrier {
 			this.#call.answered(response);
 			return;
 		}
-		// The proxy has rejected this server's credentials. The client cannot do anything about that, so it must not get the proxy's
-		// response.
+		// The proxy has rejected this server's credentials. The client cannot do anything about that, so the proxy's response must
+		// not reach it.
 		this.#refused = true;
 		if (isStream(response.body)) response.body.cancel();
 		this.#call.failed(new UpstreamError('connect', 'the proxy rejected the credentials'), false);

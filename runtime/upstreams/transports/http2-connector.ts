@@ -27,7 +27,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	readonly #following = new CallQueue();
 	/** Requests that wait for a free stream because no more connections may be opened. */
 	readonly #waiting = new CallQueue();
-	/** Passes a request to the connector that opens the connections, if it is another one. */
+	/** Passes a request to the connector that opens connections in place of this one, if there is one. */
 	elsewhere: (call: ClientCall) => void = () => {};
 	#dialing = false;
 	#closed = false;
@@ -53,11 +53,11 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		else if (!this.holds(call)) this.#dial(call);
 	}
 
-	/** Queues a request if no further connection may be opened; otherwise returns false. */
+	/** Queues a request if no further connection may be opened; if one may, returns false. */
 	holds(call: ClientCall): boolean {
 		const { maxConnections } = this.#settings;
 		if (maxConnections === 0 || this.#sessions.length < maxConnections) return false;
-		// A retry that asks for a new connection gets an existing one, because otherwise it might wait forever.
+		// A retry that asks for a new connection may get an existing one, because it might wait forever for a new one.
 		if (!this.carry(call, false)) this.#waiting.add(call);
 		return true;
 	}

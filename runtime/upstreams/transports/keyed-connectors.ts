@@ -47,7 +47,7 @@ export class KeyedConnectors implements UpstreamConnector {
 		}
 	}
 
-	/** True if none of them has connections. */
+	/** True if none of the connectors has connections. */
 	get unused(): boolean {
 		for (const link of this.#connectors.values()) if (!link.unused) return false;
 		return true;

@@ -4,7 +4,10 @@ import type { ClientAddresses } from '../../../compiler/exchange/leases.ts';
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
-/** Returns the header that is sent before anything else. Addresses that are unknown or of different families are sent as unknown. */
+/**
+ * Returns the header that is sent before anything else. Addresses are sent as unknown if they are not known or if their families
+ * differ.
+ */
 export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
 	const address = plain(client?.address ?? '');
 	const family = isIP(address);

@@ -9,8 +9,8 @@ import type { IdleLimits, UpstreamConnector } from './connector.ts';
 import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 
 /**
- * Milliseconds for which idle connections beyond the limit are kept. Requests come in bursts: the next one reuses the
- * connections of the last, and connecting costs more than a request.
+ * Milliseconds for which idle connections beyond the limit are kept. Requests come in bursts: each burst reuses the connections of
+ * the last one, because connecting costs more than a request.
  */
 const SURPLUS_IDLE = 1000;
 
@@ -27,7 +27,7 @@ export interface SerialSettings {
 export class SerialConnector implements UpstreamConnector, ConnectionKeeper, ConnectionRequester {
 	readonly #dialer: Dialer;
 	readonly #settings: SerialSettings;
-	/** Ordered by last use; the last one is reused first, so that the others can expire. */
+	/** The idle connections, ordered by last use. The most recently used one is reused first, so that the others can expire. */
 	#idle: KeptConnection[] = [];
 	/** Number of connections, including those being opened. */
 	#open = 0;

@@ -51,7 +51,10 @@ export class SocketDialer implements Dialer {
 	}
 }
 
-/** Reports an error that occurred before connecting, asynchronously, so that the owner has received the {@link DialAttempt} first. */
+/**
+ * Reports an error that occurred before connecting. Does so asynchronously, so that the owner receives the {@link DialAttempt}
+ * first.
+ */
 function failedDialing(cause: Error, owner: DialOwner): DialAttempt {
 	let over = false;
 	queueMicrotask(() => {
@@ -180,7 +183,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		);
 	}
 
-	/** Marks dialing as finished. Returns true on the first call. */
+	/** Marks dialing as finished. Returns true only on the first call. */
 	#finish(): boolean {
 		if (this.#over) return false;
 		this.#over = true;

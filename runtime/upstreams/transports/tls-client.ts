@@ -7,7 +7,7 @@ import type { ClientTlsContext } from './tls-context.ts';
 /** Default handshake timeout, in milliseconds. */
 const HANDSHAKE_TIMEOUT = 10_000;
 
-/** TLS to one upstream under one name. */
+/** The TLS settings for connections to one upstream under one name. */
 export class TlsClient {
 	/** Timeout of the handshake in milliseconds; 0 for no limit. */
 	readonly handshakeTimeout: number;
@@ -15,9 +15,12 @@ export class TlsClient {
 	readonly #context: ClientTlsContext;
 	readonly #name: string;
 	readonly #protocols: readonly string[];
-	/** The session of the last handshake, to resume it. */
+	/** The session of the last handshake, which the next one resumes. */
 	#session: Buffer | undefined = undefined;
-	/** The context of the last {@link options}. A session is resumed only in the same context, because resumption verifies no certificate. */
+	/**
+	 * The context in the result of the last call of {@link options}. A session is resumed only in the same context, because
+	 * resumption verifies no certificate.
+	 */
 	context: SecureContext | undefined = undefined;
 
 	/**
@@ -32,7 +35,10 @@ export class TlsClient {
 		this.handshakeTimeout = settings.handshake_timeout ?? HANDSHAKE_TIMEOUT;
 	}
 
-	/** Returns why no connection can be made, such as an unusable certificate or key. Must be called before {@link options}. */
+	/**
+	 * Returns the reason why no connection can be made, such as an unusable certificate or key. Must be called before
+	 * {@link options}.
+	 */
 	problem(): Error | undefined {
 		try {
 			this.#context.current();

@@ -47,14 +47,16 @@ export class ClientTlsContext {
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
 	}
 
-	/** True if some certificates are not in files. {@link pending} must then be awaited before {@link current} is called. */
+	/**
+	 * True if some certificates are not in files. In that case, {@link pending} must be awaited before {@link current} is called.
+	 */
 	get waits(): boolean {
 		return this.#wanted !== undefined;
 	}
 
 	/**
-	 * While material is missing, returns a promise that resolves, once everything has arrived, to a description of what is missing, or
-	 * to undefined. Otherwise returns undefined. Refreshes old material in the background.
+	 * Returns undefined if no material is missing. If some is, returns a promise of a description of what is missing, or of
+	 * undefined once everything has arrived. Refreshes old material in the background.
 	 */
 	pending(): Promise<string | undefined> | undefined {
 		if (!this.#wanted) return undefined;
@@ -78,8 +80,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * Checks periodically whether files or material from the main thread have changed. Reports, once per change, whether existing
-	 * connections were verified with replaced material.
+	 * Checks whether files or material from the main thread have changed, if the last check is long enough ago. Reports, once per
+	 * change, whether existing connections were verified with replaced material.
 	 */
 	takeReplaced(): boolean {
 		if (!this.#context) return false;
@@ -91,8 +93,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * Returns the context for the current files, or the previous context if they have become unusable. Throws if there is no previous
-	 * one. Some errors, such as a key that is too short, show only here, because OpenSSL finds them.
+	 * Returns the context for the current files, or the previous context if they have become unusable. Throws if there is no
+	 * previous context. Some errors, such as a key that is too short, show only here, because OpenSSL detects them.
 	 */
 	current(): SecureContext {
 		const now = performance.now();
@@ -129,7 +131,7 @@ export class ClientTlsContext {
 	}
 }
 
-/** The provider where there is no main thread to ask: it has no certificates. */
+/** A provider without any certificates, for use where there is no main thread to ask. */
 const NOTHING: TlsProvider = async () => ({
 	authorities: [],
 	certificate: undefined,

@@ -6,17 +6,17 @@ import type { ClientTlsSettings } from '../../../compiler/modules/directives/rev
 export interface TlsMaterialRequest {
 	/** Trust pools of internal authorities and of URLs. */
 	readonly pools: readonly TrustPool[];
-	/** Name of the managed certificate to present. */
+	/** Name of the managed certificate to present; undefined for none. */
 	readonly certificate: string | undefined;
 }
 
-/** The main thread's reply. */
+/** The certificates and keys in the main thread's reply. */
 export interface TlsMaterial {
 	/** Certificates of the authorities, in PEM. */
 	readonly authorities: readonly string[];
 	/** The certificate and its key in PEM; undefined if none was requested. */
 	readonly certificate: { readonly chain: string; readonly key: string } | undefined;
-	/** Why something is missing, as a sentence without its period; undefined if nothing is. */
+	/** Why something is missing, as a sentence without its period; undefined if nothing is missing. */
 	readonly problem: string | undefined;
 }
 
