@@ -57,7 +57,7 @@ export class Authorities {
 		return kept.authority;
 	}
 
-	/** Maintains the CAs that are due. Returns the milliseconds until the next one is due. */
+	/** Maintains the CAs that are due. Returns the milliseconds until the next CA is due. */
 	async maintain(): Promise<number> {
 		let next = Number.POSITIVE_INFINITY;
 		for (const kept of this.#openAuthorities.values()) {

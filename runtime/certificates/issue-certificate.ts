@@ -42,7 +42,7 @@ export interface CertificateSigner {
 
 /** The contents of a certificate. */
 export interface CertificateRequest {
-	/** The common name. Server certificates have none; clients use their alternative names. */
+	/** The common name. Server certificates have none, because clients check only the alternative names. */
 	readonly commonName?: string | undefined;
 	/** The DNS names and addresses of a server. */
 	readonly names?: readonly string[] | undefined;

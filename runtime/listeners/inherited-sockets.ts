@@ -1,7 +1,7 @@
 /**
  * The listening sockets inherited from the predecessor. For a moment, both processes listen on the same sockets, so that every
  * queued connection is accepted by one of them. A second socket bound to the address would have a queue of its own, so the
- * successor binds none.
+ * successor binds no sockets of its own.
  */
 import { closeSync } from 'node:fs';
 import {

@@ -55,7 +55,10 @@ export class ListenerGates {
 		this.#gates.set(address.key, gate);
 	}
 
-	/** Returns a listener's admission with these limits; undefined if it has never had any. */
+	/**
+	 * Sets the limits of a listener's admission, and returns it; undefined if the listener has no admission, because it has never
+	 * had limits.
+	 */
 	use(address: ListenerAddress, limits: ServerLimits | undefined): Admission | undefined {
 		const gate = this.#gates.get(address.key);
 		gate?.configure(limits ?? {});

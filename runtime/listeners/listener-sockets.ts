@@ -1,6 +1,6 @@
 /**
- * The process's listening sockets. Threads bind TCP ports themselves, but not Unix sockets and inherited sockets: these are
- * held by the main thread, and every thread listens on a duplicate.
+ * The process's listening sockets. Threads bind TCP ports themselves, whereas the main thread holds Unix sockets and inherited
+ * sockets, and every thread listens on duplicates of them.
  */
 import { chmodSync, closeSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import path from 'node:path';

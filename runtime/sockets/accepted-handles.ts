@@ -34,8 +34,8 @@ export function interceptHandles(server: WithHandle<Server>, take: (handle: Stre
 }
 
 /**
- * Sets the options that accepted connections inherit from the listening socket. Returns false if they do not inherit them, so
- * that `setSocketOptions` must be called for each connection.
+ * Sets the options that accepted connections inherit from the listening socket. Returns false if connections do not inherit
+ * options; `setSocketOptions` must then be called for each of them.
  */
 export function setInheritedOptions(server: WithHandle<Server>, keepAlive: TcpKeepAlive | undefined): boolean {
 	if (!isDirectIo()) return false;

@@ -24,7 +24,10 @@ export function channelsOf({ relay, older = [] }: BequeathedDatagrams): number[]
 
 /** A UDP socket for one thread of the successor, and the channels that it uses. */
 export interface InheritedDatagrams extends BequeathedDatagrams {
-	/** Channels to threads that have no UDP socket of their own. This thread passes a share of the connections on to them. */
+	/**
+	 * Channels to threads that have no UDP socket of their own. This thread passes each of them the packets of its share of the
+	 * connections.
+	 */
 	readonly branches?: readonly number[] | undefined;
 	/**
 	 * Only for a thread without a UDP socket of its own: the channel on which it receives its packets from the thread that has one.

@@ -21,7 +21,7 @@ type HandleClass = new (kind: number) => StreamHandle & { open(descriptor: numbe
 
 const KIND_SOCKET = 0;
 
-/** The system calls of one thread, and the memory that they share. */
+/** The system calls that one thread uses for connections, and the memory that they share. */
 export class ConnectionCalls {
 	/** Descriptors that no Node handle owns. */
 	readonly owned: OwnedDescriptors;

@@ -1,6 +1,6 @@
 /**
- * The handle of a connection that the thread has accepted itself. It owns the descriptor and makes system calls on it. A handle
- * of Node is created only when one is needed: to wait until the system accepts more data, or for a stream. Creating and closing a
+ * The handle of a connection that the thread has accepted itself. It owns the descriptor and makes system calls on it. A Node
+ * handle is created only when one is needed: to wait until the system accepts more data, or for a stream. Creating and closing a
  * Node handle costs more than all other work on a connection with a single small request.
  */
 import type { ConnectionCalls } from './connection-calls.ts';
@@ -8,7 +8,7 @@ import type { DirectSocket, StreamHandle } from './direct-socket.ts';
 import type { PendingWrite } from './handle-writes.ts';
 import { readSocketAddress } from './socket-address.ts';
 
-/** libuv's error numbers. */
+/** Error numbers of libuv. */
 const NOT_CONNECTED = -107;
 const UNSUPPORTED = -95;
 /** What a Node handle's `shutdown` returns if the shutdown is already complete. */
@@ -109,7 +109,10 @@ export class DescriptorHandle implements StreamHandle {
 		if (closed) this.calls.callLater(this, closed);
 	}
 
-	/** Passes the bytes that the system has not accepted to a Node handle, which waits, or reports why the write failed. */
+	/**
+	 * Passes the bytes that the system has not accepted to a Node handle, which either sends them later or reports why the write
+	 * failed.
+	 */
 	#rest(write: (node: StreamHandle) => number | PendingWrite): number | PendingWrite {
 		const node = this.toNodeHandle();
 		return node === undefined ? NOT_CONNECTED : write(node);
@@ -139,7 +142,7 @@ export class TcpDescriptorHandle extends DescriptorHandle {
 		return address === undefined ? NOT_CONNECTED : fill(name, address);
 	}
 
-	// The two options below do nothing, because accepted connections inherit them from the listening socket.
+	// The two methods below do nothing, because accepted connections inherit these options from the listening socket.
 
 	setNoDelay(): number {
 		return 0;

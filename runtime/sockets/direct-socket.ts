@@ -49,8 +49,8 @@ interface SocketName {
 /** The handle of an accepted connection: the members that are used here. */
 export interface StreamHandle {
 	/**
-	 * Called by Node after each read. If it returns memory, later reads use that memory. Its argument is the bytes read, unless the
-	 * handle reads into memory given to it before.
+	 * Called by Node after each read. If it returns memory, later reads use that memory. `bytes` holds what was read, unless the
+	 * handle reads into memory that it was given before.
 	 */
 	onread: (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined;
 	/** Added by us: the socket to which the handle belongs. */
@@ -141,8 +141,8 @@ export class DirectSocket implements PolledSocket {
 	#finished = false;
 	#reading = false;
 	/**
-	 * Number of writes that the handle has not completed. Until they are complete, nothing may be written to the descriptor
-	 * directly, because it would overtake their data.
+	 * Number of writes that the handle has not completed. While there are any, nothing may be written to the descriptor directly,
+	 * because it would overtake their data.
 	 */
 	#pending = 0;
 	pendingWrites = 0;
@@ -350,14 +350,15 @@ export class DirectSocket implements PolledSocket {
 				this.#address = poller.addressOf(nextMemory);
 			}
 			if (this._handle === null) return;
-			// A limited read may only have checked for data. Its consumer then has the kernel move the rest, so nothing more is read here.
+			// A limited read may only have checked whether there is data. Its consumer then lets the kernel move the data, so nothing
+			// more is read here.
 			if (count < room ? hasEnd : this.#nextRead > room) break;
 			// The read was short, so the socket is empty, and the poller will report new data. A Unix socket may still have data: a read
 			// also ends after data that was sent together with descriptors.
 			if (count < room && !hasMark && !this.#isUnix) return;
 		}
-		// The rest is read in the next turn, after the callbacks that the received bytes have scheduled. Otherwise, the end of the
-		// connection might be handled before its request.
+		// The rest is read in the next turn, after the callbacks that the received bytes have scheduled. If it were read now, the end
+		// of the connection might be handled before its request.
 		this.#hasMore = true;
 		if (this.#reading) setImmediate(tellRest, this);
 	}

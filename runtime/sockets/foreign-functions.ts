@@ -5,7 +5,7 @@ export function foreignFunctions(): typeof import('node:ffi') | undefined {
 	return process.getBuiltinModule('node:ffi');
 }
 
-/** The parameters and the result of a C function, as `node:ffi` names their types. */
+/** The parameters and the result of a C function. The names of their types are those of `node:ffi`. */
 export interface ForeignSignature {
 	readonly return: string;
 	readonly arguments: readonly string[];
@@ -14,7 +14,7 @@ export interface ForeignSignature {
 /** A C function. Values of up to 32 bits are numbers; wider values are BigInts. */
 export type ForeignFunction = (...values: (number | bigint)[]) => number | bigint;
 
-/** Keeps libraries from being garbage-collected, because their functions would stop working. */
+/** The loaded libraries, kept here because their functions would stop working if they were garbage-collected. */
 const LIBRARIES: unknown[] = [];
 
 /** Returns functions of the C library, or of this executable, by name. Throws if one does not exist. */

@@ -6,7 +6,7 @@
  */
 export type IoMode = 'direct' | 'node';
 
-/** The modes, as `SVC_IO` and the global option `io` spell them. */
+/** The I/O modes, spelled as in `SVC_IO` and in the global option `io`. */
 export const IO_MODES: readonly IoMode[] = ['direct', 'node'];
 
 /**

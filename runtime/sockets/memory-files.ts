@@ -17,7 +17,7 @@ const MADV_DONTNEED = 4;
 /** Functions for in-memory files. They never throw. */
 export interface MemoryFiles {
 	readonly calls: SystemCalls;
-	/** Creates a file with these bytes. Returns its descriptor, or −1 on failure. */
+	/** Creates a file that contains `pieces`. Returns its descriptor, or −1 on failure. */
 	make(pieces: Iterable<Uint8Array>): number;
 	close(descriptor: number): void;
 	/** Returns the offset in bytes of a piece of memory from the start of its page. */

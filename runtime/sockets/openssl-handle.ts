@@ -37,7 +37,7 @@ const VERSIONS: { readonly [number: number]: string } = { 771: 'TLSv1.2', 772: '
 const VERIFIED = 0;
 const EXPIRED = 10;
 
-/** libuv's error numbers: canceled, reset by the client, the end of a stream. */
+/** Error numbers of libuv: canceled, reset by the client, the end of a stream. */
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
 const END_OF_STREAM = -4095;
@@ -50,7 +50,7 @@ const SHORT_READ = READ_BYTES - 1024;
  * small records may need several.
  */
 const MAX_TRIES = 16;
-/** Maximum reads from one connection before others get their turn. */
+/** Maximum reads from one connection before other connections get their turn. */
 const READS_A_TURN = 32;
 
 /** The TLS of one connection. */
@@ -619,7 +619,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return result;
 	}
 
-	/** Passes records that the system has not accepted to Node's handle, which waits, or reports why the write failed. */
+	/**
+	 * Passes records that the system has not accepted to Node's handle, which either sends them later or reports why the write
+	 * failed.
+	 */
 	#enqueue(records: Buffer): number | PendingWrite {
 		const result = this.#tcp.writeBuffer(null, records);
 		if (typeof result === 'number') {

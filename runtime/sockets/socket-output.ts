@@ -32,8 +32,9 @@ export interface OutputOwner {
 }
 
 /**
- * Writes to a connected socket, in order with the data that others write to it. A stream's own work for each write (queue, state,
- * callback in the next tick) costs more than the system call of a small write. An error closes the socket, which then reports it.
+ * Writes to a connected socket, in order with the data that other code writes to it. A stream's own work for each write (queue,
+ * state, callback in the next tick) costs more than the system call of a small write. An error closes the socket, which then
+ * reports it.
  */
 export class SocketOutput {
 	readonly #socket: WithHandle;
@@ -92,7 +93,7 @@ export class SocketOutput {
 			const count =
 				writer === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
 			if (count === latin1.length) return this.#pending === 0;
-			// The handle writes the rest; it waits, or reports why the system did not accept it.
+			// The handle writes the rest later, or reports why the system did not accept it.
 			return this.#written(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
 		}
 		if (this.#socket.destroyed) return true;

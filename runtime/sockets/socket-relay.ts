@@ -1,6 +1,6 @@
 /**
- * Moves bytes from one socket to another inside the kernel, with Linux's `splice`: large bodies cost less than half as much as
- * with reading and writing. Called through `node:ffi`; callers work without it if it is not available.
+ * Moves bytes from one socket to another inside the kernel, with Linux's `splice`: large bodies cost less than half as much as with
+ * reading and writing. `splice` is called through `node:ffi`. Where that is not available, callers read and write instead.
  */
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
@@ -20,7 +20,7 @@ const PIPE_SIZE = 1_048_576;
 const SPLICE_FLAGS = 3;
 /** MSG_PEEK, MSG_DONTWAIT. */
 const PEEK = 0x42;
-/** Maximum bytes per move, which is also the most that must be held in memory if the other socket does not accept them. */
+/** Maximum bytes per move. If the other socket does not accept them, as many must be held in memory. */
 const MAX_A_MOVE = 131_072;
 /** After a move of at least this many bytes, another one is worth its system calls. */
 const LARGE_MOVE = 32_768;

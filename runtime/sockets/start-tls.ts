@@ -42,8 +42,8 @@ export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
 }
 
 /**
- * Returns the client's certificate and the result of its verification; undefined if they cannot be read, so that the client must
- * be rejected.
+ * Returns the client's certificate and the result of its verification; undefined if the certificate cannot be read, in which case
+ * the client must be rejected.
  */
 export function clientProof(socket: DirectSocket): ClientProof | undefined {
 	try {

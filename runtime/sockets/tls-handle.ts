@@ -1,6 +1,6 @@
 /**
  * TLS by Node on the handle of an accepted connection, without `tls.TLSSocket`: for a handshake and the first reads and writes,
- * that class alone costs as much as OpenSSL needs to resume a session. A DirectSocket uses this handle like any other.
+ * that class by itself costs as much as OpenSSL needs to resume a session. A DirectSocket uses this handle like any other.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
@@ -447,7 +447,7 @@ const NO_FACTS: HandshakeFacts = {
 	isSessionReused: () => false,
 };
 
-/** libuv error numbers: canceled, and reset by the client. */
+/** Error numbers of libuv: canceled, and reset by the client. */
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
 

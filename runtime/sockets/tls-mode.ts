@@ -7,7 +7,7 @@ import { opensslThread } from './openssl-thread.ts';
  */
 export type TlsMode = 'openssl' | 'node';
 
-/** The modes, as `SVC_TLS` spells them. */
+/** The TLS modes, spelled as in `SVC_TLS`. */
 export const TLS_MODES: readonly TlsMode[] = ['openssl', 'node'];
 
 /** Returns the mode set in the environment, or undefined if it is unset, empty or invalid. */

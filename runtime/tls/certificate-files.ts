@@ -85,7 +85,7 @@ const STAPLE_LIMIT = 3000;
 interface LoadedPair {
 	readonly wanted: LoadedCertificate;
 	readonly certificate: FileCertificate;
-	/** Inode, size and modification time of both files. */
+	/** Inode, size and modification time of both files, as text. */
 	readonly state: string;
 	/** Milliseconds since the epoch. */
 	readonly notAfter: number;

@@ -33,7 +33,7 @@ export class HandshakeSelector {
 	}
 
 	/**
-	 * Returns a certificate of the policy that covers the name, or otherwise the policy's first one. If the policy names no
+	 * Returns a certificate of the policy that covers the name, or else the policy's first certificate. If the policy names no
 	 * certificates, or none of them is loaded, returns any certificate for the name.
 	 */
 	certificate(policy: number, name: string, hello: ClientHello, table: CertificateTable): TableCertificate | undefined {

@@ -45,7 +45,7 @@ export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 	};
 }
 
-/** Returns the ALPN protocols to offer: the policy's own list, or otherwise the listener's protocols. */
+/** Returns the ALPN protocols to offer: the policy's own list, or else the listener's protocols. */
 export function offeredProtocols(policy: HandshakePolicy, protocols: readonly string[]): string[] {
 	if (policy.alpn) return [...policy.alpn];
 	const offered: string[] = [];

@@ -20,7 +20,7 @@ import { directTls } from '../sockets/start-tls.ts';
 import type { HandshakeOptions } from '../sockets/tls-handle.ts';
 import { closeContext, copyPeerAddress, releaseControl, sharedContextOf } from '../sockets/tls-internals.ts';
 
-/** Callbacks for the end of a handshake. One of them is called per connection, at most once. */
+/** Callbacks for the end of a handshake. For each connection, at most one of them is called, and only once. */
 export interface HandshakeOutcome {
 	secured(socket: TLSSocket | DirectSocket): void;
 	failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void;

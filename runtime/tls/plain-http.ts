@@ -16,7 +16,7 @@ export function looksLikeHttp(bytes: Buffer): boolean {
 }
 
 /**
- * Answers a request and closes the connection: with 308 to HTTPS if `redirect` is true and the host is known, otherwise 400.
+ * Answers a request and closes the connection: with 308 to HTTPS if `redirect` is true and the host is known, and with 400 if not.
  * @param first The bytes read so far.
  */
 export function answerPlainHttp(socket: Socket, first: Buffer, redirect: boolean, port: number): void {

@@ -99,7 +99,7 @@ export class ThreadTls {
 		for (const listener of this.#listeners) listener.onTrustLost(lostKeys);
 	}
 
-	/** Returns the trusted certificates for a key. Undefined if they are not known: then no client can be verified. */
+	/** Returns the trusted certificates for a key; undefined if they are not known, in which case no client can be verified. */
 	trust(key: string): ClientTrust | undefined {
 		return this.#trust.get(key);
 	}

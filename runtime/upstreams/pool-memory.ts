@@ -18,14 +18,17 @@ export interface SharedPoolMemory {
 	readonly threads?: number;
 }
 
-/** Number of slots for addresses from placeholders and lookups. Further addresses are counted only on their own thread. */
+/**
+ * Number of slots for addresses from placeholders and lookups. If there are more addresses, each thread counts only its own
+ * requests to them.
+ */
 const MADE_ADDRESSES = 256;
 
 /** Offsets of the values at the start of the common part. */
 const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
-/** Offsets of the values in an upstream's state. The times of its latest failures follow after them. */
+/** Offsets of the values in an upstream's state. The times of the upstream's latest failures follow them. */
 export const UPSTREAM_STATE = {
 	/** 1 if active checks failed. */
 	down: 0,
@@ -65,7 +68,7 @@ export interface PoolLayout {
 	readonly common: number;
 	/** Number of static upstreams. */
 	readonly upstreams: number;
-	/** Number of slots, including those for dynamic addresses. */
+	/** Number of slots: one for each static upstream, and more if the pool has dynamic addresses. */
 	readonly slots: number;
 	/** Number of Int32 values in one upstream's state. */
 	readonly stateSize: number;

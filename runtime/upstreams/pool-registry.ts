@@ -29,7 +29,7 @@ export interface UpstreamReport {
 	readonly requests: number;
 	/** Number of failures within `fail_duration`. */
 	readonly fails: number;
-	/** False if active checks or passive failures make it unavailable. */
+	/** False if active checks or passive failures make the upstream unavailable. */
 	readonly healthy: boolean;
 	readonly circuit: CircuitState;
 	/** Decaying peak of the milliseconds until the response head; undefined if not measured or unknown. */

@@ -29,7 +29,7 @@ import { UpstreamHealth } from './upstream-health.ts';
 
 /** A pool as its owner sees it. */
 export interface OwnedUpstreamPool extends UpstreamPool {
-	/** Closes idle connections and keeps no more of them. Requests in flight complete. */
+	/** Closes idle connections and keeps no more idle connections. Requests in flight complete. */
 	close(): void;
 	/** Number of idle connections on this thread. */
 	readonly idleConnections: number;

@@ -1,4 +1,4 @@
-/** Accounts of an ACME server: identified by their keys, kept in the store. */
+/** The accounts of an ACME server. They are identified by their keys and kept in the store. */
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../storage/store.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
@@ -17,7 +17,7 @@ export interface Account {
 const MAX_NEW = 100;
 const NEW_WITHIN = 60_000;
 
-/** The accounts of one authority. They are read from the store each time, because other processes may change them there. */
+/** The accounts of one authority. They are read from the store each time, because other processes may change them in the store. */
 export class Accounts {
 	readonly #store: Store;
 	readonly #folder: string;

@@ -103,7 +103,7 @@ class RecordSolver implements DnsSolver {
 	}
 
 	/**
-	 * Returns the resolvers that check whether a record is visible: the configured ones, or otherwise the zone's own name servers,
+	 * Returns the resolvers that check whether a record is visible: the configured ones, or else the zone's own name servers,
 	 * because other resolvers may have cached that the record does not exist.
 	 */
 	async #lookingResolvers(zone: string): Promise<Resolver[]> {

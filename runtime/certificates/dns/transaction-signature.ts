@@ -87,7 +87,7 @@ function hmac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]
 	return signer.digest();
 }
 
-/** Returns the data that is signed in addition to the message (§4.3.3). */
+/** Returns the data that the signature covers in addition to the message (§4.3.3). */
 function variables(key: TransactionKey, time: number, fudge: number, error: number, other: Buffer): Buffer {
 	return Buffer.concat([
 		encodeName(key.name),

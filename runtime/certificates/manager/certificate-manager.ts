@@ -342,7 +342,7 @@ class Manager implements CertificateManager {
 			}
 			if (!entry.record) continue;
 			if (entry.issuer?.advise && now >= entry.adviseAt) {
-				// Requests are spread over an hour. With many certificates, a start would otherwise send all of them at once.
+				// Requests are spread over an hour. If they were not, a start with many certificates would send all requests at once.
 				if (entry.adviseAt === 0 && served.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
 				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(MIN_CHECK_DELAY));
 			}

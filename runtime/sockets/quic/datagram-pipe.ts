@@ -77,9 +77,9 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Puts in received datagrams. `received` has two numbers for each: its offset in the thread's memory, and its length. `from` is
-	 * the index of the first number to use. Returns the index of the first number not used; OpenSSL must process the datagrams
-	 * before the next call.
+	 * Puts received datagrams into the pair of BIOs. `received` has two numbers for each: its offset in the thread's memory, and its
+	 * length. `from` is the index of the first number to use. Returns the index of the first number not used; OpenSSL must process
+	 * the datagrams before the next call.
 	 */
 	put(listener: bigint, received: readonly number[], from: number, peerAt: bigint): number {
 		const { words, longs, bigInts } = this.#input;
@@ -127,7 +127,7 @@ export class DatagramPipe {
 		this.#f.BIO_ctrl(this.#outer, CTRL_RESET, 0n, 0n);
 	}
 
-	/** Drops datagrams that OpenSSL has sent and that have not been taken from the pipe. */
+	/** Drops datagrams that OpenSSL has sent and that have not been taken out of the pair of BIOs. */
 	dropUntaken(): void {
 		this.#f.BIO_ctrl(this.#inner, CTRL_RESET, 0n, 0n);
 	}

@@ -13,7 +13,8 @@ export const POLL = {
 } as const;
 
 /**
- * All events of a stream that are polled. They are also assumed for a stream that could not be polled, so that each is checked.
+ * All events of a stream that are polled. A stream that could not be polled is assumed to have all of them, so that each is
+ * checked.
  */
 export const ALL_STREAM_EVENTS: number = POLL.readable | POLL.readFails | POLL.writeFails;
 
@@ -66,7 +67,7 @@ export class PolledStreams {
 		return !this.#poll(1) || this.#words[RESULT_WORD]! !== 0;
 	}
 
-	/** Polls streams. Their events, in the same order, are valid until the next call. */
+	/** Polls streams. Until the next call, {@link eventsOf} returns their events in the same order. */
 	ask(streams: Iterable<{ readonly ssl: bigint }>): void {
 		const longs = this.#longs;
 		let count = 0;

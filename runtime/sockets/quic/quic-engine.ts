@@ -275,7 +275,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 * is in progress.
 	 */
 	#runLater(): void {
-		// By then, the thread's memory will contain other datagrams, so the received ones count as lost.
+		// In the next turn, the thread's memory will contain other datagrams, so the received ones are dropped and count as lost.
 		this.#received.length = 0;
 		setImmediate(() => this.run());
 	}

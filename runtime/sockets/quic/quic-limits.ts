@@ -40,7 +40,7 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 	maxConnectionsPerClient: 1024,
 };
 
-/** Maximum bytes sent to an unproven address, as a multiple of those received (RFC 9000 §8.1). */
+/** Maximum bytes sent to an unproven address, as a multiple of the bytes received from it (RFC 9000 §8.1). */
 export const AMPLIFICATION = 3;
 /** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
 export const PRESSURE_HANDSHAKES = 32;
@@ -67,8 +67,8 @@ export const MAX_KEPT_DATAGRAMS = 8;
 export const REPEAT_FLIGHT_MS = 250;
 export const MAX_REPEATS = 8;
 /**
- * Maximum bytes of most received datagrams: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only the first datagrams
- * of a client, and those of a client that does not obey, are longer.
+ * Maximum bytes of most received datagrams: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only the first
+ * datagrams of a client, and those of a client that ignores this limit, are longer.
  */
 export const USUAL_DATAGRAM_BYTES = 1200;
 /**

@@ -33,7 +33,7 @@ export class EngineStream implements QuicStream {
 	/** True if the owner waits for room. */
 	#ownerWaits = false;
 	#released = false;
-	/** Written bytes for which OpenSSL has had no room yet. `#finAfter` is true if nothing follows them. */
+	/** Written bytes for which OpenSSL has had no room yet. `#finAfter` is true if the stream ends after them. */
 	#pending: Buffer | undefined = undefined;
 	#finAfter = false;
 	/** True if a write has failed because the peer has asked us to stop sending, and the owner has not been notified yet. */
@@ -43,7 +43,7 @@ export class EngineStream implements QuicStream {
 		this.#engine = engine;
 		this.ssl = ssl;
 		this.id = id;
-		// Unidirectional streams can only be read if the client opened them, and only be written if we did.
+		// A unidirectional stream can be read only if the client opened it, and written only if we did.
 		const isUni = (id & 2) !== 0;
 		this.#readEnded = isUni && (id & 1) === 1;
 		this.#writeEnded = isUni && (id & 1) === 0;

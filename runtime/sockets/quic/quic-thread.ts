@@ -74,7 +74,7 @@ export class QuicThread {
 			try {
 				result = this.current?.clientHello(ssl) ?? INTERNAL_ERROR;
 			} catch {
-				// The client gets an internal error. The code that chooses certificates has already reported what failed.
+				// The client gets the alert for an internal error. The code that chooses certificates has already reported what failed.
 			}
 			if (result === SUCCESS || result === RETRY) return result;
 			library.writeInt32(alert, result);

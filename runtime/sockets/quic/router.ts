@@ -1,4 +1,7 @@
-/** Assigns datagrams to connections by their connection IDs, and decides what to do with datagrams of no known connection. */
+/**
+ * Assigns datagrams to connections by their connection IDs, and decides what to do with datagrams that belong to no known
+ * connection.
+ */
 import { MIN_INITIAL_BYTES, PacketHeader } from './packet-header.ts';
 
 /** The target of a route: a connection, identified by its connection IDs. */

@@ -3,10 +3,10 @@
  *
  * - During and after a handover, the successor reads, and passes on the datagrams that belong to connections of the processes
  * before it.
- * - After a handover to more threads, some have no socket of their own. Binding more sockets would change the kernel's choice of a
- * socket for existing connections. Instead, the thread that reads a socket passes on its share of clients to such a thread (a
- * branch), which replies through a duplicate of the socket. The choice depends only on the client's address and port, as the
- * kernel's does.
+ * - After a handover to more threads, some threads have no socket of their own. Binding more sockets would change the kernel's
+ * choice of a socket for existing connections. Instead, the thread that reads a socket passes on its share of clients to such a
+ * thread (a branch), which replies through a duplicate of the socket. The choice depends only on the client's address and port, as
+ * the kernel's does.
  */
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
@@ -45,7 +45,7 @@ export class SocketSharing {
 	 * thread's share of clients.
 	 */
 	readonly #branches: (DatagramRelay | undefined)[] = [];
-	/** The number of branches that have not listed their IDs for the successor. */
+	/** The number of branches that have not yet listed the IDs of their connections for the successor. */
 	#unlistedBranches = 0;
 	readonly #trunk: DatagramRelay | undefined;
 	#successor: DatagramRelay | undefined;
@@ -85,7 +85,7 @@ export class SocketSharing {
 		this.#opened = true;
 		this.#socket.attach(this.#endpoint);
 		if (!this.#isReader && this.#trunk === undefined) {
-			// Both processes must not read the socket at once, or datagrams of one would reach the other.
+			// The two processes must not read the socket at the same time, because each would receive datagrams of the other.
 			this.#timer = setTimeout(() => this.#takeSocket(), LIST_LIMIT);
 			this.#inherited[0]?.relay.hello();
 		}
@@ -250,7 +250,7 @@ export class SocketSharing {
 		}
 	}
 
-	/** Reads the socket, because the process that this one succeeds does not. */
+	/** Reads the socket, because this process's predecessor no longer does. */
 	#takeSocket(): void {
 		clearTimeout(this.#timer);
 		if (this.#isReader || this.#trunk !== undefined) return;

@@ -291,7 +291,7 @@ export class UdpSocket implements PolledSocket {
 		for (let at = name, end = name + (names[name] === 2 ? 8 : 24); at < end; at++) {
 			hash = Math.imul(hash ^ names[at]!, 0x01000193);
 		}
-		// The low bits of the hash alone are not distributed evenly, so the high bits are mixed in.
+		// The low bits of the hash are not distributed evenly, so the high bits are mixed in.
 		return ((hash ^ (hash >>> 15)) >>> 0) % count;
 	}
 

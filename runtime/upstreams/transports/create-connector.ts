@@ -66,7 +66,7 @@ const PROBE_INTERVAL = 30_000;
 const FALLBACK_DELAY = 300;
 
 const PLAIN: HttpTransportSettings = { type: 'http' };
-/** Transport settings for direct connections, without a forward proxy. FastCGI uses them. */
+/** Transport settings for direct connections, without a forward proxy. They are used for FastCGI. */
 const DIRECT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
 
 /** Returns a pool's keep-alive limits. */

@@ -110,7 +110,7 @@ function httpConnect(
 	};
 }
 
-/** Reads exact numbers of bytes, one request after another. */
+/** Reads exact numbers of bytes from a socket, one read after another. */
 class Answers {
 	readonly #socket: Socket;
 	#buffered: Buffer = Buffer.alloc(0);
