@@ -27,7 +27,7 @@ export interface ListenerEvents {
 	refused(reason: string): void;
 	/** Reports whether there is room for another connection. If not, the rejection has been counted. */
 	hasRoom(): boolean;
-	/** Called when connections were closed to make room for others. */
+	/** Called when connections were closed to make room for other connections. */
 	gaveWay(connections: number): void;
 	/** Called when a connection could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
 	acceptFailed(error: NodeJS.ErrnoException): void;

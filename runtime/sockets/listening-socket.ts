@@ -5,7 +5,7 @@ import type { AcceptedSocket } from './direct-socket.ts';
 import { isDirectIo } from './io-mode.ts';
 import { NodeListeningSocket } from './node-listening-socket.ts';
 
-/** TCP keep-alive: when dead peers are detected. Times are in milliseconds. */
+/** The TCP keep-alive settings, which determine when dead peers are detected. Times are in milliseconds. */
 export interface TcpKeepAlive {
 	readonly idle: number;
 	readonly interval: number;

@@ -256,7 +256,10 @@ export class OpensslThread {
 		return Object.assign(error, { code });
 	}
 
-	/** Frees a connection's buffers once it has been idle for a while. Returns false if too many connections keep theirs. */
+	/**
+	 * Arranges for a connection's buffers to be freed once it has been idle for a while. Returns false if too many connections keep
+	 * theirs.
+	 */
 	keepBuffers(owner: BufferOwner): boolean {
 		if (this.#buffered.length >= MAX_BUFFERED) return false;
 		this.#buffered.push(owner);

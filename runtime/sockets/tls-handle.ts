@@ -120,7 +120,7 @@ export class TlsHandle implements StreamHandle {
 	#shutdown: object | undefined = undefined;
 	/** Number of writes passed to Node. */
 	#writeCount = 0;
-	/** True while a check whether the last write makes progress is scheduled. */
+	/** True while a check of the last write's progress is scheduled. */
 	#checkScheduled = false;
 	/** The buffer in use for reads. `#wanted` is the one that the socket wants to use after the current read. */
 	#memory: Uint8Array | undefined = undefined;

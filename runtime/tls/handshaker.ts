@@ -33,7 +33,7 @@ export interface Handshaker {
 	/** Settings for a handshake without a stream. */
 	readonly terms: HandshakeOptions;
 	readonly outcome: HandshakeOutcome;
-	/** Frees native memory, which the garbage collector would free late. Handshakes in progress are not affected. */
+	/** Frees native memory, which the garbage collector would free only much later. Handshakes in progress are not affected. */
 	close(): void;
 }
 

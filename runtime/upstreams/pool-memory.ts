@@ -112,7 +112,7 @@ export class PoolMemory {
 	readonly #rowsEnd: number;
 	readonly #step: number;
 
-	/** Uses memory that only this thread has if no shared memory is given or if its size differs. */
+	/** Uses memory that only this thread has if no shared memory is given or if it is too small. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
 		const isShared = shared !== undefined && shared.buffer.byteLength >= poolMemoryBytes(settings, shared.rows);

@@ -205,7 +205,7 @@ export class PoolRegistry implements PoolWatcher {
 	reports(found = false): UpstreamReport[] {
 		const now = processClockNow();
 		const reports: UpstreamReport[] = [];
-		// Threads open pools in varying order, which must not be visible.
+		// Threads open pools in varying order. The report must not depend on it, so the pools are sorted.
 		const pools = [...this.#pools].sort(
 			([aKey, a], [bKey, b]) => compare(a.settings.name ?? '', b.settings.name ?? '') || compare(aKey, bKey),
 		);

@@ -19,9 +19,9 @@ export const POLL = {
 export const ALL_STREAM_EVENTS: number = POLL.readable | POLL.readFails | POLL.writeFails;
 
 const EVENT_MASK = BigInt(ALL_STREAM_EVENTS);
-/** BIO_POLL_DESCRIPTOR_TYPE_SSL */
+/** BIO_POLL_DESCRIPTOR_TYPE_SSL: the item refers to an SSL object. */
 const TYPE_SSL = 2;
-/** SSL_POLL_FLAG_NO_HANDLE_EVENTS */
+/** SSL_POLL_FLAG_NO_HANDLE_EVENTS: the call reports existing events, but does not process input to find new ones. */
 const NO_HANDLE_EVENTS = 1n;
 /**
  * Size of an `SSL_POLL_ITEM`, which holds type, object, events and results. The constants give it in bytes, 64-bit words and 32-bit
@@ -33,7 +33,7 @@ const ITEM_LONGS = 4;
 const ITEM_WORDS = 8;
 const EVENTS_LONG = 2;
 const RESULT_WORD = 6;
-/** Maximum streams per call. A client may open 100 in each direction, and of each kind. */
+/** Maximum streams per call. A client may have 100 bidirectional and 100 unidirectional streams open. */
 const MAX_STREAMS = 256;
 
 /** Polls the streams of one connection at a time, with memory that belongs to the thread. */

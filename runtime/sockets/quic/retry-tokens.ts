@@ -90,7 +90,7 @@ export class RetryTokens {
 	#randomLeft = 0;
 	#state: 'untried' | 'accepted' | 'rejected' = 'untried';
 
-	/** Throws if OpenSSL cannot create one of the objects. */
+	/** Throws if OpenSSL cannot create one of the objects that are needed. */
 	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
 		this.#library = library;
 		const { f } = library;

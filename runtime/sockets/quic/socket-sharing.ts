@@ -2,11 +2,11 @@
  * Decides who reads a UDP socket that several processes or threads share, and passes on datagrams to those that do not read it.
  *
  * - During and after a handover, the successor reads, and passes on the datagrams that belong to connections of the processes
- * before it.
+ *   before it.
  * - After a handover to more threads, some threads have no socket of their own. Binding more sockets would change the kernel's
- * choice of a socket for existing connections. Instead, the thread that reads a socket passes on its share of clients to such a
- * thread (a branch), which replies through a duplicate of the socket. The choice depends only on the client's address and port, as
- * the kernel's does.
+ *   choice of a socket for existing connections. Instead, the thread that reads a socket assigns a share of its clients to such a
+ *   thread (a branch) and passes on their datagrams. The branch replies through a duplicate of the socket. The choice depends only
+ *   on the client's address and port, as the kernel's does.
  */
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
