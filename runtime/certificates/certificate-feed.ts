@@ -19,7 +19,7 @@ export interface PublishedCertificate {
 	readonly id: string;
 	/** The names, wildcards and addresses for which the certificate is served, in lowercase. */
 	readonly names: readonly string[];
-	/** The certificate and then its chain, in PEM. */
+	/** The certificate, followed by its chain, in PEM. */
 	readonly chain: string;
 	/** The private key in unencrypted PEM. It must never appear in a log, error or export. */
 	readonly key: string;

@@ -204,7 +204,7 @@ export class CertificateKeeper {
 		);
 	}
 
-	/** Obtains a certificate from one issuer. Resolves to true once the entry has it. */
+	/** Obtains a certificate from one issuer. Resolves to true once the entry has the certificate. */
 	async #obtainFrom(issuer: Issuer, entry: ManagedCertificate, signal: AbortSignal): Promise<boolean> {
 		if (issuer.immediate) {
 			const issued = await issuer.issue(this.#orderOf(entry, signal));

@@ -36,7 +36,7 @@ export function privateKeyPem(key: KeyObject): string {
 	return key.export({ type: 'pkcs8', format: 'pem' }) as string;
 }
 
-/** Parses a private key in PEM. Returns undefined if the text is not one. */
+/** Parses a private key in PEM. Returns undefined if the text is not a private key. */
 export function parsePrivateKey(pem: string | Uint8Array): KeyObject | undefined {
 	try {
 		return createPrivateKey(typeof pem === 'string' ? pem : Buffer.from(pem));

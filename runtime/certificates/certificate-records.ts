@@ -13,7 +13,7 @@ export interface CertificateRecord {
 	/** The segment that stands for the issuer in store keys. */
 	readonly issuer: string;
 	readonly name: string;
-	/** The certificate and then its chain, in PEM. */
+	/** The certificate, followed by its chain, in PEM. */
 	readonly chain: string;
 	/** The private key in PKCS#8 PEM. */
 	readonly privateKey: string;

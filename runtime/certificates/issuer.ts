@@ -17,7 +17,7 @@ export interface IssueOrder {
 }
 
 export interface IssuedCertificate {
-	/** The certificate and then its chain, in PEM. */
+	/** The certificate, followed by its chain, in PEM. */
 	readonly chain: string;
 	/** The private key in PKCS#8 PEM. */
 	readonly privateKey: string;

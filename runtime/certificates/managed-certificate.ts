@@ -41,7 +41,7 @@ export class ManagedCertificate implements StapledCertificate {
 	statusFailures = 0;
 	/** Number of consecutive failures. */
 	failures = 0;
-	/** Time of the first of these consecutive failures, in milliseconds since the epoch. */
+	/** Time of the first of the consecutive failures, in milliseconds since the epoch. */
 	failingSince = 0;
 	/** Why the last attempt failed; undefined if it succeeded. */
 	lastError: string | undefined = undefined;

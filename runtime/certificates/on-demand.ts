@@ -170,7 +170,7 @@ export class OnDemandCertificates {
 		return false;
 	}
 
-	/** Returns the policy for a name: by exact name, then by wildcard, then the one for all names. */
+	/** Returns the policy for a name: by exact name, then by wildcard, then the policy for all names. */
 	#policyFor(name: string): ReadyPolicy | undefined {
 		const dot = name.indexOf('.');
 		const wildcard = dot === -1 ? undefined : `*${name.slice(dot)}`;

@@ -37,7 +37,7 @@ export function parseProxyHeader(bytes: Buffer): ProxyHeader {
 	return NONE;
 }
 
-/** Reports whether the bytes begin with a prefix or are the beginning of one. */
+/** Reports whether the bytes begin with `prefix` or are the beginning of `prefix`. */
 function startsLike(bytes: Buffer, prefix: Buffer): boolean {
 	const length = Math.min(bytes.length, prefix.length);
 	return bytes.compare(prefix, 0, length, 0, length) === 0;

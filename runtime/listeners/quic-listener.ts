@@ -55,7 +55,10 @@ const ALERT_REASONS: { readonly [alert: number]: string } = {
 export interface QuicListenerDeps extends QuicCertificatesDeps {
 	readonly host: ProtocolHost;
 	readonly counters: QuicCounters;
-	/** Admits a connection of a client. Returns a function to call when it ends, or undefined if it is rejected. */
+	/**
+	 * Admits a connection of a client. Returns a function to call when the connection ends, or undefined if the connection is
+	 * rejected.
+	 */
 	admit(address: string): (() => void) | undefined;
 	/** Counts a completed handshake. */
 	completed(version: string, resumed: boolean): void;

@@ -30,7 +30,8 @@ export interface InheritedDatagrams extends BequeathedDatagrams {
 	 */
 	readonly branches?: readonly number[] | undefined;
 	/**
-	 * Only for a thread without a UDP socket of its own: the channel on which it receives its packets from the thread that has one.
+	 * Only for a thread without a UDP socket of its own: the channel to the thread that reads the socket and passes packets to this
+	 * thread.
 	 */
 	readonly trunk?: number | undefined;
 }

@@ -37,8 +37,8 @@ export interface PeekOwner extends SocketOwner {
 }
 
 /**
- * An address, filled in by Node. Objects are created with all properties, because setting existing ones takes Node a quarter less
- * time.
+ * An address, filled in by Node. Objects are created with all properties, because Node sets existing properties in a quarter less
+ * time than it adds new ones.
  */
 interface SocketName {
 	address?: string | undefined;
@@ -46,7 +46,7 @@ interface SocketName {
 	port?: number | undefined;
 }
 
-/** The handle of an accepted connection: the members that are used here. */
+/** The members of an accepted connection's handle that are used here. */
 export interface StreamHandle {
 	/**
 	 * Called by Node after each read. If it returns memory, later reads use that memory. `bytes` holds what was read, unless the
@@ -353,8 +353,8 @@ export class DirectSocket implements PolledSocket {
 			// A limited read may only have checked whether there is data. Its consumer then lets the kernel move the data, so nothing
 			// more is read here.
 			if (count < room ? hasEnd : this.#nextRead > room) break;
-			// The read was short, so the socket is empty, and the poller will report new data. A Unix socket may still have data: a read
-			// also ends after data that was sent together with descriptors.
+			// After a short read, a TCP socket is empty, and the poller will report new data. A Unix socket may still have data,
+			// because a read also ends after data that was sent together with descriptors.
 			if (count < room && !hasMark && !this.#isUnix) return;
 		}
 		// The rest is read in the next turn, after the callbacks that the received bytes have scheduled. If it were read now, the end

@@ -44,8 +44,8 @@ export function descriptorOf(server: Server): number {
 }
 
 /**
- * Redirects a descriptor to the null device if it refers to the same socket as `copy`. Does nothing if it does not, or if
- * redirecting is not possible here.
+ * Redirects a descriptor to the null device if it refers to the same socket as `copy`. Does nothing if it refers to anything else,
+ * or if redirecting is not possible here.
  */
 export function detachDescriptor(descriptor: number, copy: number): void {
 	const ffi = foreignFunctions();
@@ -80,8 +80,8 @@ export function replaceDescriptor(target: number, descriptor: number): void {
 }
 
 /**
- * Closes a duplicate on which Node could not listen. If Node has adopted and closed it already, its number may belong to
- * something else, so it is closed only if it still refers to the same socket as `original`.
+ * Closes a duplicate on which Node could not listen. Node may already have adopted and closed the duplicate, and its number may
+ * belong to something else by now, so it is closed only if it still refers to the same socket as `original`.
  */
 export function closeDuplicate(copy: number, original: number): void {
 	try {

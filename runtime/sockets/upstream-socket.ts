@@ -33,7 +33,7 @@ export interface UpstreamSocketOwner {
 	closed(error: Error | undefined): void;
 	/** Called when a write has failed and nothing more can be sent. Data that arrived before is still delivered, then `closed` follows. */
 	writeFailed?(): void;
-	/** True while the owner is receiving a response. If a write fails then, the rest of the response is still read. */
+	/** True while the owner is receiving a response. If a write fails meanwhile, the rest of the response is still read. */
 	readonly answering?: boolean;
 }
 

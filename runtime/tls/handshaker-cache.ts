@@ -108,7 +108,7 @@ export class HandshakerCache {
 		this.#challenges.clear();
 	}
 
-	/** @param newestKey The key that encrypts new tickets, if `ticketKeys` is the previous one. */
+	/** @param newestKey The key that encrypts new tickets if `ticketKeys` only decrypts; undefined if `ticketKeys` does both. */
 	#make(
 		policy: HandshakePolicy,
 		{ published }: TableCertificate,

@@ -9,7 +9,7 @@ export type ClientAbilities = Pick<ClientHello, 'cipherSuites' | 'signatureSchem
 /** A thread's copy of a published certificate. Publishing it again creates a new object. */
 export class TableCertificate {
 	readonly published: PublishedCertificate;
-	/** Number of the publication, which is higher for every later one. */
+	/** Number of the publication. Later publications have higher numbers. */
 	readonly serial: number;
 	#keyKind: string | undefined;
 
@@ -46,7 +46,7 @@ const ECDSA_SUITES: ReadonlySet<string> = new Set([
 
 /**
  * Chooses a certificate for a client: the first elliptic-curve certificate that the client can verify, because its signatures are
- * the cheapest; if there is none, the first RSA certificate; if there is none, the first certificate.
+ * the cheapest, or else the first RSA certificate, or else the first certificate of any kind.
  */
 export function chooseCertificate(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
 	const first = candidates[0]!;

@@ -31,7 +31,10 @@ export interface ThreadTlsListener {
 /** The TLS state of one thread. */
 export class ThreadTls {
 	readonly certificates = new CertificateTable();
-	/** Session ticket keys; the first one encrypts. Empty until the main thread has sent them; no session is resumed until then. */
+	/**
+	 * Session ticket keys, of which the first encrypts. Empty until the main thread has sent the keys; until then, no session is
+	 * resumed.
+	 */
 	ticketKeys: readonly Buffer[] = [];
 	/**
 	 * Number of times that trusted certificates were removed. If it has changed since a handshake began, the client may have been

@@ -6,7 +6,7 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 export interface PassiveHealth {
 	/** Milliseconds for which a failure counts against the upstream. */
 	readonly failDuration: number;
-	/** Number of failures within that time that make the upstream unavailable. */
+	/** Number of failures within {@link failDuration} that make the upstream unavailable. */
 	readonly maxFails: number;
 	/** Statuses that count as failures. */
 	readonly isUnhealthy: ((status: number) => boolean) | undefined;

@@ -23,7 +23,7 @@ import { UpstreamHealth } from './upstream-health.ts';
 /** The state of one upstream. */
 export interface UpstreamReport {
 	readonly address: string;
-	/** Name of the pool, if it is a named one. */
+	/** Name of the pool; undefined if it has none. */
 	readonly pool: string | undefined;
 	/** Number of requests in flight. */
 	readonly requests: number;

@@ -104,7 +104,7 @@ export class UpstreamHealth {
 			-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY,
 		);
 		const decayed = (this.#load(UPSTREAM_STATE.latency) / 1000) * weight;
-		// A new peak counts immediately. Lower values reduce the latency in proportion to the time since the last one.
+		// A new peak counts immediately. Lower values reduce the latency in proportion to the time since the last recorded value.
 		const next = milliseconds >= decayed ? milliseconds : decayed + milliseconds * (1 - weight);
 		Atomics.store(
 			this.#words,

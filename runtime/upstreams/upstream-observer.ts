@@ -76,7 +76,7 @@ export class UpstreamObserver {
 	}
 }
 
-/** Adds a value to a histogram: one bucket (they become cumulative when scraped) and the sum. */
+/** Adds a value to a histogram: to one bucket and to the sum. (Buckets become cumulative when they are scraped.) */
 function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
 	let bucket = 0;
 	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;

@@ -157,7 +157,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#ramp = this.#slowStart > 0;
 		const chosen = candidates[this.#choose(this, x)];
 		if (chosen || !this.#ramp) return chosen;
-		// No other upstream is available, so one in slow start gets the request.
+		// No other upstream is available, so an upstream in slow start gets the request.
 		this.#ramp = false;
 		return candidates[this.#choose(this, x)];
 	}

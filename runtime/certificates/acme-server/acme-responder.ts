@@ -156,7 +156,7 @@ export class AcmeResponder {
 		}
 	}
 
-	/** Checks the signature of a request, and then consumes its nonce. A request with a wrong signature must not consume one. */
+	/** Checks the signature of a request, and then consumes its nonce. A request with a wrong signature must not consume a nonce. */
 	#verify(signed: SignedRequest, jwk: PublicJwk): void {
 		checkSignature(signed, jwk);
 		if (!this.#nonces.use(signed.header.nonce!)) throw badNonce();

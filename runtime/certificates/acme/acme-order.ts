@@ -25,7 +25,7 @@ import { certificateId } from './renewal-information.ts';
 const FIRST_POLL = 100;
 /** Maximum wait between two polls, in milliseconds. */
 const SLOWEST_POLL = 5000;
-/** Maximum number of an account's orders that are searched for an earlier one. */
+/** Maximum number of an account's orders that are searched for an earlier order for the same name. */
 const MAX_LISTED = 50;
 
 /** Dependencies of an order. */

@@ -24,7 +24,7 @@ const MESSAGE_WORDS = 10;
 const MESSAGE_LONGS = 5;
 const LENGTH_WORD = 2;
 const LOCAL_LONG = 3;
-/** Maximum datagrams put in at a time, which is also the most that OpenSSL reads at a time. */
+/** Maximum datagrams put into the pair at a time, which is also the most that OpenSSL reads at a time. */
 const MAX_PUT_DATAGRAMS = 32;
 const TWO_POWER_32 = 2 ** 32;
 
@@ -36,9 +36,12 @@ export class DatagramPipe {
 	readonly #inner: bigint;
 	/** Our end. */
 	readonly #outer: bigint;
-	/** The `BIO_MSG`s of received datagrams that are put in. */
+	/** The `BIO_MSG`s of received datagrams, which are put into the pair. */
 	readonly #input: Messages;
-	/** The `BIO_MSG`s into which datagrams are taken out. Each points to its place in the thread's memory for datagrams to send. */
+	/**
+	 * The `BIO_MSG`s for datagrams that are taken out of the pair. Each points to its place in the thread's memory for datagrams to
+	 * send.
+	 */
 	readonly #output: Messages;
 	/** Address of the first received datagram. Addresses are less than 2^48. */
 	readonly #receivedAt: number;

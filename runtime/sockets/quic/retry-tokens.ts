@@ -150,7 +150,7 @@ export class RetryTokens {
 		else if (this.#state === 'untried') this.#state = 'rejected';
 	}
 
-	/** Creates a listener that accepts our tokens, and only clients with one. Returns 0 if OpenSSL refuses. */
+	/** Creates a listener that accepts only clients with one of our tokens. Returns 0 if OpenSSL refuses. */
 	listener(context: bigint): bigint {
 		const { f } = this.#library;
 		const generator = this.#generator;
@@ -258,7 +258,7 @@ export class RetryTokens {
 		return this.#randomLeft;
 	}
 
-	/** Writes one `OSSL_PARAM`. The array ends with one that is all zeros. */
+	/** Writes one `OSSL_PARAM`. The array of parameters ends with an entry of zeros. */
 	#parameter(index: number, name: number, type: number, value: number, length: number): void {
 		const at = index * PARAM_BYTES;
 		this.#settings.writeBigUInt64LE(this.#settingsAt + BigInt(name), at);

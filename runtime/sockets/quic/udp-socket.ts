@@ -431,7 +431,7 @@ export class UdpSocket implements PolledSocket {
 		if (replies.count === MAX_REPLIES) this.flushReplies();
 	}
 
-	/** Sends the replies collected so far. Those that the system does not accept are lost. */
+	/** Sends the replies collected so far. Replies that the system does not accept are lost. */
 	flushReplies(): void {
 		const replies = this.#replies;
 		if (replies === undefined || replies.count === 0) return;
@@ -467,7 +467,7 @@ export class UdpSocket implements PolledSocket {
 		for (let i = 0; i < count; i++) memory.paths[memory.waiting++] = path;
 	}
 
-	/** Sends the datagrams that wait. Those that the system does not accept are lost. */
+	/** Sends the datagrams that wait. Datagrams that the system does not accept are lost. */
 	flush(): void {
 		const { memory } = this;
 		if (memory.sender !== this) return;

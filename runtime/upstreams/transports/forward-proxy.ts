@@ -12,7 +12,7 @@ import type { SetUpTunnel } from './socket-dialer.ts';
 /** Maximum bytes of a response to CONNECT. */
 const MAX_ANSWER = 16_384;
 
-/** Returns the proxy for a target, which the settings name, or else the environment. */
+/** Returns the proxy for a target: the one in the settings, or else the one in the environment. */
 export function forwardProxyFor(
 	settings: HttpTransportSettings,
 	target: { readonly host: string; readonly port: number },

@@ -9,7 +9,7 @@ import type { Http2Connector } from './http2-connector.ts';
 import type { SerialConnector } from './serial-connector.ts';
 import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 
-/** Connections of both protocols. A new connection is expected to negotiate the same protocol as the last one. */
+/** Connections over HTTP/1.1 and HTTP/2. A new connection is expected to negotiate the same protocol as the last one. */
 export class NegotiatedConnector implements UpstreamConnector, ConnectionRequester {
 	readonly #dialer: Dialer;
 	readonly #http1: SerialConnector;

@@ -13,8 +13,8 @@ export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses 
 	const family = isIP(address);
 	const port = client?.port ?? 0;
 	const localAddress = plain(client?.localAddress ?? '');
-	// A header cannot have addresses of two families. The local address hardly matters to an upstream, so one of the other family is
-	// replaced by the unspecified address.
+	// A header cannot have addresses of two families. The local address hardly matters to an upstream, so a local address of the
+	// other family is replaced by the unspecified address.
 	const local = isIP(localAddress) === family ? localAddress : family === 4 ? '0.0.0.0' : '::';
 	const localPort = client?.localPort ?? 0;
 	if (version === 'v1') {
