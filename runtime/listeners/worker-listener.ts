@@ -155,7 +155,7 @@ export class WorkerListener implements ListeningOwner {
 
 	/**
 	 * Counts a connection that another socket of this listener, such as its UDP socket, has accepted. Returns a function to call
-	 * when the connection ends, or undefined if there are too many.
+	 * when the connection ends, or undefined if there are too many connections.
 	 */
 	admit(address: string): (() => void) | undefined {
 		const admission = this.#admission;

@@ -23,7 +23,7 @@ const KIND_SOCKET = 0;
 
 /** The system calls that one thread uses for connections, and the memory that they share. */
 export class ConnectionCalls {
-	/** Descriptors that no Node handle owns. */
+	/** The set of this thread's descriptors that no Node handle owns. */
 	readonly owned: OwnedDescriptors;
 	readonly poller: SocketPoller;
 	readonly #accept: Call;

@@ -1,6 +1,6 @@
 /**
  * Terminates worker threads. When a thread ends, Node frees its data about the `node:ffi` functions that the thread used, even if
- * V8 is optimizing code on another thread that calls them. The whole process would then crash. Therefore nothing is optimized
+ * V8, on another thread, is optimizing code that calls them. The whole process would then crash. Therefore nothing is optimized
  * from shortly before a thread ends until it has ended.
  */
 import { setFlagsFromString } from 'node:v8';

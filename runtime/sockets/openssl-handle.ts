@@ -372,7 +372,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.#secured();
 				return false;
 			}
-			// The BIO pair was full, and `sendRecords` has emptied it.
+			// The BIO pair was full, and `#sendRecords` has emptied it.
 			if (reason === WANT_WRITE) {
 				f.ERR_clear_error();
 				continue;

@@ -42,7 +42,7 @@ export class SocketOutput {
 	readonly #owner: OutputOwner;
 	/** True if the socket is a Node stream, which has its own queue. */
 	readonly #isStream: boolean;
-	/** Writes directly to the descriptor of `#plain` while nothing is pending; undefined if that is not possible. */
+	/** Writes directly to the descriptor of `#directSocket` while nothing is pending; undefined if that is not possible. */
 	readonly #writer: SocketPoller | undefined;
 	readonly #directSocket: DirectSocket | undefined;
 	readonly #descriptor: number;

@@ -87,7 +87,7 @@ interface LoadedPair {
 	readonly certificate: FileCertificate;
 	/** Inode, size and modification time of both files, as text. */
 	readonly state: string;
-	/** Milliseconds since the epoch. */
+	/** Expiry of the certificate, in milliseconds since the epoch. */
 	readonly notAfter: number;
 }
 

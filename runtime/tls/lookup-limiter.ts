@@ -1,4 +1,4 @@
-/** Rate limits for lookups of unknown names and tokens that clients cause. */
+/** Limits the rate at which clients can cause lookups of unknown names and tokens. */
 
 /**
  * Number of lookups that one client may cause at once, before {@link RATE} applies. It is generous, because a CA validates hundreds

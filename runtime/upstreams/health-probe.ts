@@ -58,8 +58,8 @@ export class HealthProbe implements ConnectorDeps {
 	}
 
 	/**
-	 * Checks the upstream at an address. Resolves to undefined if it is healthy, otherwise to the reason why it is not. Never
-	 * rejects.
+	 * Checks the upstream at an address. Resolves to undefined if the upstream is healthy, or else to the reason why it is not.
+	 * Never rejects.
 	 */
 	async run(upstream: string): Promise<string | undefined> {
 		const text = this.#settings.upstream ?? upstream;

@@ -28,7 +28,10 @@ const MADE_ADDRESSES = 256;
 const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
-/** Offsets of the values in an upstream's state. The times of the upstream's latest failures follow them. */
+/**
+ * Offsets of the values in an upstream's state. The times of the upstream's latest failures follow them. All times are in
+ * milliseconds, as returned by `processClockNow`.
+ */
 export const UPSTREAM_STATE = {
 	/** 1 if active checks failed. */
 	down: 0,

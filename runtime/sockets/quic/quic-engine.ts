@@ -60,7 +60,7 @@ export interface EngineOwner {
 	readonly port: number;
 	/** Makes room in the thread's memory for datagrams to send. Returns the number of datagrams that fit, at least one. */
 	room(): number;
-	/** Sends `count` datagrams of an engine. They are in the thread's memory, behind the datagrams that already wait there. */
+	/** Sends `count` datagrams of an engine. They are in the thread's memory, after the datagrams that already wait there. */
 	send(engine: QuicEngine, count: number): void;
 	/** Called after each run of an engine, so that its datagrams are sent. */
 	flush(): void;
