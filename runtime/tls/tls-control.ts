@@ -146,10 +146,7 @@ export class TlsControl implements CertificateSink {
 		}
 	}
 
-	/**
-	 * Does the work of {@link prepare}, but restores nothing on failure. Rejects with CertificateFileError, TrustError, or the
-	 * manager's error.
-	 */
+	/** Does the work of {@link prepare}. Rejects with CertificateFileError, TrustError, or the error of the manager. */
 	async #prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
 		this.#storage = settings.storage as StoreSelection | undefined;
 		await this.#files.prepare(planned?.loaded ?? [], settings);
