@@ -26,19 +26,22 @@ export interface CompileContext extends Leases {
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** JSON pointer of the step or matcher being compiled. */
 	readonly pointer: string;
-	/** Number of the step for `x.markAnswered`, counted from the start of its pipeline, because sites may share the pipeline. */
+	/**
+	 * Number of the step, counted from the start of its pipeline and not of the site, because sites may share the pipeline. Passed
+	 * to `x.markAnswered`.
+	 */
 	readonly step: number;
 	/** Compiles steps. Each continues with the one after it, and the last one with `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
 	/**
-	 * Returns a function that runs a named route and continues with its argument if the route did not answer. Throws BuildError
-	 * for an unknown name.
+	 * Returns a function that runs a named route, and continues with `next` if the route does not answer. Throws BuildError for an
+	 * unknown name.
 	 */
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
 	/** Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. */
 	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler;
-	/** Compiles a string with placeholders. Unknown ones stay as written (`keep`) or become empty (`empty`). */
+	/** Compiles a string with placeholders. Unknown placeholders stay as written (`keep`) or become empty (`empty`). */
 	template(text: string, whenUnknown: 'keep' | 'empty', encode?: EscapeValue): Template;
 	/**
 	 * Returns a function that reads the value of the placeholder with this full name, not converted to text, or undefined
@@ -74,7 +77,7 @@ export interface CompileContext extends Leases {
 export class BuildError extends Error {
 	readonly code: string;
 	readonly pointer: string;
-	/** What to do about it. */
+	/** Advice on how to correct the document; undefined if there is none. */
 	readonly hint: string | undefined;
 
 	constructor(code: string, pointer: string, message: string, hint?: string) {

@@ -19,11 +19,14 @@ export interface DirectiveLine {
 
 /** How a directive treats a first argument that could be a matcher token. */
 export type MatcherToken =
-	/** Used as the matcher whenever it looks like one. */
+	/** The argument is the matcher whenever it looks like a matcher token. */
 	| 'optional'
-	/** Used as the matcher only if at least two arguments follow: `root /srv` and `rewrite /x` have none. */
+	/**
+	 * The argument is the matcher only if the line has at least two arguments. `root /srv` and `rewrite /x` therefore have no
+	 * matcher.
+	 */
 	| 'with-more-arguments'
-	/** Never used as a matcher. */
+	/** The argument is never the matcher. */
 	| 'none';
 
 /** A directive that lowers to steps of a pipeline. Registered by one line in registry/directives.ts. */
@@ -41,14 +44,14 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	/** `respond [matcher] <status> | <body> [<status>] [{ … }]`. */
 	readonly usage: string;
-	/** One sentence. */
+	/** What the directive does, in one sentence. */
 	readonly summary: string;
-	/** Paragraphs and examples for the manual, Markdown. */
+	/** Paragraphs and examples for the manual, in Markdown. */
 	readonly documentation: string;
 	readonly matcherToken: MatcherToken;
 	/**
-	 * Lowers the directive's line to steps, without `when`, which the caller adds. After reporting a mistake, it returns whatever
-	 * is still usable.
+	 * Lowers the directive's line to steps, without `when`, which the caller adds. After reporting a mistake, returns whatever is
+	 * still usable.
 	 */
 	readonly lower: (line: DirectiveLine, cx: LowerContext) => S | readonly Step[] | undefined;
 	/**
@@ -56,14 +59,17 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	 * ones.
 	 */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
-	/** Compiles a step to a closure; `when` is already handled. Undefined for sugar. */
+	/**
+	 * Compiles a step to a handler that ignores `when`, which the caller evaluates. Undefined for sugar that lowers to other
+	 * handlers.
+	 */
 	readonly compile: ((step: S, cx: CompileContext, next: Handler) => Handler) | undefined;
 }
 
 /** A directive that configures the site itself (`log`, `bind`, `handle_errors`): allowed only at site level. */
 export interface SiteDirective {
 	readonly kind: 'site';
-	/** The site's field in the document. */
+	/** Name of the field that the directive fills in the document's site. */
 	readonly id: string;
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	readonly usage: string;

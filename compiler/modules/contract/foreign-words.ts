@@ -190,7 +190,7 @@ const WORDS_BY_SERVER: readonly (readonly [of: string, entries: readonly Entry[]
 	['a Caddy plugin', PLUGINS],
 ];
 
-/** Translations of other servers' words, by the word in lower case. */
+/** Translations of other servers' words. The keys are the words in lower case. */
 export type ForeignWords = ReadonlyMap<string, ForeignWordTranslation>;
 
 /** Words that other servers use where a directive is expected, in lower case. */

@@ -12,7 +12,7 @@ import type { ForeignWords } from './foreign-words.ts';
 /** Handles one line in a block of sub-directives. */
 export type SubdirectiveHandler = (args: readonly Word[], line: Line) => void;
 
-/** How to report unknown words in a block, if it differs from other blocks. */
+/** How to report unknown words in a block that does not use the usual message. */
 export interface UnknownSubdirective {
 	/** Words of other servers for which a translation is suggested. */
 	readonly foreignWords?: ForeignWords;
@@ -39,7 +39,7 @@ export interface LowerContext {
 		owner: string,
 		unknownWords?: UnknownSubdirective,
 	): void;
-	/** Reports a block if the line has one although none is allowed. */
+	/** Reports a mistake if the line has a block. */
 	noBlock(line: Line): boolean;
 
 	/**
@@ -71,7 +71,7 @@ export interface LowerContext {
 	/** Lowers the words and the block after `when`, `not` or `@name` to a matcher. */
 	matcherExpression(words: readonly Word[], block: Block | undefined, name: string | undefined): Matcher | undefined;
 
-	/** Records the span from which an object of the document, or its fields, were lowered. Returns the object. */
+	/** Records the spans from which an object of the document and its fields were lowered. Returns the object. */
 	origin<T extends object>(value: T, span: SourceSpan, fields?: { readonly [K in keyof T]?: SourceSpan }): T;
 	/**
 	 * Returns a file path in the form that the document stores. In a Configfile, a relative path is resolved against the folder

@@ -24,8 +24,8 @@ export type ListedValue = 'path' | 'host' | 'method';
 /** Properties that a matcher declares, so that no other code needs to refer to it by name. All are optional. */
 export interface MatcherTraits<M extends Matcher = Matcher> {
 	/**
-	 * The field that lists alternative values, and their kind: patterns as for `path` or `host`, or methods. Only for a matcher that
-	 * depends on nothing but these values. They are used to compare conditions, and to compile many path matchers to one table.
+	 * Set if the matcher depends on nothing but a list of alternative values: the field that has the list, and the kind of its
+	 * values. Used to compare conditions, and to compile many path matchers to one table.
 	 */
 	readonly lists?: { readonly field: string; readonly kind: ListedValue };
 	/** What the matcher depends on: the request's path, or which files exist below `root`. */
@@ -39,7 +39,10 @@ export interface MatcherTraits<M extends Matcher = Matcher> {
 	 * changes can be derived from the matcher; `svc diff` then says that it may have missed requests.
 	 */
 	readonly probeChanges?: (matcher: M) => readonly RequestChange[];
-	/** Returns the words after the matcher's name, as a person would write them. Omitted if they are the values of its fields. */
+	/**
+	 * Returns the words after the matcher's name, as a person would write them. Omitted if these words are just the values of the
+	 * matcher's fields.
+	 */
 	readonly wordsOf?: (matcher: M) => readonly string[];
 }
 

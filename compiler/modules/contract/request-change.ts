@@ -19,7 +19,7 @@ export interface RequestChange {
 	readonly body?: string;
 }
 
-/** Maximum characters of a body that is derived: each of many requests may carry it. */
+/** Maximum number of characters in a derived body. Each of many requests may carry such a body. */
 export const MAX_DERIVED_BODY = 1 << 20;
 
 /** A value that no configuration mentions. */
@@ -56,8 +56,8 @@ export function changeOfPlaceholder(name: string, value: string): RequestChange 
 }
 
 /**
- * Returns sample texts for a value whose leading and trailing `*` are wildcards: one that matches it and, if it has no wildcards,
- * a longer one that does not.
+ * Returns texts that probe a pattern whose leading and trailing `*` are wildcards: one that matches the pattern and, if the pattern
+ * has no wildcards, a longer one that does not match.
  */
 export function sampleTexts(pattern: string): readonly string[] {
 	const text = pattern.replace(/^\*|\*$/g, 'a');

@@ -25,9 +25,9 @@ export interface ServerOption {
 	/** Name of the option, the same in both languages. */
 	readonly name: string;
 	readonly usage: string;
-	/** One sentence; the manual page of `servers` consists of these. */
+	/** What the option does, in one sentence. The manual page of `servers` lists these sentences. */
 	readonly summary: string;
-	/** Further documentation, in whole lines. */
+	/** Further lines of documentation. */
 	readonly documentation?: readonly string[];
 	readonly lower: (line: Line, args: readonly Word[], block: ServerBlock, cx: LowerContext) => void;
 	/** Schemas of the fields that this option fills in an item of `settings.servers`, by field. */

@@ -25,11 +25,11 @@ export interface StepBranch {
 /** A message whose fields a step edits: the client's request or response, or those exchanged with an upstream. */
 export type EditedMessage = 'request' | 'response' | 'upstream_request' | 'upstream_response';
 
-/** How a handler treats requests. Functions take a step as in the document. */
+/** How a handler treats requests. The functions take a step of the document. */
 export interface StepTraits<S extends Step = Step> {
 	/** Whether a step answers all requests for which it runs (or throws), or only some. Omitted if it never answers by itself. */
 	readonly answers?: 'always' | 'sometimes';
-	/** Reports whether a step of a handler that `answers` always may nevertheless pass requests on, because of its settings. */
+	/** Reports whether a step may pass requests on because of its settings, although `answers` is `always`. */
 	readonly passesOn?: (step: S) => boolean;
 	/**
 	 * Returns the pipelines of a step. A request runs through the first one whose `when` holds, and then continues with the next
@@ -50,7 +50,7 @@ export interface StepTraits<S extends Step = Step> {
 	readonly setsRoot?: (step: S) => boolean;
 	/** Reports whether a step reads files below the variable `root`, or runs a named route that may. */
 	readonly readsRoot?: (step: S) => boolean;
-	/** Set if a step serves files by the request path. `hides` are the patterns of files that it does not serve. */
+	/** Returns the patterns of the files that a step does not serve. Set only for handlers that serve files by the request path. */
 	readonly servesFiles?: (step: S) => { readonly hides: readonly string[] };
 	/** The step's fields that contain header edits, and the message that each of them edits. */
 	readonly fieldEdits?: { readonly [field: string]: EditedMessage };
@@ -67,8 +67,8 @@ export interface StepTraits<S extends Step = Step> {
 	/** Returns the names of the placeholders that a step defines. */
 	readonly placeholdersOf?: (step: S) => readonly string[];
 	/**
-	 * The fields of a step whose effects a dry run shows completely, or all of them. `svc diff` compares the values of the other
-	 * fields.
+	 * The fields of a step whose effects a dry run shows completely; `all` if it shows the effects of all fields. `svc diff`
+	 * compares the values of the other fields.
 	 */
 	readonly observedFields?: 'all' | readonly string[];
 	/** True if a step changes nothing but response bodies, so that its settings do not matter for responses without one. */
@@ -89,8 +89,8 @@ export interface WordTraits {
 	 */
 	readonly order?: CompatfileOrder;
 	/**
-	 * In a Compatfile, of several such directives in one block, only the first that matches runs. With `apart`, even a single one
-	 * is not merged with neighbors that have the same matcher.
+	 * Set if only the first of these directives that matches runs in each block of a Compatfile. With `apart`, even a single one is
+	 * not merged with neighbors that have the same matcher.
 	 */
 	readonly exclusive?: true | 'apart';
 	/**

@@ -4,7 +4,6 @@ import type { SiteBind } from '../../document/document.ts';
 import type { SiteDirective } from '../contract/directive.ts';
 import { LISTEN_HOSTS_SCHEMA, lowerListenHosts } from '../words/lower-listen-host.ts';
 
-/** The directive `bind`. */
 export const bind: SiteDirective = {
 	kind: 'site',
 	id: 'bind',

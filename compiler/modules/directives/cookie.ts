@@ -42,7 +42,7 @@ const MAX_NAME_LENGTH = 256;
 /** Matches the characters that RFC 6265 §4.1.1 allows in an attribute's value. */
 const ATTRIBUTE_VALUE = '^[ -:<-~]+$';
 
-/** `cookie [matcher] [<name>…] { … }`. */
+/** Syntax: `cookie [matcher] [<name>…] { … }`. */
 export const cookie = handlerDirective<EditCookiesStep>({
 	kind: 'handler',
 	id: 'edit_cookies',

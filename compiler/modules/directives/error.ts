@@ -14,7 +14,7 @@ interface FailStep extends Step {
 const DEFAULT_STATUS = 500;
 const USAGE = 'error [matcher] <status> | <message> [<status>] [{ message <text> }]';
 
-/** `error [matcher] <status> | <message> [<status>]`. */
+/** Syntax: `error [matcher] <status> | <message> [<status>]`. */
 export const error = handlerDirective<FailStep>({
 	kind: 'handler',
 	id: 'fail',

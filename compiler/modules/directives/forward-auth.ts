@@ -14,7 +14,7 @@ interface CopiedHeader {
 	readonly requestField: string;
 }
 
-/** `forward_auth [matcher] <upstream>… { … }`. */
+/** Syntax: `forward_auth [matcher] <upstream>… { … }`. */
 export const forwardAuth = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',

@@ -9,7 +9,7 @@ interface RunRouteStep extends Step {
 
 const USAGE = 'invoke [matcher] <name>';
 
-/** `invoke [matcher] <name>`. */
+/** Syntax: `invoke [matcher] <name>`. */
 export const invoke = handlerDirective<RunRouteStep>({
 	kind: 'handler',
 	id: 'run_route',

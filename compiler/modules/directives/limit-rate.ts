@@ -13,7 +13,7 @@ export interface LimitRateStep extends Step {
 	readonly handler: 'limit_rate';
 	/** Maximum bytes per second, 0 for no limit; or a string with placeholders. */
 	readonly rate: number | string;
-	/** Number of bytes of a response that are not limited. */
+	/** Number of bytes at the beginning of a response that are sent without limit. */
 	readonly after?: number;
 }
 
@@ -23,7 +23,7 @@ const RANGE_HINT = 'Write the bytes per second as a size from 1KiB to 100GiB, su
 const MIN_RATE = 1024;
 const MAX_RATE = 100 * 1024 ** 3;
 
-/** `limit_rate [matcher] <rate>|off [after <size>]`. */
+/** Syntax: `limit_rate [matcher] <rate>|off [after <size>]`. */
 export const limitRate = handlerDirective<LimitRateStep>({
 	kind: 'handler',
 	id: 'limit_rate',

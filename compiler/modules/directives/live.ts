@@ -10,7 +10,7 @@ interface LiveStep extends Step {
 
 const USAGE = 'live [matcher]';
 
-/** `live [matcher]`. */
+/** Syntax: `live [matcher]`. */
 export const live = handlerDirective<LiveStep>({
 	kind: 'handler',
 	id: 'live',
@@ -35,7 +35,7 @@ export const live = handlerDirective<LiveStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: 'always',
-	// A Compatfile runs it before `respond`, so that a site that answers everything can be probed.
+	// A Compatfile runs `live` before `respond`, so that a site that answers everything can be probed.
 	order: { rank: 315 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);

@@ -10,7 +10,7 @@ import { handlerDirective } from '../contract/directive.ts';
 interface AddLogFieldStep extends Step {
 	readonly handler: 'add_log_field';
 	readonly key: string;
-	/** A placeholder, the name of a variable, or literal text. What is not the first two is literal text. */
+	/** A placeholder or the name of a variable; any other text is literal. */
 	readonly value: string;
 	readonly early?: boolean;
 }
@@ -20,7 +20,7 @@ const RESPONSE_BODY_PLACEHOLDER = '{http.response.body}';
 /** Maximum bytes of a response body in an entry. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** `log_append [matcher] [<]<key> <value>`. */
+/** Syntax: `log_append [matcher] [<]<key> <value>`. */
 export const logAppend = handlerDirective<AddLogFieldStep>({
 	kind: 'handler',
 	id: 'add_log_field',
@@ -167,7 +167,7 @@ class CapturingBody implements BodySource {
 	#capture(bytes: Uint8Array | null): Uint8Array | null {
 		if (bytes === null) this.#reportBytes();
 		else if (this.#capturedBytes < MAX_BODY_BYTES) {
-			// The bytes are valid only until the next pull.
+			// Copied, because the bytes are valid only until the next pull.
 			const piece = Buffer.from(bytes.subarray(0, MAX_BODY_BYTES - this.#capturedBytes));
 			this.#captured.push(piece);
 			this.#capturedBytes += piece.length;

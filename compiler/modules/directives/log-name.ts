@@ -9,7 +9,7 @@ interface ChooseAccessLogsStep extends Step {
 
 const USAGE = 'log_name [matcher] <name>…';
 
-/** `log_name [matcher] <name>…`. */
+/** Syntax: `log_name [matcher] <name>…`. */
 export const logName = handlerDirective<ChooseAccessLogsStep>({
 	kind: 'handler',
 	id: 'choose_access_logs',

@@ -8,7 +8,7 @@ interface SkipAccessLogStep extends Step {
 
 const USAGE = 'log_skip [matcher]';
 
-/** `log_skip [matcher]`. */
+/** Syntax: `log_skip [matcher]`. */
 export const logSkip = handlerDirective<SkipAccessLogStep>({
 	kind: 'handler',
 	id: 'skip_access_log',

@@ -3,7 +3,7 @@ import type { SiteLog } from '../../document/document.ts';
 import type { SiteDirective } from '../contract/directive.ts';
 import { LOG_SCHEMA_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
 
-/** The access logs of a site. */
+/** The directive for the access logs of a site. */
 export const log: SiteDirective = {
 	kind: 'site',
 	id: 'logs',

@@ -11,7 +11,7 @@ interface SetMethodStep extends Step {
 
 const USAGE = 'method [matcher] <method>';
 
-/** `method [matcher] <method>`. */
+/** Syntax: `method [matcher] <method>`. */
 export const methodDirective = handlerDirective<SetMethodStep>({
 	kind: 'handler',
 	id: 'set_method',

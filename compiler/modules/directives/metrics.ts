@@ -11,7 +11,7 @@ interface ExposeMetricsStep extends Step {
 
 const USAGE = 'metrics [matcher] [{ disable_openmetrics }]';
 
-/** `metrics [matcher]`. */
+/** Syntax: `metrics [matcher]`. */
 export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	kind: 'handler',
 	id: 'expose_metrics',

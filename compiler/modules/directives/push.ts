@@ -36,7 +36,7 @@ const DESTINATIONS: { readonly [extension: string]: string } = {
 	...{ json: 'fetch', wasm: 'fetch' },
 };
 
-/** `push [matcher] [<resource>] [{ … }]`. */
+/** Syntax: `push [matcher] [<resource>] [{ … }]`. */
 export const push = handlerDirective<HintResourcesStep>({
 	kind: 'handler',
 	id: 'hint_resources',

@@ -10,7 +10,7 @@ interface ReadyStep extends Step {
 
 const USAGE = 'ready [matcher]';
 
-/** `ready [matcher]`. */
+/** Syntax: `ready [matcher]`. */
 export const ready = handlerDirective<ReadyStep>({
 	kind: 'handler',
 	id: 'ready',

@@ -22,7 +22,7 @@ interface RedirectStep extends Step {
 const DEFAULT_STATUS = 302;
 const USAGE = 'redir [matcher] <to> [<status> | temporary | permanent | html]';
 
-/** `redir [matcher] <to> [<status>]`. */
+/** Syntax: `redir [matcher] <to> [<status>]`. */
 export const redir = handlerDirective<RedirectStep>({
 	kind: 'handler',
 	id: 'redirect',
@@ -94,7 +94,7 @@ function reportStatus(
 ): Severity {
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
 	const subject = `\`${misplacedWord.text}\` ${/^\d/.test(misplacedWord.text) ? 'is a status' : 'is a redirect word'}`;
-	// A number such as 404 is no redirect status, so swapping the two words would not help.
+	// A number such as 404 is not a redirect status, so swapping the two words would not help.
 	const isComplete = !/^\d/.test(misplacedWord.text) || isRedirectStatus(Number(misplacedWord.text));
 	const report = (message: string, hint: string, fix?: Fix): void =>
 		cx.problem(severity, 'redirect/target-is-status', misplacedWord.span, `${subject}${message}`, {
@@ -196,7 +196,10 @@ function isRedirectStatus(status: number): boolean {
 	return status === 401 || (status >= 300 && status <= 399);
 }
 
-/** Returns the status word that was probably meant. There are only three, so comparing the first three letters suffices. */
+/**
+ * Returns the status word that was probably meant. There are only three status words, so comparing the first three letters
+ * suffices.
+ */
 function nearestStatusWord(text: string): string | undefined {
 	return ['temporary', 'permanent', 'html'].find(candidate => candidate.startsWith(text.slice(0, 3).toLowerCase()));
 }

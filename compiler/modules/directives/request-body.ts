@@ -14,7 +14,7 @@ interface RequestContentStep extends Step {
 
 const USAGE = 'request_body [matcher] { max_size <size>; set <text> }';
 
-/** `request_body [matcher] { max_size <size>; set <text> }`. */
+/** Syntax: `request_body [matcher] { max_size <size>; set <text> }`. */
 export const requestBody = handlerDirective<RequestContentStep>({
 	kind: 'handler',
 	id: 'request_content',

@@ -1,4 +1,4 @@
-/** `respond`: a fixed response. */
+/** `respond`: answers with a fixed response. */
 
 import type { Step } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -21,7 +21,7 @@ const JSON_TYPE = 'application/json';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 const EARLY_HINTS = 103;
 
-/** `respond [matcher] <status> | <body> [<status>] [{ body <text>; close }]`. */
+/** Syntax: `respond [matcher] <status> | <body> [<status>] [{ body <text>; close }]`. */
 export const respond = handlerDirective<RespondStep>({
 	kind: 'handler',
 	id: 'respond',

@@ -1,4 +1,6 @@
-/** `rewrite`, and the handler `rewrite_target` to which it and `uri` lower: changes the request's path and query. */
+/**
+ * `rewrite`: changes the request's path and query. Also defines the handler `rewrite_target`, to which `rewrite` and `uri` lower.
+ */
 
 import type { Step } from '../../document/document.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -49,7 +51,7 @@ const NAME_VALUE_PROPERTIES = {
 	value: { type: 'string', secret: 'by-variable', description: 'Its value, with placeholders.' },
 };
 
-/** `rewrite [matcher] <to>`. */
+/** Syntax: `rewrite [matcher] <to>`. */
 export const rewrite = handlerDirective<RewriteTargetStep>({
 	kind: 'handler',
 	id: 'rewrite_target',

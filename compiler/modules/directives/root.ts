@@ -5,7 +5,7 @@ import type { SetVariablesStep } from './vars.ts';
 
 const USAGE = 'root [matcher] <path>';
 
-/** `root [matcher] <path>`. */
+/** Syntax: `root [matcher] <path>`. */
 export const root = handlerDirective<SetVariablesStep>({
 	kind: 'handler',
 	id: '',

@@ -24,7 +24,7 @@ const MAX_TIMEOUT_MS = 10 * 365 * 86_400_000;
 const MIN_CHUNK_BYTES = 1024;
 const MAX_CHUNK_BYTES = 16_777_216;
 
-/** `timeouts [matcher] { … }`. */
+/** Syntax: `timeouts [matcher] { … }`. */
 export const timeouts = handlerDirective<TransferTimesStep>({
 	kind: 'handler',
 	id: 'transfer_times',

@@ -10,7 +10,7 @@ const USAGE =
 	'uri [matcher] strip_prefix <p> | strip_suffix <s> | replace <find> <to> [<limit>] | path_regexp <re> <to> | query <op> | query { … }';
 const OPERATIONS = ['strip_prefix', 'strip_suffix', 'replace', 'path_regexp', 'query'] as const;
 
-/** `uri [matcher] <operation> …`. */
+/** Syntax: `uri [matcher] <operation> …`. */
 export const uri = handlerDirective<RewriteTargetStep>({
 	kind: 'handler',
 	id: '',

@@ -17,7 +17,7 @@ export interface SetVariablesStep extends Step {
 
 const USAGE = 'vars [matcher] <name> <value> | { <name> <value>… }';
 
-/** `vars [matcher] <name> <value>`. */
+/** Syntax: `vars [matcher] <name> <value>`. */
 export const vars = handlerDirective<SetVariablesStep>({
 	kind: 'handler',
 	id: 'set_variables',

@@ -43,7 +43,7 @@ export const all = requestMatcher<ListMatcher>({
 	},
 });
 
-/** Holds if any of its matchers holds; without any, it does not. Written `or` in a Configfile. */
+/** Holds if any of its matchers holds; does not hold if it has none. Written `or` in a Configfile. */
 export const any = requestMatcher<ListMatcher>({
 	id: 'any',
 	usage: '<matcher> or <matcher>',

@@ -18,7 +18,7 @@ interface Candidate {
 	readonly mustBeFolder: boolean;
 }
 
-/** An entry of the list: a file, or the status of an error. */
+/** An entry of the matcher's list: a path, or the status of an error. */
 type Entry = { readonly status: number } | PathEntry;
 
 /**
@@ -82,7 +82,7 @@ function compileEntry(text: string, renderedSlashes: boolean, cx: CompileContext
 
 interface SelectedFile {
 	readonly candidate: Candidate;
-	/** Undefined if the policy does not check the last candidate, which then counts as a file. */
+	/** Facts about the file. Undefined for a last candidate that the policy does not check; the candidate then counts as a file. */
 	readonly facts: FileFacts | undefined;
 }
 

@@ -23,7 +23,7 @@ const POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK_POLICY] as const;
 /** The `file` matcher in the document. */
 export interface FileMatcher extends Matcher {
 	readonly type: 'file';
-	/** Paths below the root, with placeholders and globs; `=404` raises that error. Default the requested path. */
+	/** Paths below the root, with placeholders and globs. `=404` raises an error with this status. Default: the requested path. */
 	readonly files?: readonly string[];
 	readonly root?: string;
 	/** `rendered`: a trailing slash from a placeholder restricts a path to folders, too. By default, only a literal slash does. */
@@ -34,7 +34,6 @@ export interface FileMatcher extends Matcher {
 
 const USAGE = 'file [<file>…] [{ root <path>; try_files <file>…; try_policy <policy>; split_path <extension>… }]';
 
-/** The `file` matcher. */
 export const file = requestMatcher<FileMatcher>({
 	id: 'file',
 	usage: USAGE,

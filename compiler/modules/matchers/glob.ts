@@ -3,9 +3,9 @@
 /** One element of a segment: a character, any one character, any run, or a class. */
 export type GlobElement = string | typeof ANY_CHARACTER | typeof ANY_RUN | CharacterClass;
 
-/** Matches like `?`. */
+/** An element that matches like `?`. */
 export const ANY_CHARACTER = 1;
-/** Matches like `*`, including nothing. */
+/** An element that matches like `*`: any text, including none. */
 export const ANY_RUN = 2;
 
 interface CharacterClass {

@@ -19,7 +19,6 @@ interface HeaderRegexpMatcher extends RegexpMatcher {
 
 const USAGE = 'header_regexp [<name>] <field> <regexp>';
 
-/** The `header_regexp` matcher. */
 export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 	id: 'header_regexp',
 	usage: USAGE,

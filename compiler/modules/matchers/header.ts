@@ -16,7 +16,6 @@ interface HeaderMatcher extends Matcher, HeaderRule {
 	readonly name: string;
 }
 
-/** The `header` matcher. */
 export const header = requestMatcher<HeaderMatcher>({
 	id: 'header',
 	usage: 'header <field> <value> | !<field>',

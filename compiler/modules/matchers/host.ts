@@ -18,7 +18,6 @@ const USAGE = 'host <name>…';
 /** Minimum number of exact hosts for which a set is faster than comparing them one by one. */
 const MIN_SET_SIZE = 5;
 
-/** The `host` matcher. */
 export const host = requestMatcher<HostMatcher>({
 	id: 'host',
 	usage: USAGE,

@@ -19,7 +19,6 @@ const RANGE_DOCUMENTATION = [
 	'networks. IPv4 addresses mapped into IPv6 are compared as IPv4. `fe80::1%eth0` matches in that zone only.',
 ];
 
-/** The `remote_ip` matcher. */
 export const remoteIp = requestMatcher<IpMatcher>({
 	id: 'remote_ip',
 	usage: 'remote_ip <range>…',
@@ -43,7 +42,6 @@ export const remoteIp = requestMatcher<IpMatcher>({
 	},
 });
 
-/** The `client_ip` matcher. */
 export const clientIp = requestMatcher<IpMatcher>({
 	id: 'client_ip',
 	usage: 'client_ip <range>…',

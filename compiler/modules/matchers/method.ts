@@ -14,7 +14,6 @@ const USAGE = 'method <method>…';
 /** Methods that `svc diff` tries as an example of a method that a matcher does not list. */
 const COMMON_METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'SVC-DIFF'];
 
-/** The `method` matcher. */
 export const method = requestMatcher<MethodMatcher>({
 	id: 'method',
 	usage: USAGE,

@@ -18,10 +18,9 @@ interface PathMatcher extends Matcher {
 
 const USAGE = 'path <pattern>…';
 
-/** Operators. A word without a slash is most likely one of these, misspelled. */
+/** Operators of matcher expressions. A word without a slash is most likely a misspelled operator. */
 const OPERATORS: readonly string[] = ['and', 'or', 'not'];
 
-/** The `path` matcher. */
 export const path = requestMatcher<PathMatcher>({
 	id: 'path',
 	usage: USAGE,

@@ -27,7 +27,6 @@ const KNOWN_PROTOCOLS = [
 	...VERSIONS.flatMap(([versionText]) => [versionText, `${versionText}+`]),
 ];
 
-/** The `protocol` matcher. */
 export const protocol = requestMatcher<ProtocolMatcher>({
 	id: 'protocol',
 	usage: USAGE,

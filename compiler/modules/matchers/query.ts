@@ -15,7 +15,6 @@ interface QueryMatcher extends Matcher {
 
 const USAGE = 'query <name>=<value>…';
 
-/** The `query` matcher. */
 export const query = requestMatcher<QueryMatcher>({
 	id: 'query',
 	usage: USAGE,

@@ -10,7 +10,7 @@ import type { LowerContext } from '../contract/lower-context.ts';
 /** The fields of every regular expression matcher. */
 export interface RegexpMatcher extends Matcher {
 	readonly pattern: string;
-	/** Name of the captures. */
+	/** Name under which the captures are stored. */
 	readonly name?: string;
 }
 

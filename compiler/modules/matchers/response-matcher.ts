@@ -15,7 +15,7 @@ import {
 	mergeHeaderRules,
 } from './header-rule.ts';
 
-/** A condition on a response: it must have any of the statuses, and all rules must hold. */
+/** A condition on a response: the response must have one of the statuses, and all rules must hold. */
 export interface ResponseMatcher {
 	/** Statuses or classes, such as `404` or `2xx`. */
 	readonly status?: readonly string[];
@@ -107,7 +107,7 @@ export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileCont
 	const coversStatus = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
 	const rules = (matcher.headers ?? []).map(rule => {
 		const name = rule.name.toLowerCase();
-		// The values come from the `headers` argument, which are not always those of the exchange.
+		// The values come from the argument `headers`, whose fields are not always those of the exchange.
 		let values: readonly string[] = [];
 		const test = compileHeaderRule(rule, cx, () => values);
 		return (x: Exchange, headers: HeaderList) => {

@@ -1,4 +1,4 @@
-/** `share`: matches a percentage of all keys, always the same ones. */
+/** `share`: matches a percentage of all keys. The result for a key is always the same. */
 import type { Matcher } from '../../document/document.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
@@ -8,9 +8,9 @@ import { murmurHash2 } from './murmur-hash2.ts';
 
 export interface ShareMatcher extends Matcher {
 	readonly type: 'share';
-	/** Text that decides, with placeholders. */
+	/** Key whose hash decides, with placeholders. */
 	readonly key: string;
-	/** The first percentage of the share, 0 if omitted. */
+	/** Percentage at which the share begins; default 0. */
 	readonly from?: number;
 	/** The percentage at which the share ends. */
 	readonly to: number;
@@ -21,10 +21,9 @@ const USAGE = 'share [<from>-]<to>% <key>';
 /** Number of hundredths of a percent in 100%. */
 const TOTAL_HUNDREDTHS = 10_000;
 
-/** Number of keys that are tried to find those next to a share's borders. A share of 0.05% contains some of them. */
+/** Number of keys that are tried to find keys next to a share's borders. Even a share of 0.05% contains some of the tried keys. */
 const TRIED_KEYS = 8192;
 
-/** The `share` matcher. */
 export const share = requestMatcher<ShareMatcher>({
 	id: 'share',
 	usage: USAGE,

@@ -9,7 +9,6 @@ interface TlsMatcher extends Matcher {
 
 const USAGE = 'tls [early_data]';
 
-/** The `tls` matcher. */
 export const tls = requestMatcher<TlsMatcher>({
 	id: 'tls',
 	usage: USAGE,

@@ -22,7 +22,6 @@ const USAGE = 'url_pattern <pattern> [{ base_url <url>; ignore_case }]';
 /** Base URL for parsing a pattern without one; only its path, query and fragment are kept. */
 const NO_BASE = 'http://pattern.invalid';
 
-/** The `url_pattern` matcher. */
 export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	id: 'url_pattern',
 	usage: USAGE,
@@ -85,7 +84,7 @@ const PUNYCODE = 'xn--';
 interface CompiledComponent {
 	readonly component: Component;
 	readonly names: readonly string[];
-	/** Undefined if the component matches everything. */
+	/** Expression for the component; undefined if the component matches everything. */
 	readonly regexp: RegExp | undefined;
 }
 

@@ -99,7 +99,6 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 	},
 });
 
-/** The `vars_regexp` matcher. */
 export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 	id: 'vars_regexp',
 	usage: REGEXP_USAGE,

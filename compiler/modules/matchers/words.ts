@@ -7,7 +7,7 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
-/** Returns the arguments of a matcher's line, at least one. Reports missing ones and a block. */
+/** Returns the arguments of a matcher's line. Reports a mistake if there are none, or if the line has a block. */
 export function matcherArguments(line: Line, cx: LowerContext, usage: string): readonly Word[] | undefined {
 	const args = line.words.slice(1);
 	cx.noBlock(line);

@@ -5,7 +5,7 @@ import type { GlobalOption } from '../contract/option.ts';
 /** Default address of the Admin API. */
 const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 
-/** A number from 0 to 65535. */
+/** Regular expression for a number from 0 to 65535. */
 const PORT_PATTERN = '([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
 
 /** Global option; sets `settings.admin` in the document. */
@@ -116,8 +116,8 @@ function isAdminAddress(text: string): boolean {
 }
 
 /**
- * Reports a token whose environment variable is not set. It would leave no word behind, and the API would be open to everybody
- * on this machine.
+ * Reports a token whose environment variable is not set. The token would be missing, and the API would be open to everybody on this
+ * machine.
  */
 function refuseEmptyToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const { source, end } = address.span;

@@ -13,7 +13,7 @@ import type { GlobalOption } from '../contract/option.ts';
 const HOST_PATTERN = '(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)';
 const URL_REGEXP = new RegExp(`^(rediss?)://(?:([^@/]*)@)?${HOST_PATTERN}(?::([0-9]{1,5}))?(?:/([0-9]{1,5})?)?$`);
 const PREFIX_PATTERN = '^[A-Za-z0-9._:-]{1,64}$';
-/** Maximum of `timeout` in milliseconds. Requests wait for it. */
+/** Maximum of `timeout` in milliseconds. Requests may have to wait this long. */
 const MAX_TIMEOUT_MS = 10_000;
 const TLS_USAGE = 'tls [{ ca <file>; server_name <name>; client <certificate> <key> }]';
 

@@ -7,9 +7,9 @@ import type { GlobalOption } from '../contract/option.ts';
 
 /** Files of a certificate and its key. */
 export interface AuthorityFiles {
-	/** PEM file. */
+	/** Path of the certificate in PEM format. */
 	readonly cert?: string;
-	/** PEM file of the private key, not encrypted. */
+	/** Path of the private key in PEM format, not encrypted. */
 	readonly key?: string;
 	readonly format?: string;
 }
@@ -19,9 +19,9 @@ export interface AuthoritySettings {
 	readonly name?: string;
 	readonly root_cn?: string;
 	readonly intermediate_cn?: string;
-	/** Duration in milliseconds. */
+	/** Lifetime of intermediate certificates in milliseconds. */
 	readonly intermediate_lifetime?: number;
-	/** Duration in milliseconds. */
+	/** Interval of maintenance in milliseconds. */
 	readonly maintenance_interval?: number;
 	readonly renewal_window_ratio?: number;
 	readonly root?: AuthorityFiles;

@@ -1,4 +1,4 @@
-/** Global option `servers`: settings of listeners, all or a single one; its options are in options/servers/. */
+/** Global option `servers`: settings of all listeners or of a single one. The options inside it are in options/servers/. */
 
 import type { Schema } from '../../document/schema-type.ts';
 import { parseServerListener } from '../../document/server-settings.ts';

@@ -48,7 +48,7 @@ export interface LogDraft {
 	sampling?: LogSampling;
 }
 
-/** Lowers the block of a `log`. `extraHandlers` are the sub-directives that are allowed only in this place. */
+/** Lowers the block of a `log`. `extraHandlers` are the sub-directives that only the caller's kind of block has. */
 export function lowerLogBlock(
 	line: Line,
 	cx: LowerContext,

@@ -44,5 +44,5 @@ function withCharset(type: string): string {
 	return type.startsWith('text/') ? `${type}; charset=utf-8` : type;
 }
 
-/** The types, with `charset=utf-8` for text types. */
+/** Content types by file extension, with `charset=utf-8` for text types. */
 export const EXTENSION_TYPES: ReadonlyMap<string, string> = chooseTypes();

@@ -96,8 +96,8 @@ export function contentRange(range: ByteRange, size: number): string {
 export type RangeBody = (range: ByteRange) => Body;
 
 /**
- * A `multipart/byteranges` body (RFC 9110 §14.6) of known length. `openRange` is called for each part in turn; `closeFile` exactly
- * once, at the end or on cancellation.
+ * A `multipart/byteranges` body (RFC 9110 §14.6) of known length. `openRange` is called for each part in turn; `closeFile` is
+ * called exactly once, at the end or on cancellation.
  */
 export function multipartRanges(
 	ranges: readonly ByteRange[],

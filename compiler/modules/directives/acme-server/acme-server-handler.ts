@@ -18,7 +18,7 @@ export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01'] as const;
 
 /** The names and addresses in `allow` or `deny`. */
 export interface NameRules {
-	/** In lower case. `*.example.com` matches names one label below `example.com`. */
+	/** Domain names in lower case. `*.example.com` matches names one label below `example.com`. */
 	readonly domains?: readonly string[];
 	/** IP ranges in CIDR notation. */
 	readonly ip_ranges?: readonly string[];
@@ -44,12 +44,12 @@ export interface AcmeServerStep extends Step, AcmeServerSettings {
 /** One request to an ACME server. */
 export interface AcmeServerRequest {
 	readonly method: string;
-	/** Path relative to that of the server, such as `directory` or `order/abc`. */
+	/** Path relative to the server's own path, such as `directory` or `order/abc`. */
 	readonly resource: string;
 	/** URL of the server as the client sees it, without a final slash. */
 	readonly base: string;
 	readonly contentType: string;
-	/** Decoded as UTF-8. */
+	/** Request body, decoded as UTF-8. */
 	readonly body: string;
 }
 
@@ -68,7 +68,7 @@ export interface AcmeAuthority {
 
 /** Default lifetime of certificates in milliseconds: 12 hours. */
 export const DEFAULT_CERTIFICATE_LIFETIME_MS = 43_200_000;
-/** Maximum bytes of a request body. A certificate request with a hundred names has a few thousand. */
+/** Maximum bytes of a request body. A certificate request with a hundred names has a few thousand bytes. */
 const MAX_REQUEST_BYTES: number = 128 * 1024;
 
 /** Compiles an `acme_server` step to its handler. */
@@ -115,7 +115,7 @@ async function readBody({ request: { body } }: Exchange): Promise<string> {
 			body.cancel();
 			throw new HttpError(413, 'The request is too large for an ACME server.');
 		}
-		// The bytes are valid only until the next pull.
+		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Buffer.from(piece));
 	}
 	return Buffer.concat(pieces, size).toString('utf8');

@@ -95,7 +95,7 @@ export function parseAccountFile(bytes: Uint8Array, path: string): Accounts {
 	for (const [index, rawLine] of text.split('\n').entries()) {
 		const line = rawLine.replace(/\r$/, '');
 		if (line.trim() === '' || line.startsWith('#')) continue;
-		// Apache and nginx ignore further fields.
+		// Fields after the hash are ignored, as Apache and nginx do.
 		const [user, hashText] = line.split(':', 2) as [string, string | undefined];
 		const addMistake = (reason: string): void => void mistakes.push(`line ${index + 1}: ${reason}`);
 		if (hashText === undefined || user === '') addMistake('it has no name, or no colon after it');

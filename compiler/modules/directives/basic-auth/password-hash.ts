@@ -115,7 +115,7 @@ export function decoyHashFor(hash: PasswordHash): PasswordHash {
 	if (hash.algorithm === 'bcrypt') {
 		const bytes = Buffer.from(pseudoRandomBytes(`bcrypt ${hash.cost}`, 64));
 		const letters = bytes.toString('base64url').replace(/-/g, '.').replace(/_/g, '/');
-		// The last characters of salt and digest encode fewer than six bits.
+		// The last characters of salt and digest encode fewer than six bits, so not every letter is valid there.
 		const text = `$2b$${String(hash.cost).padStart(2, '0')}$${letters.slice(0, 21)}O${letters.slice(21, 51)}O`;
 		return { algorithm: 'bcrypt', text, cost: hash.cost };
 	}

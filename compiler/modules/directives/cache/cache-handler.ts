@@ -41,7 +41,7 @@ export interface CacheRules extends FreshnessRules {
 	readonly obeysClients: boolean;
 	/** Whether `Cache-Status` is added (RFC 9211). */
 	readonly addsStatus: boolean;
-	/** State of the step's read-ahead. */
+	/** Counts the bytes that the step has read ahead of its clients. */
 	readonly aheadTotal: ReadAheadTotal;
 	readonly next: Handler;
 	/** Number of the step, passed to `Exchange.answered`. */
@@ -222,7 +222,7 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 	const { cache } = rules;
 	const earlierHeaders = response.headers.clone();
 	const originalHeaders = request.headers.clone();
-	// Held, because the stored response must still exist when the origin has confirmed it or failed.
+	// The stored response is pinned, because it must still exist when the origin has confirmed it or failed.
 	const release = requestedFetch.storedResponse && cache.pin(requestedFetch.storedResponse);
 	const fetch: Fetch = release ? requestedFetch : { ...requestedFetch, storedResponse: undefined };
 	const { storedResponse, role } = fetch;
@@ -415,7 +415,7 @@ function resetResponse(x: Exchange, earlierHeaders: HeaderList): void {
 	response.trailers = undefined;
 }
 
-/** Revalidates a response that was served stale in the background (RFC 5861 §3), once for all threads. */
+/** Revalidates a response in the background after it was served stale (RFC 5861 §3). Only one thread does this. */
 function revalidateInBackground(
 	rules: CacheRules,
 	client: Exchange,

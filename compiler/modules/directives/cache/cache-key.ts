@@ -7,13 +7,13 @@ import { isSameFieldName } from '../../../exchange/header-list.ts';
 
 /** How the cache treats a request. */
 export type CacheRole =
-	/** Answers it, and stores the response. */
+	/** The cache answers the request, and stores the response. */
 	| 'serve'
-	/** Answers it if possible, and stores nothing. */
+	/** The cache answers the request if possible, and stores nothing. */
 	| 'look'
-	/** Bypasses the cache. */
+	/** The request bypasses the cache. */
 	| 'pass'
-	/** Bypasses the cache, and invalidates the URL if it succeeds. */
+	/** The request bypasses the cache. If it succeeds, the stored responses of its URL are invalidated. */
 	| 'write';
 
 /** Safe methods (RFC 9110 §9.2.1). */
@@ -113,7 +113,7 @@ function appendRoutingFields(x: Exchange, key: string): string {
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
 		const firstCode = name.charCodeAt(0) | 32;
-		// Character codes of `x` and `f`: all names in the list begin with one of them.
+		// All names in `ROUTING_FIELDS` begin with `x` (120) or `f` (102).
 		if (firstCode !== 120 && firstCode !== 102) continue;
 		const fieldName = normalizeFieldName(name);
 		if (ROUTING_FIELDS.includes(fieldName)) fullKey += `\n${fieldName}:${headers.valueAt(i)}`;

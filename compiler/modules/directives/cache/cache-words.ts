@@ -5,7 +5,7 @@ import type { Block, Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { isNeverStored } from './storable.ts';
 
-/** The document's fields for these settings; times in milliseconds. */
+/** Lifetimes and rules of use as fields of the document; times in milliseconds. */
 export interface CacheRuleFields {
 	/** Freshness lifetimes by status (`404`), class (`5xx`) or `default`. */
 	readonly ttl?: { readonly [status: string]: number };
@@ -86,7 +86,10 @@ export const CACHE_RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 	},
 };
 
-/** Lowers a block of these settings into `fields`. `ownSubdirectives` are those that only the caller has. */
+/**
+ * Lowers a block with the settings of {@link CacheRuleFields} into `fields`. `ownSubdirectives` are those that only the caller's
+ * block has.
+ */
 export function lowerCacheRules(
 	block: Block | undefined,
 	fields: { [field: string]: unknown },

@@ -26,7 +26,7 @@ export interface CacheStep extends Step, CacheRuleFields {
 
 const USAGE = 'cache [matcher] [{ … }]';
 
-/** `cache [matcher] { … }`. */
+/** Syntax: `cache [matcher] { … }`. */
 export const cache = handlerDirective<CacheStep>({
 	kind: 'handler',
 	id: 'cache',

@@ -9,7 +9,7 @@ import {
 	parseTargetedCacheControl,
 } from './cache-control.ts';
 
-/** Configured lifetimes of responses without an explicit one; times in milliseconds. */
+/** Configured lifetimes of responses without an explicit lifetime; times in milliseconds. */
 export interface FreshnessRules {
 	/** By status or class (`404`, `5xx`). The key '' is for responses that may be stored without explicit permission. */
 	readonly ttl: ReadonlyMap<string, number>;
@@ -143,7 +143,7 @@ export const NO_REQUEST_DIRECTIVES: RequestDirectives = {
 	maxStale: 0,
 };
 
-/** Parses `Cache-Control` of a request, or `Pragma` if absent (RFC 9111 §5.2.1, §5.4). */
+/** Parses a request's `Cache-Control`, or its `Pragma` if `Cache-Control` is absent (RFC 9111 §5.2.1, §5.4). */
 export function parseRequestDirectives(headers: HeaderList): RequestDirectives {
 	const text = headers.combined('cache-control');
 	if (text === undefined) {

@@ -147,7 +147,7 @@ function computeFreshness(
 	};
 }
 
-/** Parses `Cache-Tag` (commas) and `Surrogate-Key` (spaces). */
+/** Returns the tags in `Cache-Tag` (separated by commas) and `Surrogate-Key` (separated by spaces). */
 function tagsOf(headers: HeaderList): readonly string[] {
 	const tags = new Set<string>();
 	for (const tag of headers.combined('cache-tag')?.split(',') ?? []) tags.add(tag.trim());

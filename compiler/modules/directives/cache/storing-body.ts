@@ -57,7 +57,7 @@ export class StoringBody implements BodySource {
 	/** Resumes the client's pending pull, which waits because everything read ahead so far has been pulled. */
 	#resumePull: (() => void) | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
-	/** When the last chunk was returned to the client; −1 while the client is waiting for one. */
+	/** Time in milliseconds at which the last chunk was returned to the client; −1 while the client is waiting for one. */
 	#returnedAt = -1;
 	/** Total milliseconds between returning a chunk and the client's next pull. */
 	#clientDelayMs = 0;
@@ -131,7 +131,10 @@ export class StoringBody implements BodySource {
 		this.#aheadTotal.bytes += bytes;
 	}
 
-	/** Passes a chunk to the store and returns it for the client, as a copy if it may be overwritten too early. */
+	/**
+	 * Passes a chunk to the store and returns it for the client, as a copy if the source may overwrite it before the client has read
+	 * it.
+	 */
 	#storeAndReturn(piece: Uint8Array | null): Uint8Array | null {
 		this.#storeChunk(piece);
 		if (piece === null || this.#isEnded) return piece;
@@ -142,7 +145,9 @@ export class StoringBody implements BodySource {
 		return Buffer.from(piece);
 	}
 
-	/** Reads ahead of a client that pulls often enough, but takes long in total, for example because its rate is limited. */
+	/**
+	 * Starts to read ahead of a client that pulls often enough but takes too long in total, for example because its rate is limited.
+	 */
 	#measureClient(): void {
 		if (this.#returnedAt >= 0) this.#clientDelayMs += performance.now() - this.#returnedAt;
 		this.#returnedAt = -1;

@@ -29,8 +29,8 @@ function isStrong(tag: string): boolean {
 
 /**
  * Tags of responses that a step leaves uncompressed although the client accepts a coding, because they are too short or of another
- * type. Only these strong tags may be passed to later handlers verbatim: for any other, they could answer 304 for a form that the
- * client would not get.
+ * type. Only these strong tags may be passed to later handlers verbatim: for any other tag, those handlers could answer 304 for a
+ * form that the client would not get.
  */
 export class UnencodedTags {
 	readonly #isByType: boolean;
@@ -41,7 +41,7 @@ export class UnencodedTags {
 		this.#isByType = isByType;
 	}
 
-	/** Returns those of `tags`, all of them strong, that are known to belong to such responses. */
+	/** Returns those of the strong `tags` that are known to belong to responses which the step leaves uncompressed. */
 	knownAmong(x: Exchange, tags: readonly string[]): readonly string[] {
 		const type = this.#isByType ? contentType(x.request.path) : undefined;
 		if (type !== undefined && !isEncodable(type)) return tags;
@@ -90,8 +90,8 @@ export class TagConditions {
 	}
 
 	/**
-	 * Rewrites a request's conditions to ones that later handlers can evaluate. `coding` is the one that the client prefers;
-	 * `codingNames` are all those of the step. Returns undefined if the response needs no further check.
+	 * Rewrites a request's conditions to ones that later handlers can evaluate. `coding` is the client's preferred coding;
+	 * `codingNames` are all codings of the step. Returns undefined if the response needs no further check.
 	 */
 	static forRequest(
 		x: Exchange,
@@ -106,7 +106,8 @@ export class TagConditions {
 		x.keepReceivedHeaders();
 		addPlainTags(headers, 'If-Match', isRead ? [coding!] : codingNames);
 		if (!isRead) {
-			// The tag of any encoded form stands for the same state of the resource, which the method changes, so the unencoded tag is added.
+			// A tag with a coding stands for the same state of the resource as the tag without it, and the method changes that state,
+			// so the tag without the coding is added.
 			addPlainTags(headers, 'If-None-Match', codingNames);
 			return undefined;
 		}

@@ -1,7 +1,7 @@
 /** The error pages that are built in: HTML, JSON or plain text. */
 import { escapeHtml } from '../../../exchange/html-text.ts';
 
-/** `auto` follows the browser's preference. */
+/** Color themes of the error page. `auto` follows the browser's preference. */
 export const ERROR_PAGE_THEMES = ['auto', 'light', 'dark'] as const;
 export type ErrorPageTheme = (typeof ERROR_PAGE_THEMES)[number];
 
@@ -13,7 +13,9 @@ export interface ErrorPageContent {
 	readonly requestId: string | undefined;
 }
 
-/** With this policy, the page loads nothing, runs no script and submits no form, whatever text is inserted in it. */
+/**
+ * Content security policy with which the page loads nothing, runs no script and submits no form, whatever text is inserted in it.
+ */
 export const PAGE_CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 

@@ -1,4 +1,4 @@
-/** The handler `errors_page`: supplies the page of errors that nothing else answers. */
+/** The handler `errors_page`: answers errors that no other handler answers with a page. */
 import { compileStatuses } from '../../../codegen/context/statuses.ts';
 import { UUID_VARIABLE } from '../../../codegen/placeholders/request.ts';
 import { isStream } from '../../../exchange/body.ts';
@@ -21,7 +21,7 @@ import {
 } from './built-in-page.ts';
 import type { ErrorsPageStep } from './errors-page.ts';
 
-/** Types of error pages. Of those that a client prefers equally, the first is sent. */
+/** Media types of error pages. If a client prefers several equally, the first of them is sent. */
 const TYPES = ['text/html', 'application/json', 'text/plain'] as const;
 
 /** Matches request IDs that are short and harmless enough to be shown; they may come from the client. */
@@ -87,7 +87,7 @@ function answerWithPage(x: Exchange, status: number, pages: ErrorPages): void | 
 
 function clearFields(x: Exchange, status: number): void {
 	const { headers } = x.response;
-	// In a 416 response, the field tells the complete length of the file (RFC 9110 §14.4).
+	// In a 416 response, `Content-Range` tells the complete length of the file (RFC 9110 §14.4).
 	const contentRange = status === 416 ? headers.get('content-range') : undefined;
 	dropContentFields(headers);
 	headers.filter(name => !CACHING_FIELDS.has(name.toLowerCase()));
@@ -139,7 +139,7 @@ function sendFile(x: Exchange, file: OpenFile | undefined, pages: ErrorPages): v
 	try {
 		response.body = file.body(0, file.size);
 	} catch (error) {
-		// The file has just been truncated.
+		// The file was truncated after it was opened.
 		if (!(error instanceof FileError)) throw error;
 		sendBuiltIn(x, 'text/html', pages);
 	}
@@ -176,7 +176,10 @@ function sendBuiltIn(x: Exchange, type: (typeof TYPES)[number], pages: ErrorPage
 	}
 }
 
-/** Returns an ID by which the request can be found in logs: that of the response, `{uuid}`, that of the request, or its trace. */
+/**
+ * Returns an ID by which the request can be found in logs: the request ID of the response, `{uuid}`, the request ID of the request,
+ * or the trace ID.
+ */
 function requestIdOf(x: Exchange): string | undefined {
 	const candidates = [
 		x.response.headers.get('x-request-id'),

@@ -15,7 +15,7 @@ export interface ErrorsPageStep extends Step {
 	/** Heading of the built-in page. Like `text`, it is plain text with placeholders. */
 	readonly title?: string;
 	readonly text?: string;
-	/** Statuses and classes of the responses of later handlers that get a page, too. */
+	/** Statuses, or classes of statuses, with which responses of later handlers are also replaced by a page. */
 	readonly intercept?: readonly string[];
 }
 
@@ -28,7 +28,7 @@ const USAGE =
 const ERROR_STATUS = /^[45](?:\d\d|xx)$/;
 const ALL_ERRORS: readonly string[] = ['4xx', '5xx'];
 
-/** `errors_page [matcher] [<folder>] { … }`. */
+/** Syntax: `errors_page [matcher] [<folder>] { … }`. */
 export const errorsPage = handlerDirective<ErrorsPageStep>({
 	kind: 'handler',
 	id: 'errors_page',

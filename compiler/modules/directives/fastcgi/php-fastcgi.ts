@@ -8,7 +8,7 @@ import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
 
 const USAGE = 'php_fastcgi [matcher] <upstream>… [{ … }]';
 
-/** `php_fastcgi [matcher] <upstream>… { … }`. */
+/** Syntax: `php_fastcgi [matcher] <upstream>… { … }`. */
 export const phpFastcgi = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',

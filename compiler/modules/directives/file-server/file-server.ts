@@ -11,7 +11,7 @@ import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
 /** A step of the handler `files`. */
 export interface FilesStep extends Step {
 	readonly handler: 'files';
-	/** Folder to serve, with placeholders; default the variable `root`, otherwise the working directory. */
+	/** Folder to serve, with placeholders. Default: the variable `root`; if that is not set, the working directory. */
 	readonly root?: string;
 	/** Index names tried in a folder, in order; default `index.html` and `index.txt`. */
 	readonly index?: readonly string[];
@@ -27,7 +27,7 @@ export interface FilesStep extends Step {
 	readonly status?: number | string;
 	/** True to continue with the next handler if the file does not exist. */
 	readonly pass_thru?: boolean;
-	/** Lists folders without an index. */
+	/** How folders without an index are listed; undefined if they are not. */
 	readonly browse?: BrowseSettings;
 	/** Codings of precompressed files (`x.js.br`), in order of preference among those with equal weight. */
 	readonly precompressed?: readonly SidecarCoding[];
@@ -137,7 +137,7 @@ function lowerPath(word: Word, cx: LowerContext): string {
 export const fileServer = handlerDirective<FilesStep>({
 	kind: 'handler',
 	id: 'files',
-	// Files are only read.
+	// The handler serves only methods that read files.
 	probeChanges: () => [{ method: 'GET' }, { method: 'POST' }],
 	names: { configfile: ['file_server'], compatfile: ['file_server'] },
 	usage: USAGE,

@@ -1,15 +1,18 @@
 /** Formats the modification time of a file as an HTTP-date, and together with its size as an entity tag. */
 
 const BASE = 36;
-/** The range of a time's six lower digits. It is formatted in two parts, because in nanoseconds it is too large for a number. */
+/**
+ * Number of values of the six lower digits of a time. A time is formatted in two parts, because in nanoseconds it is too large for
+ * a number.
+ */
 const LOWER_RANGE = BASE ** 6;
 /** All pairs of base-36 digits. */
 const DIGIT_PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, index) =>
 	index.toString(BASE).padStart(2, '0'),
 );
 /**
- * Maximum number of cached entries. There is one per second of modification, and the files of a folder are usually written within a
- * few seconds.
+ * Maximum number of cached entries. There is one entry per second of modification, and the files of a folder are usually written
+ * within a few seconds.
  */
 const CACHE_SIZE = 256;
 

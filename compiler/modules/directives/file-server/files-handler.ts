@@ -176,7 +176,7 @@ function isFileHidden(server: FileServer, x: Exchange, root: string, path: strin
 	return facts.hidden;
 }
 
-/** Returns the test for entries of listings. A hidden file is hidden there, too, even if it is listed by the name of a link. */
+/** Returns the test that decides which entries a listing hides. It also hides links to hidden files. */
 function compileHiddenEntryTest(hidden: HiddenFileTest): HiddenEntryTest {
 	return (x, { root, path }, { name, realPath: real }) => {
 		const pathBelowRoot = `${path}/${name}`;

@@ -13,7 +13,7 @@ const SUFFIXES: { readonly [coding in SidecarCoding]: string } = { br: '.br', zs
 /** Maximum size of an entity tag file in bytes. */
 const MAX_TAG_BYTES = 1024;
 
-/** A compressed form that the client accepts. */
+/** A compressed form of a file, in a coding that the client accepts. */
 export interface Sidecar {
 	readonly file: OpenFile;
 	readonly coding: SidecarCoding;
@@ -43,7 +43,7 @@ function openIfPresent(reader: FileReader, root: string, path: string, followSym
 	try {
 		const file = reader.open(root, path, followSymlinks);
 		if (!(file instanceof Promise)) return file;
-		// Only readers of other file systems are asynchronous. The response does not wait for a sidecar on these.
+		// Only readers of other file systems are asynchronous. The response does not wait for their sidecars.
 		file.then(opened => opened.close()).catch(() => {});
 		return undefined;
 	} catch (error) {

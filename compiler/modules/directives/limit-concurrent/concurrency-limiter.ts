@@ -10,7 +10,7 @@ declare module '../../../exchange/leases.ts' {
 /** Identifies the counts of a zone. Limits are not included, so that a reload can change them without losing counts. */
 export interface ConcurrencyLimiterSettings {
 	readonly zone: string;
-	/** Maximum number of keys at a time. */
+	/** Maximum number of keys that are counted at a time. */
 	readonly maxKeys: number;
 }
 
@@ -23,7 +23,9 @@ export interface ConcurrencyLimit {
 	readonly timeoutMs: number;
 }
 
-/** How a zone treated a request, for metrics. `queued`: it was admitted after waiting. `left`: its client left the queue. */
+/**
+ * How a zone treated a request, for metrics. `queued`: the request was admitted after waiting. `left`: its client left the queue.
+ */
 export type ConcurrencyOutcome = 'admitted' | 'queued' | 'refused' | 'timed_out' | 'left' | 'would_refuse';
 
 /** The place that a running request occupies. */

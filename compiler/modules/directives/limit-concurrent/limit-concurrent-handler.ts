@@ -18,7 +18,7 @@ export interface ConcurrencyZone extends LimitZone {
 	readonly requests: number;
 	/** Maximum number of requests that wait for a place; default 0. */
 	readonly queue?: number;
-	/** Maximum time for which a request waits; default {@link DEFAULT_TIMEOUT_MS}. */
+	/** Maximum milliseconds for which a request waits; default {@link DEFAULT_TIMEOUT_MS}. */
 	readonly timeout?: number;
 	/** Status of refused requests; default {@link DEFAULT_STATUS}. */
 	readonly status?: number;
@@ -30,7 +30,7 @@ export interface LimitConcurrentStep extends Step {
 }
 
 export const DEFAULT_CONCURRENT_KEYS = 16_384;
-/** Default time for which a request waits. */
+/** Default maximum time, in milliseconds, for which a request waits. */
 export const DEFAULT_TIMEOUT_MS = 5000;
 export const DEFAULT_STATUS = 503;
 /** Variable with the name of the zone that has refused or queued the request. */
@@ -43,7 +43,7 @@ export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileCon
 	const { step: stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
 	const refuse = (x: Exchange, zone: Zone, places: HeldPlaces, outcome: 'refused' | 'timed_out'): HttpError => {
-		// Frees the places in other zones now, because sending the response to a refused request may take long.
+		// Frees the places in other zones now, because sending the response to a refused request may take a long time.
 		places.leaveAll();
 		zone.recordExceeded(x, outcome);
 		x.markAnswered('limit_concurrent', stepNumber);
@@ -85,7 +85,7 @@ export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileCon
 class HeldPlaces {
 	readonly #places: { readonly zone: string; readonly key: string; readonly place: ConcurrencyPlace }[] = [];
 
-	/** Reports whether the request already has a place of this zone and key. It needs only one. */
+	/** Reports whether the request already has a place of this zone and key, and therefore needs no other. */
 	has(zone: string, key: string): boolean {
 		for (const heldPlace of this.#places) if (heldPlace.zone === zone && heldPlace.key === key) return true;
 		return false;

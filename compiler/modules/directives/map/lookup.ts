@@ -6,7 +6,7 @@ import type { Handler } from '../../../exchange/handler.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
-/** Returns the value for a source string. The output of a single mapping is undefined if the mapping does not match. */
+/** Returns the value for a source string. The output of a single mapping returns undefined if the mapping does not match. */
 type Output = (x: Exchange, source: string) => unknown;
 
 /** Compiles a `lookup` step. */

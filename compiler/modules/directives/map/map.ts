@@ -10,7 +10,7 @@ import { changeOfPlaceholder, UNMENTIONED_VALUE } from '../../contract/request-c
 import { parseScalar } from '../../words/parse-scalar.ts';
 import { compileLookup } from './lookup.ts';
 
-/** An output; null defers to later mappings. */
+/** An output of a mapping; null defers to later mappings. */
 export type MapOutput = string | number | boolean | null;
 
 /** A line of the block. It has either `input` or `input_regexp`. */
@@ -37,7 +37,7 @@ const OUTPUTS_SCHEMA = {
 	items: { type: ['string', 'number', 'boolean', 'null'] },
 };
 
-/** `map [matcher] <source> <destination>… { … }`. */
+/** Syntax: `map [matcher] <source> <destination>… { … }`. */
 export const map = handlerDirective<LookupStep>({
 	kind: 'handler',
 	id: 'lookup',

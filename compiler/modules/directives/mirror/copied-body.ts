@@ -96,7 +96,7 @@ export class CopiedBody implements BodySource {
 		} else if (this.#copiedBytes + piece.byteLength > this.#maxBytes) this.giveUp('body_too_large');
 		else if (this.#gate.reserve(piece.byteLength)) {
 			this.#copiedBytes += piece.byteLength;
-			// The bytes are valid only until the next pull.
+			// Copied, because the bytes are valid only until the next pull.
 			this.#pieces.push(Uint8Array.from(piece));
 		} else this.giveUp('out_of_memory');
 		return piece;

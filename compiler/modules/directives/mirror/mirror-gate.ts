@@ -21,7 +21,7 @@ export type MirrorOutcome = 'answered' | 'failed' | 'timed_out';
 
 /**
  * Why no copy was sent: too many are in flight; the body is too large, there is no memory for it, or it was not read to its end; no
- * upstream is available; the request asks for another protocol; it is a copy itself.
+ * upstream is available; the request asks for another protocol; the request is itself a copy.
  */
 export type MirrorDrop =
 	| 'too_many'
@@ -38,13 +38,13 @@ export interface MirrorCounts {
 	countDropped(reason: MirrorDrop): void;
 }
 
-/** The copies of one `mirror` on one thread. */
+/** Limits the copies of one `mirror` on one thread. */
 export interface MirrorGate {
 	readonly counts: MirrorCounts;
-	/** Admits a copy; false if too many are in flight. The caller calls `leave` at its end. */
+	/** Admits a copy; returns false if too many are in flight. The caller calls `leave` when the copy has ended. */
 	enter(): boolean;
 	leave(): void;
-	/** Reserves memory for a part of a body; false if there is not enough. The caller releases it with `release`. */
+	/** Reserves memory for a part of a body; returns false if there is not enough. The caller releases the memory with `release`. */
 	reserve(bytes: number): boolean;
 	release(bytes: number): void;
 }

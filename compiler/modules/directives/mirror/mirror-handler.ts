@@ -13,7 +13,7 @@ import type { MirrorGate, MirrorOutcome } from './mirror-gate.ts';
 
 /** Header field that marks a copy, so that mirrors that lead to each other do not copy endlessly. */
 const MIRRORED_FIELD = 'X-Mirrored';
-/** The bodies that one mirror keeps in memory on one thread may always have this size together. */
+/** The limit on the bytes of all bodies that one mirror keeps in memory on one thread is never lower than this. */
 const MIN_MEMORY_LIMIT_BYTES = 16 * 1024 * 1024;
 /** Maximum number of bytes that are read of a response. If it is longer, its connection is closed. */
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
@@ -66,7 +66,7 @@ interface Mirror {
 	readonly gate: MirrorGate;
 	readonly copiesBody: boolean;
 	readonly maxBodyBytes: number;
-	/** Milliseconds. */
+	/** Milliseconds from sending a copy to the end of its response. */
 	readonly timeoutMs: number;
 }
 

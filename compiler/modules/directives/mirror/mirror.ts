@@ -26,13 +26,13 @@ export interface MirrorStep extends ForwardingStep {
 	readonly max_in_flight?: number;
 }
 
-/** Default maximum size of a copied body. */
+/** Default maximum size of a copied body in bytes. */
 export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024;
-/** Default time from sending a copy to the end of its response. */
+/** Default milliseconds from sending a copy to the end of its response. */
 export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_MAX_IN_FLIGHT = 128;
 
-/** Maximum of `max_body`, because a copied body is in memory as a whole. */
+/** Maximum of `max_body` in bytes. It is limited because the whole copied body is kept in memory. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_IN_FLIGHT = 10_000;
@@ -50,7 +50,7 @@ const UNSUPPORTED_SUBDIRECTIVES: ReadonlySet<string> = new Set([
 	...['lb_retries', 'lb_try_duration', 'lb_try_interval', 'lb_retry_match', 'lb_retry_budget'],
 ]);
 
-/** `mirror [matcher] <upstream>… { … }`. */
+/** Syntax: `mirror [matcher] <upstream>… { … }`. */
 export const mirror = handlerDirective<MirrorStep>({
 	kind: 'handler',
 	id: 'mirror',

@@ -19,7 +19,7 @@ export interface RateLimitZone extends LimitZone {
 	readonly status_cost?: { readonly [status: string]: number };
 	/** Maximum time for which a request is delayed instead of being refused; default 0. */
 	readonly delay?: number;
-	/** Responses with the `RateLimit` fields; default `refused`. */
+	/** Which responses have the `RateLimit` fields; default `refused`. */
 	readonly announce?: AnnouncedResponses;
 }
 

@@ -14,13 +14,13 @@ export interface RateLimiterSettings {
 	readonly maxKeys: number;
 }
 
-/** A limit, in milliseconds, because the table stores times. */
+/** A rate limit, expressed in milliseconds because the table stores times. */
 export interface Rate {
-	/** Time after which one more request is admitted. */
+	/** Milliseconds after which one more request is admitted. */
 	readonly intervalMs: number;
-	/** Time in which a key that has used up its burst regains all of it: `burst × interval`. */
+	/** Milliseconds in which a key that has used up its burst regains all of it: `burst × interval`. */
 	readonly capacityMs: number;
-	/** Maximum time for which a request may be delayed. */
+	/** Maximum milliseconds for which a request may be delayed. */
 	readonly maxDelayMs: number;
 }
 
@@ -30,14 +30,14 @@ export type RateLimitOutcome = 'admitted' | 'delayed' | 'refused' | 'would_refus
 /** A zone's table of keys. */
 export interface RateLimiter {
 	/**
-	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until it may run; if they exceed
-	 * `rate.maxDelay`, it has not been counted. If they are 0 or negative, it may run now, and so may `-result / rate.interval` further
-	 * requests.
+	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until the request may run. If they
+	 * exceed `rate.maxDelayMs`, the request has not been counted. If they are 0 or negative, it may run now, and so may `-result /
+	 * rate.intervalMs` further requests.
 	 */
 	take(x: Exchange, key: string, rate: Rate, cost: number): number;
 	/** Adds a cost to the amount used by a key, up to its burst. A negative cost is a refund. */
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void;
-	/** Resolves after a time with true, or with false as soon as the client has disconnected. */
+	/** Waits. Resolves to true after the time, or to false as soon as the client has disconnected. */
 	delay(x: Exchange, milliseconds: number): Promise<boolean>;
 	count(outcome: RateLimitOutcome): void;
 }

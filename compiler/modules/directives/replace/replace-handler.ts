@@ -58,7 +58,7 @@ export function compileReplace(step: ReplaceTextStep, cx: CompileContext, next: 
 		const restart = headers.has('range') ? restartPoint(x) : undefined;
 		const replaceOrRestart = (): void | Promise<void> => {
 			if (restart === undefined || !isSearchedPart(x, replacer)) return replaceResponseBody(x, replacer);
-			// A match may begin before the part or end after it, so the complete response is requested.
+			// A match may extend beyond the requested range, so the complete response is requested.
 			restart();
 			x.keepReceivedHeaders();
 			headers.delete('range');
@@ -74,7 +74,7 @@ function callForUncompressed(x: Exchange, next: Handler, onResponse: () => void 
 	const { headers } = x.request;
 	const acceptEncoding = headers.combined('accept-encoding');
 	x.keepReceivedHeaders();
-	// Without the field, `reverse_proxy` would ask for gzip.
+	// Without `Accept-Encoding`, `reverse_proxy` would ask for gzip.
 	headers.set('Accept-Encoding', 'identity');
 	const restore = (): void => {
 		if (acceptEncoding === undefined) headers.delete('accept-encoding');
@@ -212,7 +212,9 @@ class PartlyPulledBody implements BodySource {
 /** The body of a response to HEAD, which is never pulled. Its length is unknown, because nothing is replaced. */
 const UNSENT_BODY: BodySource = { length: undefined, pull: () => null, cancel: () => {} };
 
-/** Removes the validators, because they do not change with the replacements; or keeps them, with a weak tag. */
+/**
+ * Removes the validators, because they do not change with the replacements. If the step keeps them, weakens the entity tag instead.
+ */
 function editValidators(headers: HeaderList, { keepsValidators }: Replacer): void {
 	if (keepsValidators) {
 		weakenTag(headers);

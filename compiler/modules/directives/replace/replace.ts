@@ -1,4 +1,4 @@
-/** `replace`: texts in response bodies, replaced while the responses are sent. */
+/** `replace`: replaces texts in response bodies while the responses are sent. */
 import type { Step } from '../../../document/document.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
@@ -9,7 +9,9 @@ import { matchesEmptyText, NULLABLE_HINT, NULLABLE_MESSAGE } from './text-search
 /** A text or regular expression to search for, and its replacement. */
 export interface TextReplacement {
 	readonly find: string;
-	/** The replacement, with placeholders; that of an expression also with groups such as `$1`. */
+	/**
+	 * The replacement, with placeholders. If `find` is a regular expression, the replacement may also contain groups such as `$1`.
+	 */
 	readonly replace: string;
 	/** True if `find` is a regular expression. */
 	readonly regexp?: true;
@@ -26,7 +28,7 @@ export interface ReplaceTextStep extends Step {
 	readonly types?: readonly string[];
 	/** Maximum number of characters of a match. */
 	readonly max_match?: number;
-	/** True to keep `Last-Modified` and, as a weak one, `Etag`. */
+	/** True to keep `Last-Modified`, and `Etag` as a weak tag. */
 	readonly keep_validators?: true;
 }
 
@@ -50,7 +52,7 @@ const REGEXP_USAGE = 'regexp <expression> <replacement> [once]';
 /** A type such as `text/html` or `text/*`. */
 const MEDIA_TYPE_PATTERN = '^[!#$&^_.+0-9A-Za-z-]+/(?:\\*|[!#$&^_.+0-9A-Za-z-]+)$';
 
-/** `replace [matcher] [<text> <replacement>] { … }`. */
+/** Syntax: `replace [matcher] [<text> <replacement>] { … }`. */
 export const replace = handlerDirective<ReplaceTextStep>({
 	kind: 'handler',
 	id: 'replace_text',

@@ -32,11 +32,11 @@ export class ReplacingBody implements BodySource {
 	readonly #finishedAlternatives = new Set<number>();
 	/** Pulled bytes that have not been decoded. */
 	#undecoded: Uint8Array | undefined = undefined;
-	/** Decoded text that has not been sent, after the last character that has been sent, which assertions need. */
+	/** The last character that has been sent, which assertions need, followed by the decoded text that has not been sent. */
 	#text = '';
 	/** Index in `#text` from which the search continues. Everything before it has been sent. */
 	#position = 0;
-	/** Index in `#text`. Matches that begin at it or later are not certain yet. */
+	/** Index in `#text`. Matches that begin there or later are not certain yet. */
 	#startLimit = 0;
 	/** Number of units that have been removed from the beginning of the text. */
 	#removedLength = 0;

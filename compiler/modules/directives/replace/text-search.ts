@@ -62,7 +62,7 @@ export function compileTextSearch(
 	}
 }
 
-/** Returns an expression that matches a text. */
+/** Returns a regular expression that matches the text literally. */
 function escapeRegexp(text: string): string {
 	return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

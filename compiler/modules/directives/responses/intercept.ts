@@ -25,7 +25,7 @@ interface InterceptStep extends Step {
 const USAGE =
 	'intercept [matcher] { @<name> status <code>… | header <field> [<value>]; replace_status [@<name>] <code>; handle_response [@<name>] { … } }';
 
-/** `intercept [matcher] { … }`. */
+/** Syntax: `intercept [matcher] { … }`. */
 export const intercept = handlerDirective<InterceptStep>({
 	kind: 'handler',
 	id: 'intercept_response',

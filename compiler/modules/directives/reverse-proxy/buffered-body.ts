@@ -16,7 +16,7 @@ export async function bufferBody(body: Body, maxBytes: number): Promise<Body> {
 			if (body.trailers !== undefined && body.trailers.size > 0) return new PartlyReadBody(pieces, body, size);
 			return size === 0 ? null : Buffer.concat(pieces);
 		}
-		// The bytes are valid only until the next pull.
+		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Uint8Array.from(piece));
 		size += piece.length;
 	}
@@ -70,7 +70,7 @@ class PartlyReadBody implements BodySource {
  */
 export class UnreadBody implements BodySource {
 	readonly length: number | undefined;
-	/** True once it has been read from. */
+	/** True once an attempt has read from the body. */
 	isRead = false;
 	readonly #body: BodySource;
 

@@ -19,7 +19,7 @@ interface CopyHeadersStep extends Step {
 const RESPONSE_USAGE = 'copy_response [matcher] [<status>] [{ status <status> }]';
 const HEADERS_USAGE = 'copy_response_headers [matcher] { include <field>… | exclude <field>… }';
 
-/** `copy_response [matcher] [<status>]`. */
+/** Syntax: `copy_response [matcher] [<status>]`. */
 export const copyResponse = handlerDirective<CopyResponseStep>({
 	kind: 'handler',
 	id: 'copy_upstream_response',
@@ -69,7 +69,7 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 	},
 });
 
-/** `copy_response_headers [matcher] { include <field>… | exclude <field>… }`. */
+/** Syntax: `copy_response_headers [matcher] { include <field>… | exclude <field>… }`. */
 export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 	kind: 'handler',
 	id: 'copy_upstream_headers',

@@ -35,7 +35,7 @@ export interface ForwardingStep extends Step {
 export interface Forwarding {
 	readonly settings: UpstreamSettings;
 	readonly pool: UpstreamPool;
-	/** Returns the addresses of a request, if any has placeholders. */
+	/** Resolves the upstream addresses for a request; undefined if no address has placeholders. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
 	readonly select: UpstreamPool['select'];
 	/** Builds the request to an upstream from the client's. */
@@ -239,7 +239,10 @@ function sanitizeFields(headers: HeaderList): void {
 	headers.filter(name => isToken(name) && !isFramingField(name));
 }
 
-/** Fields that the protocol layer writes itself: two framings of one message enable request smuggling (RFC 9112 §11.2). */
+/**
+ * Reports whether the protocol layer writes a field itself. Two framings of one message would enable request smuggling (RFC 9112
+ * §11.2).
+ */
 function isFramingField(name: string): boolean {
 	switch (name.toLowerCase()) {
 		case 'content-length':

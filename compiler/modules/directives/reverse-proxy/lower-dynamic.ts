@@ -122,7 +122,7 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 	return undefined;
 }
 
-/** Lowers the options of a source: `ownOptions`, and those common to both kinds. */
+/** Lowers the options of a source: `ownOptions`, and the options common to both kinds of source. */
 function lowerOptions(
 	line: Line,
 	ownOptions: { readonly [name: string]: SubdirectiveHandler },
@@ -177,7 +177,7 @@ function isResolverAddress({ text, span }: Word, cx: LowerContext): boolean {
 	return false;
 }
 
-/** An IP address, with an optional network before it or port after it. */
+/** Matches an IP address, with an optional network before it or port after it. */
 export const RESOLVER_PATTERN =
 	/^(?:(?:udp|tcp)[46]?\/)?(?:\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\](?::\d{1,5})?)$/;
 

@@ -115,7 +115,8 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 					cx.problem('error', 'header/invalid-name', field.span, `\`${name}\` is not a field name.`);
 					continue;
 				}
-				// Placeholders may refer to the upstream being checked, which requests do not have, so they are not validated here.
+				// Placeholders are not validated here, because they may refer to the upstream being checked, which is unknown to
+				// placeholders of requests.
 				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
 				headers.push(...texts.map(value => ({ name, value })));
 			}

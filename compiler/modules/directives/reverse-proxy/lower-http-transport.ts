@@ -17,8 +17,8 @@ import {
 type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
 
 /**
- * Lowers the block into the pool's draft. Sets the connection settings common to all transports, and `transport` if there are any
- * others.
+ * Lowers the block into the pool's draft. Sets the connection settings common to all transports, and also sets `transport` if the
+ * block has other settings.
  */
 export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerContext): void {
 	const draft: HttpDraft = { type: 'http' };
@@ -136,7 +136,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			return tls;
 		}, cx),
 	};
-	/** An obsolete option, for existing Compatfiles. */
+	/** Lowers an obsolete option that existing Compatfiles contain. */
 	const forwardProxyUrl: SubdirectiveHandler = (words, innerLine) => {
 		if (cx.dialect === 'configfile') {
 			const message = '`forward_proxy_url` is written `network_proxy url` here.';

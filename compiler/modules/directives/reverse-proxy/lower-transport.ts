@@ -35,7 +35,9 @@ export function commonScheme(draft: UpstreamDraft): string {
 	return '';
 }
 
-/** Called after all lines. Removes the schemes from the addresses and applies them to the transport. */
+/**
+ * Removes the schemes from the addresses and applies them to the transport. Called when all lines of the pool have been lowered.
+ */
 export function applyAddressSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const scheme = commonScheme(draft);
 	draft.to = draft.to.map(text => text.replace(SCHEME, ''));

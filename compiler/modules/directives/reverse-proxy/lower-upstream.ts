@@ -28,7 +28,10 @@ export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	dynamic?: DynamicSource;
 }
 
-/** Weights of addresses, until all lines of the pool have been lowered. They are kept apart because the document has no such field. */
+/**
+ * Weights of addresses, until all lines of the pool have been lowered. They are stored outside the draft because the document has
+ * no such field.
+ */
 const WEIGHTS: WeakMap<UpstreamDraft, PoolWeights> = new WeakMap();
 
 interface PoolWeights {
@@ -66,7 +69,7 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 	return draft;
 }
 
-/** Called after all lines. Applies schemes, weights and backups. */
+/** Applies schemes, weights and backups. Called when all lines of the pool have been lowered. */
 export function finishPool(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const { backup } = draft;
 	const isBackup = draft.to.map(text => backup?.includes(text) === true);
@@ -252,7 +255,7 @@ function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx
 	if (balance) draft.balance = balance;
 }
 
-/** Lowers the words of a policy. `line` may have a block for it. Returns undefined after a fatal mistake. */
+/** Lowers the words of a policy. `line` may have a block with the policy's settings. Returns undefined after a fatal mistake. */
 function lowerBalance(words: readonly Word[], line: Line, cx: LowerContext): BalanceSettings | undefined {
 	const [policyWord, ...policyArgs] = words;
 	if (!policyWord) return undefined;

@@ -53,7 +53,7 @@ class PartOfPool implements BalancerView {
 	}
 }
 
-/** Returns for each address of `to` whether it is a backup. Throws RangeError if `backup` contains others. */
+/** Returns for each address of `to` whether it is a backup. Throws RangeError if `backup` contains other addresses. */
 function backupFlags(addresses: readonly string[], backupAddresses: readonly string[]): readonly boolean[] {
 	const parseDials = (texts: readonly string[]): string[] =>
 		texts.flatMap(text => {
@@ -69,7 +69,10 @@ function backupFlags(addresses: readonly string[], backupAddresses: readonly str
 	return allDials.map(dial => backupDials.has(dial));
 }
 
-/** Returns a choice that prefers upstreams that are not backups. The policy applies to both groups, weights only to the first. */
+/**
+ * Returns a choice that prefers upstreams that are not backups. The policy applies to both groups, but the weights do not apply to
+ * backups.
+ */
 function compileChoiceWithBackups(
 	primaryChoice: UpstreamChoice,
 	backupChoice: UpstreamChoice,
@@ -92,7 +95,7 @@ export function compilePoolBalance(
 	const primaryChoice = compileBalance(balance, cx);
 	if (backup === undefined || backup.length === 0) return primaryChoice;
 	if (dynamic !== undefined) throw new RangeError('`backup` and `dynamic` cannot be combined.');
-	// Weights apply only to the other upstreams.
+	// Weights do not apply to backups.
 	const isWeighted = balance?.policy === 'weighted_round_robin';
 	const backupChoice = compileBalance(isWeighted ? { policy: 'round_robin' } : balance, cx);
 	return compileChoiceWithBackups(primaryChoice, backupChoice, backupFlags(to, backup));

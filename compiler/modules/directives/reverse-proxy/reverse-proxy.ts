@@ -15,7 +15,7 @@ const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ �
 const BUFFER_SCHEMA: Schema = { type: 'integer', minimum: -1 };
 const PERIOD_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
-/** `reverse_proxy [matcher] <upstream>… { … }`. */
+/** Syntax: `reverse_proxy [matcher] <upstream>… { … }`. */
 export const reverseProxy = handlerDirective<ProxyStep>({
 	kind: 'handler',
 	id: 'proxy',
@@ -77,7 +77,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	proxiesTo: ({ upstreams }) =>
 		(upstreams?.to ?? []).map((text, index) => ({ text, pointer: `/upstreams/to/${index}` })),
 	fieldEdits: { header_up: 'upstream_request', header_down: 'upstream_response' },
-	// A FastCGI application receives the path of its scripts.
+	// A FastCGI application receives the path of its script, which is below `root`.
 	readsRoot: ({ upstreams }) => {
 		const transport = upstreams?.transport;
 		return transport?.type === 'fastcgi' && transport.root === undefined;

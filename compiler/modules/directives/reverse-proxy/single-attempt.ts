@@ -67,7 +67,7 @@ export class SingleAttempt implements UpstreamOutcome {
 		this.#settleAfter(Promise.resolve());
 	}
 
-	/** Rejects asynchronously, because the caller that reports the failure may not be done with it yet. */
+	/** Rejects asynchronously, because the caller that reports the failure may still have work to do. */
 	#rejectLater(error: unknown): void {
 		this.#settleAfter(Promise.reject(error));
 	}

@@ -4,8 +4,8 @@ export interface UpstreamAddress {
 	/** Canonical text: `host:port`, `[v6]:port` or `unix//path`. */
 	readonly address: string;
 	/**
-	 * The text that identifies the upstream in hash and cookie policies: network, host as written (`:8001` has no host) and port, joined
-	 * as the compatible server does it.
+	 * The text that identifies the upstream in hash and cookie policies: network, host as written (`:8001` has no host) and port,
+	 * joined as in the compatible server.
 	 */
 	readonly dial: string;
 	/** Host without brackets, or the path of a Unix socket. */

@@ -55,7 +55,7 @@ export interface CircuitSettings {
 	readonly probes?: number;
 }
 
-/** Limits the cost of a pool's retries. */
+/** Settings that limit a pool's retries. */
 export interface RetryBudget {
 	/** Number of retries that each request adds to the budget; default 1. */
 	readonly ratio?: number;
@@ -121,7 +121,7 @@ export interface UpstreamSettings {
 	readonly retry_match?: Matcher;
 	readonly retry_budget?: RetryBudget;
 	readonly health?: HealthCheckSettings;
-	/** Milliseconds for which a failed request is remembered; default 0, which disables it. */
+	/** Milliseconds for which a failed request is remembered; default 0, which disables remembering. */
 	readonly fail_duration?: number;
 	/** Number of remembered failures that make an upstream unavailable; default 1. */
 	readonly max_fails?: number;
@@ -150,8 +150,8 @@ export interface UpstreamPool {
 	 */
 	lookUp?(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 	/**
-	 * Reports whether an attempt at this upstream may be followed by another one, and charges that to the pool's retry budget. If
-	 * `isFree`, it is not charged, because the failed attempt sent nothing.
+	 * Reports whether an attempt at this upstream may be followed by another one, and charges the retry to the pool's retry budget.
+	 * If `isFree`, the retry is not charged, because the failed attempt sent nothing.
 	 */
 	mayRetry(upstream: Upstream, isFree: boolean): boolean;
 	/** Waits between two attempts. Resolves to false if the client has disconnected. */
@@ -159,11 +159,11 @@ export interface UpstreamPool {
 	/** Returns the milliseconds since `startedAt`, a time of `performance.now()`, by the clock that `pause` uses. */
 	elapsed(x: Exchange, startedAt: number): number;
 	/**
-	 * Registers an upgraded stream. After the last configuration that uses the pool has been replaced, `close` is called in `delayMs`
-	 * milliseconds, unless the returned function has been called before.
+	 * Registers an upgraded stream. When the last configuration that uses the pool has been replaced, `close` is called after
+	 * `delayMs` milliseconds, unless the returned function has been called before.
 	 */
 	registerStream(close: () => void, delayMs: number): () => void;
-	/** Sends a request; `outcome` is notified of the result, possibly before this returns. */
+	/** Sends a request; `outcome` is notified of the result, possibly before this method returns. */
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void;
 }
 

@@ -73,7 +73,7 @@ export class PageData implements TemplateObject {
 	}
 }
 
-/** `.RespHeader`. */
+/** The value of `.RespHeader` in a page. */
 class ResponseFields extends FieldsObject {
 	readonly #headers: HeaderList;
 

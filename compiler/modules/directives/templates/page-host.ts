@@ -73,7 +73,7 @@ export class PageHost implements RunDependencies {
 		return this.#results[this.#usedResults++] as T;
 	}
 
-	/** Returns the result of slow work. Throws Suspension until the work is done, and its error if it failed. */
+	/** Returns the result of slow work. Throws Suspension until the work is done, or the work's error if it has failed. */
 	runSlowWork(startWork: () => Promise<Value>): string {
 		if (this.#usedResults === this.#results.length) {
 			if (++this.#waitCount > MAX_WAITS) throw new FunctionError(`a page waits more than ${MAX_WAITS} times`);

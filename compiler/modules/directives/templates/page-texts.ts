@@ -96,7 +96,7 @@ const WEEK_SECONDS = 7 * DAY_SECONDS;
 const MONTH_SECONDS = 30 * DAY_SECONDS;
 const YEAR_SECONDS = 12 * MONTH_SECONDS;
 
-/** Units of time in seconds. A time less than `maxSeconds` away is described in the unit. */
+/** Units of time and their lengths in seconds. A time that is less than `below` seconds away is described in the unit. */
 const TIME_UNITS: readonly (readonly [below: number, unit: number, one: string, many: string])[] = [
 	[MINUTE_SECONDS, 1, '1 second', 'seconds'],
 	[HOUR_SECONDS, MINUTE_SECONDS, '1 minute', 'minutes'],

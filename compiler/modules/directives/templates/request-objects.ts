@@ -103,7 +103,7 @@ class QueryObject extends MultiValueObject {
 /** The properties of a request that templates can read. */
 export interface RequestView {
 	readonly method: string;
-	/** Percent-encoded. */
+	/** Path, percent-encoded. */
 	readonly path: string;
 	readonly query: string | undefined;
 	readonly authority: string;

@@ -16,7 +16,7 @@ const MAX_REQUESTS = 50;
 /** Maximum size of a response in bytes. */
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 
-/** What the pages that are executed for one client request may still do, all together. */
+/** The depth, sub-requests and execution steps that all pages executed for one client request may still use together. */
 export interface SubRequestAllowance {
 	readonly depth: number;
 	readonly requests: { left: number };

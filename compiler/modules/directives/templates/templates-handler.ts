@@ -62,7 +62,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		return pending instanceof Promise ? pending.then(onResponse) : onResponse();
 	};
 
-	/** Requests the complete response instead, because a range of a template is no template, and would reveal its source. */
+	/** Requests the complete response instead, because a part of a template is not a template, and would reveal its source. */
 	function requestComplete(x: Exchange, page: TemplatePage): void | Promise<void> {
 		x.keepReceivedHeaders();
 		x.request.headers.delete('range');

@@ -1,4 +1,4 @@
-/** `templates`: responses executed as templates before they are sent. */
+/** `templates`: executes responses as templates before they are sent. */
 import type { Step } from '../../../document/document.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import { compileTemplates } from './templates-handler.ts';
@@ -16,7 +16,7 @@ export interface RenderStep extends Step {
 
 const USAGE = 'templates [matcher] { mime TYPE…; between OPEN CLOSE; root PATH }';
 
-/** `templates [matcher] { … }`. */
+/** Syntax: `templates [matcher] { … }`. */
 export const templates = handlerDirective<RenderStep>({
 	kind: 'handler',
 	id: 'render',

@@ -4,7 +4,7 @@ import { HttpError } from '../../../exchange/http-error.ts';
 
 /**
  * Returns a body's bytes or text; a promise only if it has to wait for them. Throws HttpError 500 if the body is longer than
- * `maxBytes`. `bodyName` is for the message.
+ * `maxBytes`. The error message calls the body `bodyName`.
  */
 export function readWholeBody(body: Body, maxBytes: number, bodyName: string): Body | Promise<Body> {
 	if (!isStream(body)) {
@@ -45,7 +45,7 @@ function collectPieces(
 			body.cancel();
 			throw tooLongError(maxBytes, bodyName);
 		}
-		// The bytes are valid only until the next pull.
+		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Uint8Array.prototype.slice.call(piece));
 		return undefined;
 	}

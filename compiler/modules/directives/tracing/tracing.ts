@@ -14,7 +14,7 @@ export interface TraceRequestStep extends Step {
 
 const USAGE = 'tracing [matcher] [{ span <name>; span_attributes { <key> <value>… } }]';
 
-/** `tracing [matcher] [{ … }]`. */
+/** Syntax: `tracing [matcher] [{ … }]`. */
 export const tracing = handlerDirective<TraceRequestStep>({
 	kind: 'handler',
 	id: 'trace_request',

@@ -89,7 +89,7 @@ class Binding {
 	exchange: Exchange | undefined = undefined;
 	/** The error thrown by a matcher. It is more specific than the error that the library throws because of it. */
 	failure: unknown = undefined;
-	/** Compiled regular expressions, by source: those written as literals. */
+	/** Compiled regular expressions that are written as literals, by source. */
 	readonly #regexps = new Map<string, RegExp>();
 	#lastDynamicRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
 	readonly #scope: MatcherCallScope;

@@ -18,12 +18,11 @@ export interface ExpressionMatcher extends Matcher {
 	readonly files?: readonly string[];
 }
 
-/** Matches a string literal with the name of a policy that is different in a Compatfile. */
+/** Matches a string literal with the name of a policy whose meaning differs in a Compatfile. */
 const FALLBACK_POLICY_LITERAL = /(["'])first_exist_fallback\1/g;
 
 const USAGE = 'expression "<expression>"';
 
-/** The `expression` matcher. */
 export const expression = requestMatcher<ExpressionMatcher>({
 	id: 'expression',
 	usage: USAGE,

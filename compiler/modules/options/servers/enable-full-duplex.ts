@@ -1,4 +1,4 @@
-/** `enable_full_duplex` inside `servers`: accepted, because this server always does it. */
+/** `enable_full_duplex` inside `servers`: accepted without effect, because this server is always full duplex. */
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Accepted for compatibility; it has no effect. */

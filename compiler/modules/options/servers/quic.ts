@@ -3,7 +3,7 @@ import type { QuicSettings } from '../../../document/server-settings.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** A line of the block. */
+/** A line of the block `quic`. */
 interface QuicLimit {
 	readonly min: number;
 	readonly max: number;
@@ -13,7 +13,7 @@ interface QuicLimit {
 
 const MAX_LIMIT = 1_000_000;
 
-/** The lines of the block, in the order of the manual. */
+/** The lines of the block `quic`, in the order of the manual. */
 const LIMITS: { readonly [name in keyof QuicSettings]-?: QuicLimit } = {
 	connections: {
 		min: 1,

@@ -1,4 +1,4 @@
-/** `strict_sni_host` and `0rtt` inside `servers`. */
+/** `strict_sni_host` and `0rtt` inside `servers`: the agreement of SNI and host, and early data. */
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Option inside `servers`; sets `settings.servers[].strict_sni_host` in the document. */

@@ -9,11 +9,11 @@ import { LISTING_SORTS, type ListingOrder, type ListingSort } from './listing.ts
 export interface BrowseSettings {
 	/** Path of a template file, with placeholders. Default: a built-in page. */
 	readonly template?: string;
-	/** Shows the targets of symbolic links. */
+	/** True to show the targets of symbolic links. */
 	readonly reveal_symlinks?: true;
-	/** Default: `namedirfirst`. */
+	/** Sort key. Default: `namedirfirst`. */
 	readonly sort?: ListingSort;
-	/** Default: `asc`. */
+	/** Sort direction. Default: `asc`. */
 	readonly order?: ListingOrder;
 	/** Maximum number of entries that are read. Default: 10000. */
 	readonly file_limit?: number;

@@ -3,7 +3,10 @@ import { escapeHtml } from '../../../../exchange/html-text.ts';
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { type FolderListing, formatEntryUrl, formatSize, type ListingSort } from './listing.ts';
 
-/** With this policy, the page loads nothing, runs no script and submits no form to another site, whatever a file name contains. */
+/**
+ * Content security policy with which the page loads nothing, runs no script and submits no form to another site, whatever a file
+ * name contains.
+ */
 export const LISTING_CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
 

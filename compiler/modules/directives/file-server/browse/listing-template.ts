@@ -114,7 +114,7 @@ function listBreadcrumbs(path: string): Value[] {
 	);
 }
 
-/** An element of `.Items`. */
+/** The value of an element of `.Items` in a listing template. */
 class EntryObject implements TemplateObject {
 	readonly typeName = 'fileserver.fileInfo';
 	readonly #entry: FolderEntry;

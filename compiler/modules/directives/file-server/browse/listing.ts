@@ -40,8 +40,8 @@ export interface FolderListing extends ListingView {
 }
 
 /**
- * Compares names naturally: `file2` before `file10`. It is shared, because creating a collator takes longer than a sort. It is
- * created when it is first needed, because that takes longer than loading all modules of file servers.
+ * Compares names naturally: `file2` before `file10`. Kept, because creating a collator takes longer than a sort. Created when first
+ * needed, because creating it takes longer than loading all modules of file servers.
  */
 let collator: Intl.Collator | undefined;
 
