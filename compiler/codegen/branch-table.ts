@@ -31,8 +31,8 @@ export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 export type SharedBranchTables = Map<string, TextTable<number>>;
 
 /**
- * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `sharedTables` contains the lookup
- * tables of the sites that are compiled together.
+ * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `sharedTables` contains the
+ * lookup tables of the sites that are compiled together.
  */
 export function compileBranchTable(
 	branches: readonly HandlerBranch[],

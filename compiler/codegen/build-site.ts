@@ -24,7 +24,7 @@ export interface BuildEnvironment {
 	readonly leases: Leases;
 	/** Facts about the machine for `{env.*}` and `{system.*}`; {@link UNKNOWN_HOST_FACTS} if nothing will be served. */
 	readonly facts: HostFacts;
-	/** For `explain`; costs nothing if omitted. */
+	/** Observes the closures of the site for `explain`; costs nothing if omitted. */
 	readonly tracer?: BuildTracer | undefined;
 	/** Code shared by sites that are built together. Each site adds to it. */
 	readonly sharedCode?: SharedCode | undefined;

@@ -16,8 +16,8 @@ const EXCLUSIVE_BITS = 31;
 
 /**
  * Compiles the steps at `place`. The last one continues with `next`. Of the steps with the same `exclusive` name, only the first
- * whose `when` holds runs. Adjacent ones become plain branches. A group with other steps in between uses a bit of
- * `x.exclusiveGroups` that is reserved for it throughout the site and cleared at the start of the pipeline.
+ * whose `when` holds runs. If these steps are adjacent, they become plain branches. If other steps are in between, the group uses a
+ * bit of `x.exclusiveGroups` that is reserved for it throughout the site and cleared at the start of the pipeline.
  */
 export function compilePipeline(place: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
 	const groupsByName = findScatteredGroups(place, steps);

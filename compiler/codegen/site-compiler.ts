@@ -69,9 +69,12 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	readonly scope: SiteScope;
 	/** True once a template at this place needs the whole request body. */
 	needsWholeBody = false;
-	/** Number of the step being compiled, counted from the start of its pipeline, because sites may share the pipeline. */
+	/**
+	 * Number of the step being compiled, counted from the start of its pipeline and not of the site, because sites may share the
+	 * pipeline.
+	 */
 	step = 0;
-	/** Number of that pipeline's first step in this site. */
+	/** Number, in this site, of the first step of the pipeline being compiled. */
 	readonly #stepBase: number;
 
 	constructor(scope: SiteScope, pointer: string, stepBase = 0) {

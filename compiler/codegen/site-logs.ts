@@ -14,7 +14,7 @@ export type AccessLogSelector = (x: Exchange) => readonly AccessLog[];
 export class SiteLogs {
 	/** All logs that the site writes to by default. */
 	readonly defaultLogs: readonly AccessLog[];
-	/** Selects logs by the request's host. Never selects logs used only through `log_name`. Undefined if there are none. */
+	/** Selects logs by the request's host, except logs used only through `log_name`. Undefined if there are none to select. */
 	readonly selectLogs: AccessLogSelector | undefined;
 	/** True if any log receives entries, even if only through `log_name`. */
 	hasLogs: boolean;

@@ -4,13 +4,16 @@ import { formatIp, parseIp } from './ip-address.ts';
 
 /** A parsed authority. */
 export interface Authority {
-	/** Lower case, without a trailing dot; IPv6 in canonical form without brackets; never empty. */
+	/** Lower-case host without a trailing dot; an IPv6 address is in canonical form without brackets. Never empty. */
 	readonly host: string;
-	/** Undefined if the port is missing or empty. */
+	/** The port; undefined if it is missing or empty. */
 	readonly port: number | undefined;
 }
 
-/** 1: allowed in a host unchanged; 2: upper-case letter. Unreserved and sub-delims of RFC 3986 §3.2.2. */
+/**
+ * For each character code: 1 if the character is allowed in a host unchanged (unreserved and sub-delims of RFC 3986 §3.2.2), 2 for
+ * an upper-case letter, 0 for any other.
+ */
 const HOST_CHAR = new Uint8Array(128);
 for (const c of "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=") HOST_CHAR[c.charCodeAt(0)] = 1;
 for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') HOST_CHAR[c.charCodeAt(0)] = 2;

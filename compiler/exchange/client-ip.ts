@@ -5,7 +5,7 @@ import { IpRanges } from './ip-ranges.ts';
 
 /** The global options that determine which peers are trusted. */
 export interface TrustSettings {
-	/** CIDRs. */
+	/** Ranges of trusted peers in CIDR notation. */
 	readonly trusted_proxies?: readonly string[];
 	/** True if clients of Unix sockets are trusted. */
 	readonly trusted_proxies_unix?: unknown;
@@ -45,7 +45,7 @@ export function compileClientIp(settings: TrustSettings): (x: Exchange) => strin
 }
 
 /**
- * Compiles a function that reports whether what a peer says about the client is trusted: whether the peer is in
+ * Compiles a function that reports whether a peer is trusted with statements about the client, because the peer is in
  * `settings.trusted_proxies` or in the additional ranges. Throws RangeError for an invalid range.
  */
 export function compilePeerTrust(

@@ -38,11 +38,11 @@ export interface ClientCertificate {
 	readonly publicKeySha256: string;
 	readonly pem: string;
 	readonly derBase64: string;
-	/** `CN=…,O=…` (RFC 2253). */
+	/** Issuer in the form `CN=…,O=…` (RFC 2253). */
 	readonly issuer: string;
 	readonly subject: string;
 	readonly commonName: string;
-	/** Decimal. */
+	/** Serial number in decimal. */
 	readonly serial: string;
 	readonly dnsNames: readonly string[];
 	readonly emails: readonly string[];
@@ -159,7 +159,7 @@ export interface ExchangeError {
 	status: number;
 	message: string;
 	cause?: unknown;
-	/** True if no error route has answered it. */
+	/** True if no error route has answered the error. */
 	unanswered?: boolean;
 }
 
@@ -184,7 +184,7 @@ export class Exchange {
 	errorPage: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
 	/** Name of the site that serves the request, for logs, metrics, tests and `explain`. */
 	site: string = '';
-	/** Name of the handler that answered, for the same uses. */
+	/** Name of the handler that answered, for logs, metrics, tests and `explain`. */
 	answeredBy: string = '';
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
 	decidingStep: number = -1;
@@ -204,7 +204,7 @@ export class Exchange {
 	 */
 	servedFile: ServedFile | undefined = undefined;
 	servedBody: Body = null;
-	/** Bits of the groups of mutually exclusive steps of which one has run (see codegen/compile-pipeline.ts). */
+	/** A bit for each group of mutually exclusive steps, set once one of its steps has run (see codegen/compile-pipeline.ts). */
 	exclusiveGroups: number = 0;
 	/** The request fields as received; set when a handler changes them, if an access log may show them. */
 	receivedHeaders: HeaderList | undefined = undefined;
@@ -220,13 +220,16 @@ export class Exchange {
 	generation: object | undefined = undefined;
 	/** For the runtime: `performance.now()` when the handler graph returned. */
 	answeredAt: number = 0;
-	/** How this exchange was proxied: a ProxyFacts. */
+	/** The ProxyFacts about the proxying of this exchange; undefined if it has not been proxied. */
 	proxyFacts: object | undefined = undefined;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abortController: AbortController | undefined = undefined;
 	#goneListener: (() => void) | undefined = undefined;
-	/** Listeners after the first. They are stored separately, because most exchanges have only one. */
+	/**
+	 * Listeners for the client's disconnection after the first one. They are stored separately, because most exchanges have one
+	 * listener.
+	 */
 	#moreGoneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
 

@@ -16,8 +16,8 @@ export function dropContentFields(headers: HeaderList): void {
 }
 
 /**
- * Sets the error's status, or 500 for anything other than an HttpError, with an empty body. As for error routes, fields set
- * earlier are kept, because a site's policies apply to its errors, too. The error's own fields replace them.
+ * Answers with the status of an HttpError, or 500 for any other error, and an empty body. Fields that were set earlier are kept, as
+ * for error routes, because a site's policies also apply to its errors. Fields of the error replace those of the same name.
  */
 export function failResponse(x: Exchange, error: unknown): void {
 	const { response } = x;

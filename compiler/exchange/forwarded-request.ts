@@ -112,7 +112,7 @@ export function forwardedFields(
 	}
 	const headers = new HeaderList(items);
 	const wantsUpgrade = connection !== undefined && removeConnectionOptions(connection, headers);
-	// A client's `Connection` field cannot remove `Host`.
+	// Added after `removeConnectionOptions`, so that a client's `Connection` field cannot remove these fields.
 	if (acceptsTrailers) headers.add('TE', 'trailers');
 	addXForwardedFields(x, headers, isPeerTrusted, forwardedFor, forwardedProto, forwardedHost);
 	if (addForwardedField) headers.add('Forwarded', forwardedValue(x, isPeerTrusted ? receivedForwarded : undefined));
@@ -174,7 +174,10 @@ function forwardedFor(received: string | undefined, peer: string): string {
 	return received === undefined || received === '' ? peer : peer === '' ? received : `${received}, ${peer}`;
 }
 
-/** The `X-Forwarded-*` values that are sent, by lower-case name, for code that needs them before the request is built. */
+/**
+ * Functions that return the `X-Forwarded-*` values to send, by lower-case name, for code that needs these values before the request
+ * is built.
+ */
 export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, isPeerTrusted: boolean) => string> = new Map([
 	[
 		'x-forwarded-for',

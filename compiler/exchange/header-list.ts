@@ -132,7 +132,7 @@ export class HeaderList {
 	}
 }
 
-/** Compares a field name with a lower-case one without allocating a string, because it is called several times per request. */
+/** Compares a field name with a lower-case one. Allocates no string, because it is called several times per request. */
 export function isSameFieldName(name: string, lower: string): boolean {
 	const length = lower.length;
 	if (name.length !== length) return false;

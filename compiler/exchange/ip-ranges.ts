@@ -69,7 +69,7 @@ export class IpRanges {
 	#lastText: string | undefined = undefined;
 	#lastAnswer = false;
 
-	/** Accepts `private_ranges`. Throws RangeError with the first invalid range in its message. */
+	/** `texts` may contain `private_ranges`. Throws RangeError with the first invalid range in its message. */
 	constructor(texts: readonly string[]) {
 		const intervals: Interval[] = [];
 		const zonedRanges: { range: IpRange; zone: readonly string[] }[] = [];

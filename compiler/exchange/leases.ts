@@ -14,7 +14,7 @@ export interface Upstream {
 	readonly address: string;
 	readonly host: string;
 	readonly port: number;
-	/** Number of requests in flight to it, in the whole process. */
+	/** Number of requests in flight to the upstream, in the whole process. */
 	readonly active: number;
 	/** Number of recent failures that passive health checks remember. */
 	readonly fails: number;
@@ -133,7 +133,7 @@ export interface OpenFile {
 export interface FileFacts {
 	readonly type: 'file' | 'directory';
 	readonly size: number;
-	/** Nanoseconds since the epoch. */
+	/** Modification time in nanoseconds since the epoch. */
 	readonly mtimeNs: bigint;
 }
 
@@ -142,7 +142,7 @@ export interface FolderEntry {
 	readonly type: 'file' | 'directory';
 	/** Size in bytes; 0 for a folder. */
 	readonly size: number;
-	/** Nanoseconds since the epoch. */
+	/** Modification time in nanoseconds since the epoch. */
 	readonly mtimeNs: bigint;
 	/** Permission bits and type, like `st_mode`. */
 	readonly mode: number;
@@ -171,8 +171,8 @@ export interface FileReader {
 	list(root: string, path: string, followSymlinks: boolean): readonly string[];
 	/**
 	 * Returns at most `maxEntries` files and folders of a folder below `root`, unsorted, and the modification time of the folder
-	 * itself in nanoseconds. Omits links that lead out of the root (unless followed), inaccessible entries, anything other than files
-	 * and folders, and names that are not UTF-8. Throws FileError.
+	 * itself in nanoseconds. Omits links that lead out of the root (unless followed), inaccessible entries, anything other than
+	 * files and folders, and names that are not UTF-8. Throws FileError.
 	 */
 	entries(
 		root: string,
@@ -235,15 +235,15 @@ export interface SpanRecord {
 	readonly kind: 'server' | 'client' | 'internal';
 	readonly traceId: string;
 	readonly spanId: string;
-	/** Flags as in W3C Trace Context. */
+	/** Trace flags as in W3C Trace Context. */
 	readonly flags: number;
-	/** A valid `tracestate`. */
+	/** A valid `tracestate`; undefined if there is none. */
 	readonly state: string | undefined;
 	readonly parentId: string | undefined;
 	readonly parentIsRemote: boolean;
-	/** Milliseconds since 1970. */
+	/** Start of the span in milliseconds since 1970. */
 	readonly startedAt: number;
-	/** Duration in milliseconds. */
+	/** Duration of the span in milliseconds. */
 	readonly duration: number;
 	/** Whether the span's status is an error. */
 	readonly isError: boolean;

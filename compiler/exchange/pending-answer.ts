@@ -22,8 +22,8 @@ export interface AnswerWaiter {
 /** Says how the response will be written. */
 export interface AnswerWriter {
 	/**
-	 * Reports whether `responseReady` writes or copies a complete body of this length before it returns. If so, the body's memory may
-	 * be reused afterwards.
+	 * Reports whether `responseReady` writes or copies a complete body of this length before it returns. If so, the body's memory
+	 * may be reused afterwards.
 	 */
 	copiesBody(length: number): boolean;
 }

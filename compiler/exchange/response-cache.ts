@@ -14,7 +14,7 @@ export interface CachedHead {
 	readonly fields: readonly string[];
 	/** Response fields that were already set when the handlers after the cache were called. */
 	readonly before: readonly string[];
-	/** Lower-case names of those fields that these handlers removed. */
+	/** Lower-case names of the fields in `before` that the handlers after the cache removed. */
 	readonly removed: readonly string[];
 	/** Alternating names (lower case) and values of the request fields that select this response. */
 	readonly selecting: readonly string[];
@@ -70,7 +70,7 @@ export interface FetchTicket {
  */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
 
-/** The events that are counted. */
+/** The events that the cache counts. */
 export const CACHE_EVENTS = ['hit', 'miss', 'stale', 'bypass', 'revalidated', 'collapsed', 'store'] as const;
 
 export type CacheEvent = (typeof CACHE_EVENTS)[number];
@@ -90,8 +90,9 @@ export interface ResponseCache {
 	/** Returns the epoch of a URL, which changes whenever its stored responses may have been purged or invalidated. */
 	urlEpoch(host: string, path: string, query: string | undefined): number;
 	/**
-	 * Starts storing a response; returns undefined if it is not accepted. `length` is the length of the body, if known;`maxBodyBytes` is
-	 * its limit. `epoch` is the epoch of the URL when it was requested: responses requested before a purge are not accepted.
+	 * Starts storing a response; returns undefined if it is not accepted. `length` is the length of the body, if known;
+	 * `maxBodyBytes` is its limit. `epoch` is the epoch of the URL when it was requested: responses requested before a purge are not
+	 * accepted.
 	 */
 	store(head: CachedHead, length: number | undefined, maxBodyBytes: number, epoch: number): CacheWriter | undefined;
 	/** Replaces the head of a response after validation. Returns the updated response. */

@@ -4,7 +4,7 @@ import type { Exchange } from './exchange.ts';
 
 /**
  * Remembers what later handlers may change in an exchange. Returns a function that discards their response and undoes their changes
- * to the request, so that a rewrite, an added field or a choice between alternatives happens once in the result. Variables remain.
+ * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables remain.
  */
 export function restartPoint(x: Exchange): () => void {
 	const { request, response, stepBase, exclusiveGroups: exclusive, answeredBy } = x;

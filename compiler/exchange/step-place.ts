@@ -18,7 +18,10 @@ export class StepPlaceTable {
 		this.#base = base;
 	}
 
-	/** Sets the places of a generation, as a JSON array. Undefined keeps the places, of which only the base may have changed. */
+	/**
+	 * Sets the places of a generation, as a JSON array. If `json` is undefined, the places stay the same, and only the base may
+	 * change.
+	 */
 	set(base: string, json: string | undefined): void {
 		if (base === this.#base && (json === undefined || json === this.#placesJson)) return;
 		this.#base = base;

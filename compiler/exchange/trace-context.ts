@@ -45,7 +45,10 @@ const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
 /** Printable ASCII except comma and equals sign, not ending with a space. */
 const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
-/** Parses `tracestate`, with all its fields joined by commas. Undefined means invalid or empty, so it must not be forwarded. */
+/**
+ * Parses `tracestate`, with all its fields joined by commas. Returns undefined if it is invalid or empty, and must not be
+ * forwarded.
+ */
 export function parseTraceState(value: string): string | undefined {
 	const keys = new Set<string>();
 	const members: string[] = [];

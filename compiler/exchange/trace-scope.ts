@@ -1,4 +1,4 @@
-/** The recorded span that encloses an exchange. It provides what the spans of the exchange's parts need. */
+/** The recorded span that encloses an exchange, with the data that spans for parts of the exchange need. */
 import type { Exchange } from './exchange.ts';
 import type { Tracer } from './leases.ts';
 
@@ -10,9 +10,9 @@ export class TraceScope {
 	readonly tracer: Tracer;
 	readonly traceId: string;
 	readonly spanId: string;
-	/** Flags as in W3C Trace Context. */
+	/** Trace flags as in W3C Trace Context. */
 	readonly flags: number;
-	/** A valid `tracestate`. */
+	/** A valid `tracestate`; undefined if there is none. */
 	readonly state: string | undefined;
 	/** Number of requests to upstreams so far. */
 	attempts = 0;

@@ -66,7 +66,7 @@ export function compileMatchReplacement(
 }
 
 /**
- * Returns the text of a group. `match` holds a replacer's arguments: whole match, groups, offset, subject, maybe named groups.
+ * Returns the text of a group. `match` holds a replacer's arguments: whole match, groups, offset, subject, and any named groups.
  */
 function groupText(match: readonly unknown[], group: string): string {
 	const lastArgument = match.at(-1);

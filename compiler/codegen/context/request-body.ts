@@ -31,7 +31,7 @@ async function bufferBody(x: Exchange): Promise<void> {
 			body.cancel();
 			throw new HttpError(413, 'The request body is too large to be used as a placeholder.');
 		}
-		// The bytes are valid only until the next pull.
+		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Uint8Array.prototype.slice.call(piece));
 	}
 	x.request.body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, size);

@@ -21,7 +21,9 @@ export const placeholders: readonly Placeholder[] = [
 const EXACT_PLACEHOLDERS: ReadonlyMap<string, Placeholder> = new Map(
 	placeholders.filter(p => !p.name.endsWith('*')).map(p => [p.name, p]),
 );
-/** Longest first, so that `http.request.uri.path.file.*` is tried before `http.request.uri.path.*`. */
+/**
+ * Families of placeholders, longest name first, so that `http.request.uri.path.file.*` is tried before `http.request.uri.path.*`.
+ */
 const PLACEHOLDER_FAMILIES: readonly Placeholder[] = placeholders
 	.filter(p => p.name.endsWith('*'))
 	.sort((a, b) => b.name.length - a.name.length);

@@ -1,7 +1,7 @@
 /** Short names of placeholders (`{host}`, `{header.X}`), expanded once during lowering. */
 import type { Dialect } from '../../dialects/dialect.ts';
 
-/** Short name to full name. */
+/** Full names by short name. */
 export const SHORTHANDS: { readonly [short: string]: string } = {
 	host: 'http.request.host',
 	hostport: 'http.request.hostport',

@@ -14,7 +14,7 @@ function uriText(path: string, query: string | undefined): string {
 	return query === undefined ? path : `${path}?${query}`;
 }
 
-/** Decodes if possible: a placeholder should not reject a request. */
+/** Decodes a path. Returns a malformed path unchanged, because a placeholder should not reject a request. */
 function decodePath(path: string): string {
 	return decodePercent(path) ?? path;
 }

@@ -15,7 +15,7 @@ export interface FileMistake {
 export interface CheckedCertificatePair {
 	/** Lower-case names and addresses of the certificate. */
 	readonly names: readonly string[];
-	/** Milliseconds since the epoch. */
+	/** End of the certificate's validity in milliseconds since the epoch. */
 	readonly notAfter: number;
 	readonly digest: string;
 }

@@ -5,9 +5,9 @@ import type { CertificateSource, IssuerSettings } from '../../document/tls-setti
 export interface AutomationPolicy {
 	/** Lower-case names, wildcards (`*.example.com`) and addresses. Empty: any name, for on-demand certificates. */
 	readonly subjects: readonly string[];
-	/** In order of preference; never empty. Includes the process-wide settings (`email`, `acme_ca`, …). */
+	/** Issuers in order of preference; never empty. They include the process-wide settings (`email`, `acme_ca`, …). */
 	readonly issuers: readonly IssuerSettings[];
-	/** Default `p256`. */
+	/** Type of the certificate's key; default `p256`. */
 	readonly key_type?: string | undefined;
 	/** If true, the certificate is obtained when a client requests the name instead of at start. */
 	readonly on_demand?: boolean | undefined;

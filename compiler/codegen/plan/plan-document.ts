@@ -27,7 +27,7 @@ interface Listener {
 	readonly entries: ListenedEntry[];
 	/** Maps addresses without a scheme to their site. */
 	readonly siteByAddress: Map<string, { readonly site: number; readonly pointer: string }>;
-	/** The entry of a site and path, which groups the hosts of one site. */
+	/** Entries by site and path. Each entry groups the hosts of one site. */
 	readonly bySite: Map<string, ListenedEntry>;
 }
 
@@ -353,7 +353,7 @@ function servedSites(listener: Listener): ListenedSite[] {
 	}));
 }
 
-/** Measures how specific a host is: longer hosts, not counting `*`, come first; of equally long ones, an exact host does. */
+/** Measures how specific a host is. Longer hosts, not counting `*`, come first. Of equally long hosts, an exact one comes first. */
 function specificity(entry: ListenedEntry): { length: number; isWild: boolean } {
 	let length = -1;
 	let isWild = true;

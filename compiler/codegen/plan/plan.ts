@@ -8,7 +8,7 @@ import type { ListenerTls } from './site-tls.ts';
 /** A listener. Two documents need the same sockets if they have the same set of listener keys. */
 export interface ListenerSpec extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
-	/** Sites served there, in order of precedence: most specific host first, catch-all last. */
+	/** Sites that the listener serves, in order of precedence: most specific host first, catch-all last. */
 	readonly sites: readonly ListenedSite[];
 	/** TLS parameters; present if the scheme is `https`. */
 	readonly tls?: ListenerTls;
@@ -22,7 +22,7 @@ export interface ListenedSite {
 	readonly site: number;
 	/** Lower-case hosts: exact, or with `*` labels; empty matches every host. */
 	readonly hosts: readonly string[];
-	/** Deprecated path of a Compatfile address. */
+	/** Deprecated paths of Compatfile addresses. */
 	readonly paths: readonly string[];
 	/** Port of the HTTPS URL to which requests for the hosts are redirected; 0 omits it. Undefined for an ordinary site. */
 	readonly redirect?: number;
@@ -33,11 +33,14 @@ export interface ListenedSite {
  * the same if and only if the contents are.
  */
 export interface FileIdentities {
-	/** A string for all of them together: two equal documents are the same configuration only if this is equal, too. */
+	/**
+	 * A string for the contents of all files together: two equal documents are the same configuration only if their strings are
+	 * equal, too.
+	 */
 	readonly identity: string;
-	/** By site, a string for the files that are read when its handlers are built; '' if there are none. */
+	/** For each site, a string for the contents of the files that are read when its handlers are built; '' if there are none. */
 	readonly sites: readonly string[];
-	/** A string for each file, by its path as written in the document. */
+	/** A string for the contents of each file, by the file's path as written in the document. */
 	readonly contents: { readonly [path: string]: string };
 }
 
@@ -45,7 +48,7 @@ export interface FileIdentities {
 export interface Plan {
 	readonly document: Document;
 	readonly listeners: readonly ListenerSpec[];
-	/** Absent if there are none. */
+	/** The certificates that the document requires; absent if it requires none. */
 	readonly certificates?: PlannedCertificates;
 	/** Undefined if the document names no files. */
 	readonly files?: FileIdentities;

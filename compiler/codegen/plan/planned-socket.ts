@@ -12,7 +12,7 @@ export interface PlannedSocket {
 	readonly host: string;
 	/** The port; 0 for sockets other than TCP. */
 	readonly port: number;
-	/** IPv6 clients only. */
+	/** True if only IPv6 clients are accepted. */
 	readonly only6?: true;
 	/** Permissions of a Unix socket's file. */
 	readonly mode?: number;

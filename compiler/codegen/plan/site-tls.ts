@@ -43,7 +43,7 @@ export interface LoadedCertificate {
 	readonly key: string;
 	/** Names that the certificate covers, in lower case. */
 	readonly names: readonly string[];
-	/** Milliseconds since the epoch. */
+	/** End of the certificate's validity in milliseconds since the epoch. */
 	readonly notAfter: number;
 	/** Digest of the bytes that were checked; see `certificatePairDigest`. */
 	readonly digest: string;

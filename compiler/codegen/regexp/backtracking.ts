@@ -46,8 +46,8 @@ export function matchStartsOf(node: RegexpNode): MatchStarts {
 
 /**
  * Returns the length of subject, in UTF-16 units, up to which `RegExp` is fast with an expression. The result is Infinity if
- * `RegExp` never takes more than 1 µs per character, and otherwise the length for which it takes at most about 50 µs in total.
- * It is -1 if the expression is so large that even compiling it could take long.
+ * `RegExp` never takes more than 1 µs per character, and otherwise the length for which it takes at most about 50 µs in total. It
+ * is -1 if the expression is so large that even compiling it could take a long time.
  */
 export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): number {
 	let automaton = new GlushkovAutomaton(root, 'all');
@@ -65,7 +65,7 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 	let steps = 0;
 	/** Maximum number of paths that any prefix so far has. */
 	let maxPaths = 0;
-	/** The sum of this maximum over all lengths. */
+	/** The sum of `maxPaths` over all lengths so far. */
 	let totalPaths = 0;
 	let fastLength: number | undefined;
 	/** New prefixes of the current length. */
@@ -104,7 +104,7 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 interface PrefixStates {
 	/** The states that can follow, in ascending order. */
 	readonly states: readonly number[];
-	/** The number of paths to each of these states. */
+	/** The number of paths to each state in `states`. */
 	readonly pathCounts: readonly number[];
 	readonly totalPaths: number;
 }

@@ -12,15 +12,15 @@ export const NOT_NEWLINE: CharacterSet = [
 	[0, 9],
 	[11, MAX_CODE_POINT],
 ];
-/** `\d`. */
+/** The characters of `\d`. */
 export const DIGIT: CharacterSet = [[48, 57]];
-/** `\s`: tab, line feed, form feed, carriage return, space. */
+/** The characters of `\s`: tab, line feed, form feed, carriage return, space. */
 export const WHITE_SPACE: CharacterSet = [
 	[9, 10],
 	[12, 13],
 	[32, 32],
 ];
-/** `\w`. */
+/** The characters of `\w`. */
 export const WORD_CHARACTERS: CharacterSet = [
 	[48, 57],
 	[65, 90],
@@ -108,8 +108,8 @@ export function setContains(ranges: CharacterSet, code: number): boolean {
 }
 
 /**
- * `\W`. If case is ignored, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are case variants of s and k, so `\W`
- * would match these letters, too.
+ * Returns the characters of `\W`. If case is ignored, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are case variants
+ * of s and k, so `\W` would match these letters, too.
  */
 export function wordComplement(ignoreCase: boolean): CharacterSet {
 	return complementOfSet(

@@ -4,7 +4,7 @@ import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** A path from an instruction to the next one that consumes a character, or to the end of the match. */
 export interface MatchPath {
-	/** The instruction after that character, or -1 at the end of the match. */
+	/** The instruction after the consumed character, or -1 at the end of the match. */
 	readonly next: number;
 	/** Slots that are set to the position of the character. */
 	readonly savedSlots: readonly number[];

@@ -84,7 +84,7 @@ class Parser {
 		return true;
 	}
 
-	/** Parses up to a `)` or the end. Flags set inside apply until the end of the group, also in later alternatives. */
+	/** Parses up to a `)` or the end. Flags set inside apply until the end of the group, even in later alternatives. */
 	#alternatives(): RegexpNode {
 		if (++this.#depth > MAX_DEPTH) this.#fail('it is nested too deeply');
 		const outerFlags = this.#flags;
@@ -243,7 +243,7 @@ class Parser {
 		return { kind: 'cat', children: nodes };
 	}
 
-	/** Parses what follows a backslash, in a class or outside. */
+	/** Parses an escape after its backslash, in a class or outside. */
 	#classEscape(): CharacterSet {
 		const c = this.#nextCharacter();
 		switch (c) {

@@ -47,7 +47,10 @@ export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): Re
 
 type Repeat = Extract<RegexpNode, { kind: 'repeat' }>;
 
-/** The optional iterations of a repetition: the instruction at which they begin, and the first iteration alone. */
+/**
+ * The optional iterations of a repetition: the instruction at which they can begin or be skipped, and the instruction at which an
+ * iteration begins.
+ */
 interface OptionalPart {
 	readonly entry: number;
 	readonly iteration: number;

@@ -5,7 +5,7 @@ export class RegexpError extends Error {}
 
 /** An expression whose time or memory could not be kept within bounds. */
 export class RegexpTooLarge extends RegexpError {
-	/** What to do about it. */
+	/** How to change the expression. */
 	readonly hint = 'Use smaller repeat counts, or several expressions.';
 
 	constructor() {

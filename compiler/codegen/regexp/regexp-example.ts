@@ -11,7 +11,7 @@ const MAX_EXAMPLES = 16;
 
 /**
  * Returns texts that probably match: one for each alternative, with repetitions as short as possible but not empty. Assertions
- * other than the ends of the text are ignored, so the caller has to try the result. Empty for an invalid expression.
+ * other than the ends of the text are ignored, so the caller has to try the result. Returns none for an invalid expression.
  */
 export function regexpExamples(source: string): readonly string[] {
 	try {

@@ -33,7 +33,7 @@ export function compileRegexp(source: string, flags = '', bounds: RegexpBounds =
 	return compileParsedRegexp(parseRegexp(source, flags.includes('i'), bounds), flags, bounds);
 }
 
-/** Compiles a parsed expression; the flag `i` was the parser's. Throws RegexpTooLarge. */
+/** Compiles a parsed expression. The flag `i` has no effect, because the parser has applied it. Throws RegexpTooLarge. */
 export function compileParsedRegexp(parsed: ParsedRegexp, flags: string, bounds: RegexpBounds): RegExp {
 	// A search that continues in the middle of a line must find matches that begin there.
 	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : matchStartsOf(parsed.root);

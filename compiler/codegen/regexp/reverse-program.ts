@@ -46,7 +46,7 @@ export class ReverseProgram {
 	readonly passers: GraphEdges;
 	/** By class and node: 1 if the node consumes a character of the class. */
 	readonly consumesByClass: readonly Uint8Array[];
-	/** For each node, the assertion that it stands for; undefined if it is no assertion. */
+	/** For each node, the assertion that it stands for; undefined if it is not an assertion. */
 	readonly assertions: readonly (RegexpAssertion | undefined)[];
 	/**
 	 * The end node and those that lead to it without consuming a character. Undefined if one of them is the start or can follow a

@@ -85,7 +85,7 @@ export class UnfinishedMatches {
 	readonly #maxLength: number;
 	/** Instructions that consume the next character, in ascending order of `#activeStarts`. */
 	#active: number[] = [];
-	/** For each of them, the first position at which a match that has reached it begins. */
+	/** For each instruction in `#active`, the first position at which a match that has reached the instruction begins. */
 	#activeStarts: number[] = [];
 	#nextActive: number[] = [];
 	#nextStarts: number[] = [];

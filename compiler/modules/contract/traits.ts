@@ -89,8 +89,8 @@ export interface WordTraits {
 	 */
 	readonly order?: CompatfileOrder;
 	/**
-	 * Set if only the first of these directives that matches runs in each block of a Compatfile. With `apart`, even a single one is
-	 * not merged with neighbors that have the same matcher.
+	 * In a Compatfile, of several lines of this directive in one block, only the first that matches runs. With `apart`, a line is
+	 * never merged with neighbors that have the same matcher, even if it is the only one.
 	 */
 	readonly exclusive?: true | 'apart';
 	/**

@@ -157,7 +157,9 @@ function swapFix(statusWord: Word, targetWord: Word, targetText: string, safety:
 	return { safety, edits };
 }
 
-/** Reports whether a word stands in the file exactly as it is here, with no environment variable or snippet argument expanded in it. */
+/**
+ * Reports whether a word stands in the file exactly as it is here, with no environment variable or snippet argument expanded in it.
+ */
 function isVerbatim({ text, span: { source, start, end } }: Word): boolean {
 	return source.text.slice(start, end) === text;
 }

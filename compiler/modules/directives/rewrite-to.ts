@@ -31,9 +31,9 @@ export type UriEdit = (x: Exchange) => void;
 
 /**
  * Compiles a target. Only the components it contains change: the part before `?` replaces the path, the part after it the query
- * (`?` alone clears the query), and a fragment is dropped. All placeholders read the original request. In the query, `{query}`
- * is inserted verbatim and other values are encoded; a parameter whose value is empty leaves no `&`. If a value such as `{uri}` inserts a `?`
- * into the path, that `?` begins the query, unless the target contains a `?` itself.
+ * (`?` alone clears the query), and a fragment is dropped. All placeholders read the original request. In the query, `{query}` is
+ * inserted verbatim and other values are encoded; a parameter whose value is empty leaves no `&`. If a value such as `{uri}`
+ * inserts a `?` into the path, that `?` begins the query, unless the target contains a `?` itself.
  */
 export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
 	const target = splitTarget(text);

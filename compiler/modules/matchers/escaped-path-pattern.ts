@@ -1,6 +1,6 @@
 /**
- * Path patterns that contain `%`. Escapes (`%XX`) in the pattern are compared with the escaped path, everything else with the decoded
- * path.
+ * Path patterns that contain `%`. Escapes (`%XX`) in the pattern are compared with the escaped path, everything else with the
+ * decoded path.
  */
 import { compileGlob } from './glob.ts';
 

@@ -9,7 +9,7 @@ export interface TemplateFunction {
 	readonly parameters: readonly ParameterKind[];
 	/** True if the last parameter takes any number of arguments, including none. */
 	readonly isVariadic: boolean;
-	/** Receives checked arguments. Throws FunctionError through `run.fail`. */
+	/** Implements the function for checked arguments. Throws FunctionError through `run.fail`. */
 	readonly call: (callBody: TemplateRun, args: readonly Value[]) => Value;
 }
 

@@ -211,7 +211,9 @@ function formatFloatVerb(verb: Verb, value: number): string | undefined {
 	}
 }
 
-/** Formats a number of any size with a fixed number of decimal places: `toFixed` switches to exponents at 1e21. */
+/**
+ * Formats a number of any size with a fixed number of decimal places, for which `toFixed` alone would use exponents from 1e21 on.
+ */
 function formatFixed(value: number, digits: number): string {
 	if (Math.abs(value) < 1e21) return value.toFixed(digits);
 	return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');

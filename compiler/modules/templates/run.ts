@@ -100,7 +100,7 @@ export interface RunDependencies {
 export class TemplateRun {
 	readonly budget: ExecutionBudget;
 	readonly deps: RunDependencies;
-	/** For messages: name of the source whose actions are running, and of the template in it. */
+	/** Name of the source whose actions are running and of the template in it, for messages. */
 	parseName: string;
 	templateName: string;
 	/** The templates that can be called, by name: those of the executed source and of imported ones. */
@@ -127,7 +127,7 @@ export class TemplateRun {
 		return this.#pieces.join('');
 	}
 
-	/** Returns the result of `compute`, which may be random. If the execution is repeated, it gets the same result. */
+	/** Returns the result of `compute`, which may be random. When the execution is repeated, returns the same result. */
 	once<T extends Value>(compute: () => T): T {
 		return this.deps.once ? this.deps.once(compute) : compute();
 	}

@@ -32,7 +32,7 @@ export class FunctionError extends Error {}
 /** Thrown when a limit of the sandbox is reached; nothing in the template can catch it. */
 export class LimitError extends Error {}
 
-/** Thrown if a result is not available yet. When the promise settles, the execution is repeated. */
+/** Thrown by a function whose result is not available yet. When `settled` settles, the execution is repeated. */
 export class Suspension {
 	readonly settled: Promise<unknown>;
 

@@ -50,7 +50,7 @@ function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'sh
 /** English locales: each has abbreviations, such as `CET`, for the zones of its own region. */
 const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-IN', 'en-ZA', 'en-NZ'];
 
-/** Returns the short name of a zone, such as `CET`, or its offset, such as `+05`, if it has none, as in Go. */
+/** Returns the short name of a zone, such as `CET`. A zone without one gets its offset, such as `+05`, as in Go. */
 function shortName(zone: Zone | undefined, time: number): string {
 	let name = '';
 	for (const locale of LOCALES) {

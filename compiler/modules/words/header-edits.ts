@@ -114,7 +114,7 @@ export function lowerHeaderEdit(
 	}
 	if (operator === '-') {
 		if (secondWord) {
-			// Existing Compatfiles contain such values, so they are ignored there.
+			// Existing Compatfiles contain a value after `-FIELD`, so the value is ignored there.
 			cx.problem(
 				isCompatfile ? 'warning' : 'error',
 				'arguments/too-many',

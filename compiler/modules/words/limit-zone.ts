@@ -1,7 +1,4 @@
-/**
- * Zones, as `rate_limit` and `limit_concurrent` have them: their lines, their schema, their keys, and the requests that they
- * count.
- */
+/** Zones of `rate_limit` and `limit_concurrent`: their lines, their schema, their keys, and the requests that they count. */
 import type { Matcher } from '../../document/document.ts';
 import { MATCHER_SCHEMA } from '../../document/references.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -42,13 +39,13 @@ export interface ZoneDirective<Z extends LimitZone> {
 	readonly limitWords: number;
 	/** Lowers the limit in the first line. */
 	lowerLimit(words: readonly Word[], zone: Draft<Z>, cx: LowerContext): void;
-	/** Returns the lines of a zone. */
+	/** Returns the handlers of the lines that only the zones of this directive have. */
 	zoneHandlers(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
 	/** Names of the lines that contain a limit. */
 	readonly limitLines: readonly string[];
 	/**
 	 * Checks the lines of a zone together, and returns the zone unless it is incomplete.
-	 * @param hasLimit Whether the zone has a limit, right or wrong.
+	 * @param hasLimit True if the zone has a limit, valid or not.
 	 */
 	finishZone(zone: Draft<Z>, line: Line, hasLimit: boolean, cx: LowerContext): Z | undefined;
 }
@@ -100,7 +97,7 @@ export function setField<D, K extends keyof D>(zone: D, field: K, value: D[K] | 
 	if (value !== undefined) zone[field] = value;
 }
 
-/** Lowers a time, which must be in a range. Reports a problem and returns undefined otherwise. */
+/** Lowers a time in milliseconds. If it is out of range, reports a problem and returns undefined. */
 export function lowerPeriod(word: Word, min: number, max: number, range: string, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || (value >= min && value <= max)) return value;
@@ -110,7 +107,7 @@ export function lowerPeriod(word: Word, min: number, max: number, range: string,
 	return undefined;
 }
 
-/** Returns the lines that all zones have. */
+/** Returns the handlers of the lines that the zones of all directives have. */
 export function limitZoneLines(
 	zone: Draft<LimitZone>,
 	code: string,

@@ -9,7 +9,9 @@ export interface FilePath {
 	readonly endsWithSlash: boolean;
 }
 
-/** Matches paths that need decoding or cleaning: those with an escape, an empty segment, a segment that begins with a dot, or a NUL. */
+/**
+ * Matches paths that need decoding or cleaning: those with an escape, an empty segment, a segment that begins with a dot, or a NUL.
+ */
 const NEEDS_CLEANING = /%|\/\/|\/\.|\0/;
 
 /**

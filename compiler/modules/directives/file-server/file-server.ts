@@ -82,7 +82,8 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 			},
 			disable_canonical_uris: flagHandler(() => {
 				draft.canonical_uris = false;
-				// Access rules for `/a.txt` do not cover `/a.txt/`, so only a Compatfile serves the file for a path with a trailing slash.
+				// Access rules for `/a.txt` do not cover `/a.txt/`, so only a Compatfile serves the file for a path with a trailing
+				// slash.
 				if (cx.dialect === 'compatfile') draft.trailing_slash = 'ignored';
 			}),
 			pass_thru: flagHandler(() => {

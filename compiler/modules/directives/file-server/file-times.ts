@@ -23,8 +23,8 @@ interface FormattedSecond {
 	/** The time as an HTTP-date (RFC 9110 §5.6.7). */
 	readonly date: string;
 	/**
-	 * The second in nanoseconds, in base 36: the digits above the six lower ones, as a number and as text after a quotation mark, and
-	 * the six lower ones as a number.
+	 * The second in nanoseconds, in base 36: the digits above the six lower ones, as a number and as text after a quotation mark,
+	 * and the six lower ones as a number.
 	 */
 	readonly upper: number;
 	readonly upperText: string;

@@ -434,8 +434,8 @@ function redirect(x: Exchange, withSlash: boolean): void {
 }
 
 /**
- * Fills the response. Returns true if its body will close the file. `requestedFile` is the path of the requested file; `file` may be
- * a sidecar of it.
+ * Fills the response. Returns true if its body will close the file. `requestedFile` is the path of the requested file; `file` may
+ * be a sidecar of it.
  */
 function fillResponse(
 	server: FileServer,

@@ -55,7 +55,7 @@ export const CONCURRENCY_ZONE_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** The lines of `limit_concurrent`. */
+/** What distinguishes `limit_concurrent` from other directives with zones. */
 export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 	usage: 'limit_concurrent [matcher] <zone> <requests> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n>; … }',

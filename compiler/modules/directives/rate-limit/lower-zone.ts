@@ -70,7 +70,7 @@ export const ZONE_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** The lines of `rate_limit`. */
+/** What distinguishes `rate_limit` from other directives with zones. */
 export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	usage: 'rate_limit [matcher] <zone> <requests> per <window> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n> per <window>; … }',

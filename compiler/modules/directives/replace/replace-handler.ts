@@ -230,9 +230,9 @@ function weakenTag(headers: HeaderList): void {
 }
 
 /**
- * Reports whether the client has the weak form of a tag, with which replaced text is sent. Only for such a client is the tag of a 304
- * weakened: a 304 has no `Content-Type` that shows whether text was replaced, and a client with the strong tag must get that tag
- * (RFC 9111 §4.3.4).
+ * Reports whether the client has the weak form of a tag, with which replaced text is sent. Only for such a client is the tag of a
+ * 304 weakened: a 304 has no `Content-Type` that shows whether text was replaced, and a client with the strong tag must get that
+ * tag (RFC 9111 §4.3.4).
  */
 function hasWeakenedTag(requestHeaders: HeaderList, tag: string | undefined): boolean {
 	return tag !== undefined && requestHeaders.combined('if-none-match')?.includes(`W/${tag}`) === true;
@@ -262,7 +262,9 @@ function compileTypes(types: readonly string[]): (headers: HeaderList) => boolea
 	};
 }
 
-/** Returns the replacements that escape placeholder values for a type, so that a value cannot end the text or attribute around it. */
+/**
+ * Returns the replacements that escape placeholder values for a type, so that a value cannot end the text or attribute around it.
+ */
 function chooseReplacements(type: string, { forMarkup, forJson, unescaped }: Replacer): Replacements {
 	if (/[/+](?:html|xml)$/.test(type)) return forMarkup;
 	return /[/+]json$/.test(type) ? forJson : unescaped;

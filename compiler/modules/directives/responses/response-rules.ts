@@ -120,7 +120,9 @@ export class ResponseRulesDraft {
 		if (match !== null) this.#rules.push(cx.origin({ ...(match ? { match } : {}), pipeline }, line.span));
 	}
 
-	/** Returns the matcher of a name; null after reporting a mistake. If `useLine` is given, the matcher must be defined above it. */
+	/**
+	 * Returns the matcher of a name; null after reporting a mistake. If `useLine` is given, the matcher must be defined above it.
+	 */
 	#resolveMatcher(name: Word, useLine: Line | undefined): ResponseMatcher | null {
 		const cx = this.#cx;
 		if (!name.text.startsWith('@')) {

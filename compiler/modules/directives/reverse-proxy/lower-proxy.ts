@@ -131,8 +131,8 @@ function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefi
 }
 
 /**
- * Returns sub-directives that reject settings of a pool. A named pool is configured where it is defined, because settings at one use
- * would change it for all others.
+ * Returns sub-directives that reject settings of a pool. A named pool is configured where it is defined, because settings at one
+ * use would change it for all others.
  */
 function refusePoolSubdirectives(
 	name: string,

@@ -24,7 +24,9 @@ export interface AttemptSettings {
 	readonly retries: number;
 	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
 	readonly durationMs: number;
-	/** Wait in milliseconds after all upstreams have been tried. It doubles each time, up to {@link MAX_WAIT_INTERVALS} intervals. */
+	/**
+	 * Wait in milliseconds after all upstreams have been tried. It doubles each time, up to {@link MAX_WAIT_INTERVALS} intervals.
+	 */
 	readonly intervalMs: number;
 	readonly predicate: RetryPredicate | undefined;
 	/** Builds the upstream request from the client's. */
@@ -46,8 +48,8 @@ export interface AnsweredAttempt {
 }
 
 /**
- * Tries upstreams until one answers. Throws HttpError if none is available, or if no retries are left after a response that is to be
- * retried. Throws UpstreamError if the last attempt failed.
+ * Tries upstreams until one answers. Throws HttpError if none is available, or if no retries are left after a response that is to
+ * be retried. Throws UpstreamError if the last attempt failed.
  */
 export async function attemptUpstreams(
 	x: Exchange,
@@ -62,8 +64,8 @@ export async function attemptUpstreams(
 		const addresses = await resolveAddresses(x, settings);
 		const upstream = settings.select(x, triedUpstreams.length === 0 ? undefined : triedUpstreams, addresses);
 		if (!upstream) {
-			// No upstream is left to try, so all of them are tried again after a pause. If none was available from the start, that counts
-			// as an attempt.
+			// No upstream is left to try, so all of them are tried again after a pause. If none was available from the start, that
+			// counts as an attempt.
 			if (triedUpstreams.length === 0) {
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
@@ -175,7 +177,9 @@ export function noUpstreamError(addresses: readonly string[] | undefined): HttpE
 		: new HttpError(503, 'No upstream is available.');
 }
 
-/** Returns the error for a request without retries left whose last response was to be retried. It has the status of that response. */
+/**
+ * Returns the error for a request without retries left whose last response was to be retried. It has the status of that response.
+ */
 function retriesExhaustedError(status: number): HttpError {
 	return new HttpError(status, `The upstream answered ${status}, and no retries are left.`);
 }

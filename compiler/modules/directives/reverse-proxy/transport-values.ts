@@ -33,8 +33,8 @@ export function compileTransportValues(
 }
 
 /**
- * Returns the name; '' if it is invalid, in which case the upstream's own name is used. An invalid name would make the handshake fail
- * with an obscure error of the TLS library.
+ * Returns the name; '' if it is invalid, in which case the upstream's own name is used. An invalid name would make the handshake
+ * fail with an obscure error of the TLS library.
  */
 function validHostName(text: string): string {
 	return /^[A-Za-z0-9._:-]{1,253}$/.test(text) ? text : '';

@@ -52,8 +52,8 @@ export function parseUpstream(text: string): ParsedUpstream {
 }
 
 /**
- * Parses an address whose placeholders have been replaced: `host:port` or `unix//path`, without defaults. Returns undefined if it is
- * neither.
+ * Parses an address whose placeholders have been replaced: `host:port` or `unix//path`, without defaults. Returns undefined if it
+ * is neither.
  */
 export function parseResolvedUpstream(text: string): UpstreamAddress | undefined {
 	const network = NETWORK.exec(text);

@@ -5,8 +5,8 @@ import { parseTime } from '../../templates/time-layout.ts';
 import type { Dictionary, Value } from '../../templates/value.ts';
 
 /**
- * Returns HTML without its tags. Nested `<` are matched with their `>`, so that the remaining text cannot form a tag: `<<>b>` becomes
- * empty. An unclosed `<` removes everything after it.
+ * Returns HTML without its tags. Nested `<` are matched with their `>`, so that the remaining text cannot form a tag: `<<>b>`
+ * becomes empty. An unclosed `<` removes everything after it.
  */
 export function stripHtml(html: string): string {
 	let output = '';

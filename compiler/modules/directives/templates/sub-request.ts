@@ -34,7 +34,10 @@ export function allowanceOf(x: Exchange): SubRequestAllowance {
 /** The result of a sub-request: the body of the response, or why it failed. */
 export type SubResponse = { readonly text: string } | { readonly failure: string };
 
-/** Request fields that a sub-request does not inherit, because they concern the connection, the body, or a part or version of the page. */
+/**
+ * Request fields that a sub-request does not inherit, because they concern the connection, the body, or a part or version of the
+ * page.
+ */
 const UNINHERITED_FIELDS = new Set([
 	...['connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'content-length', 'content-type'],
 	...['expect', 'range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],

@@ -102,7 +102,7 @@ function shuffle(text: string): string {
 	return characters.join('');
 }
 
-/** Returns a list, or fails with the name of the function. */
+/** Returns the value if it is a list; otherwise fails with the name of the function. */
 function listOf(run: TemplateRun, name: string, value: Value): List {
 	if (!isList(value)) return run.fail(`Cannot ${name} on type ${typeName(value)}`);
 	run.budget.chargeEntries(value.length);

@@ -65,7 +65,9 @@ function formatIn(run: TemplateRun, layout: string, value: Value, zone: string):
 	return new TimeValue(toTime(run, value).time, zone).format(layout);
 }
 
-/** Converts a value to a time: a number counts as seconds since 1970, and any other value that is not a time as the current time. */
+/**
+ * Converts a value to a time: a number counts as seconds since 1970, and any other value that is not a time as the current time.
+ */
 function toTime(run: TemplateRun, value: Value): TimeValue {
 	if (value instanceof TimeValue) return value;
 	if (typeof value === 'bigint') return new TimeValue(Number(value) * 1000, 'Local');

@@ -64,8 +64,8 @@ export function compileBrowse(
 		);
 		const modifiedSeconds = Math.min(Number(newestMtimeNs / 1_000_000_000n), Math.floor(x.now() / 1000));
 		const view = readView(x, settings);
-		// The visitor's choice changes the page but not the folder's modification time, so with `Last-Modified`, a browser could show an
-		// older copy.
+		// The visitor's choice changes the page but not the folder's modification time, so with `Last-Modified`, a browser could show
+		// an older copy.
 		const isPersonal = VIEW_CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
 		if (isPersonal) headers.set('Cache-Control', 'private, no-cache');
 		else headers.set('Last-Modified', new Date(modifiedSeconds * 1000).toUTCString());
