@@ -175,7 +175,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	};
 }
 
-/** Returns the error to throw when an error route fails, too. The client still gets the status of the first error. */
+/** Returns the error to throw when an error route also fails. The client still gets the status of the first error. */
 function errorOfErrorRoute(firstError: HttpError, secondError: unknown): HttpError {
 	if (secondError === firstError) return firstError;
 	const { message: text, unforeseen } = asHttpError(secondError);

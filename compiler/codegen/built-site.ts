@@ -2,7 +2,7 @@
 import type { Handler } from '../exchange/handler.ts';
 import type { AccessLog } from '../exchange/leases.ts';
 
-/** Serves the requests of one site. */
+/** A built site, which serves requests. */
 export interface BuiltSite {
 	/** First address, as written; for logs, tests and `explain`. */
 	readonly name: string;

@@ -16,7 +16,7 @@ const RETURN_STACK_VARIABLE = 'svc.routes.returns';
 const MAX_NESTED_ROUTES = 100;
 
 /**
- * Returns the runner of a route, compiling it on first use. A route may run itself, also through others, so its runner exists
+ * Returns the runner of a route, compiling it on first use. A route may run itself, even through other routes, so its runner exists
  * before it is compiled. Throws BuildError for an unknown name.
  */
 export function routeRunner(place: SiteCompiler, name: string): RouteRunner {

@@ -59,7 +59,7 @@ export interface SiteScope {
 	nextExclusive: number;
 	/** Whether a handler sets `x.errorPage`. */
 	answersErrors: boolean;
-	/** Numbers of the site's steps and of those in named routes. */
+	/** Numbers of the site's steps and of the steps in named routes. */
 	readonly numbers: StepNumbers;
 }
 

@@ -24,9 +24,9 @@ export interface BodySource {
 	/** Cancels the stream and frees its resources. Safe to call twice and after the end. */
 	cancel(reason?: unknown): void;
 	/**
-	 * Has the kernel move bytes directly to a socket that sends them unchanged. Returns their number, which is 0 if the socket
-	 * accepts none now, or if pulling is better. The rest must be pulled. `socketFd` is the socket's descriptor; nothing else is
-	 * being written to it.
+	 * Has the kernel move bytes directly to a socket that sends them unchanged. Returns the number of bytes moved, which is 0 if the
+	 * socket accepts none now, or if pulling is better. All other bytes must be pulled. `socketFd` is the socket's descriptor;
+	 * nothing else is being written to it.
 	 */
 	readonly sendTo?: ((socketFd: number) => number) | undefined;
 	/**

@@ -120,7 +120,7 @@ export interface ExchangeTransport {
 	writableBytes?(): number;
 }
 
-/** Limits on the transfer of one exchange, which override those of its listener. 0 means no limit. */
+/** Limits on the transfer of one exchange, which override the limits of its listener. 0 means no limit. */
 export interface TransferLimits {
 	/** Maximum milliseconds between bytes of the request body. */
 	readonly readTimeout?: number;

@@ -140,8 +140,8 @@ function removeConnectionOptions(connection: string, headers: HeaderList): boole
 }
 
 /**
- * Reports whether an upgrade is forwarded. A request with a body is not upgraded: the new protocol would begin in the middle of
- * it. An upgrade to HTTP/2 is not forwarded either: the requests inside would bypass every rule here (RFC 9113 §3.1).
+ * Reports whether an upgrade is forwarded. A request with a body is not upgraded: the new protocol would begin in the middle of the
+ * body. An upgrade to HTTP/2 is not forwarded either: the requests inside would bypass every rule here (RFC 9113 §3.1).
  */
 function mayUpgrade(x: Exchange, upgrade: string): boolean {
 	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);

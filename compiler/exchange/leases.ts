@@ -165,7 +165,9 @@ export interface FileReader {
 	 * be determined for another reason.
 	 */
 	kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined;
-	/** Like `kind`, but returns the size and time, too. Returns undefined for anything inaccessible. Never throws. */
+	/**
+	 * Like `kind`, but also returns the size and the modification time. Returns undefined for anything inaccessible. Never throws.
+	 */
 	stat(root: string, path: string, followSymlinks: boolean): FileFacts | undefined;
 	/** Returns the names in a folder below `root`, sorted by code unit; empty if it is not a readable folder. Never throws. */
 	list(root: string, path: string, followSymlinks: boolean): readonly string[];

@@ -7,7 +7,7 @@ export type PageKeyKind = 'rsa' | 'dsa' | 'ecdsa' | 'ed25519';
 export type PageTask =
 	/** The bcrypt hash of a password in modular crypt format (`$2a$10$…`). */
 	| { readonly task: 'bcrypt'; readonly password: string }
-	/** 64 bytes of scrypt (N 32768, r 8, p 2) in hexadecimal. */
+	/** The 64-byte scrypt hash of a password (N 32768, r 8, p 2) in hexadecimal. */
 	| { readonly task: 'scrypt'; readonly password: string; readonly salt: string }
 	/** A new private key as PEM. */
 	| { readonly task: 'key'; readonly kind: PageKeyKind }

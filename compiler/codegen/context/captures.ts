@@ -35,7 +35,7 @@ export interface FileMatch {
 	readonly relative: string;
 	readonly absolute: string;
 	readonly type: 'file' | 'directory';
-	/** The part cut off by `split_path`. */
+	/** The part of the path that `split_path` cuts off. */
 	readonly remainder: string;
 }
 

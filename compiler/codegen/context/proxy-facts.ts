@@ -28,7 +28,7 @@ export class ProxyFacts {
 	transportError: boolean | undefined = undefined;
 	/**
 	 * Facts of a proxy that ran earlier in this exchange: `forward_auth`, or the proxy whose `handle_response` or error route
-	 * contains this one.
+	 * contains this proxy.
 	 */
 	readonly earlierFacts: ProxyFacts | undefined;
 

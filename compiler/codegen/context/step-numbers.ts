@@ -1,4 +1,4 @@
-/** Numbers the steps that a site may run: its own from 0, and those of named routes from FIRST_ROUTE_STEP. */
+/** Numbers the steps that a site may run: the site's own steps from 0, and the steps of named routes from FIRST_ROUTE_STEP. */
 import type { Site, Step } from '../../document/document.ts';
 import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
 

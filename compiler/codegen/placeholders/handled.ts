@@ -11,7 +11,7 @@ export interface InterceptedResponse {
 	readonly headers: HeaderList;
 }
 
-/** `http.auth.*`, `http.cache.status`, `http.intercept.*`, `http.rate_limit.*` and `http.limit_concurrent.*`. */
+/** The placeholders `http.auth.*`, `http.cache.status`, `http.intercept.*`, `http.rate_limit.*` and `http.limit_concurrent.*`. */
 export const HANDLER_RESULT_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(
 		'http.auth.*',

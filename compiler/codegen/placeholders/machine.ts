@@ -37,7 +37,8 @@ function timeText(date: Date): string {
 }
 
 /**
- * `env.*`, `system.*` and `time.*`. Values that cannot change while the process runs are folded into the text at build time.
+ * The placeholders `env.*`, `system.*` and `time.*`. Values that cannot change while the process runs are folded into the text at
+ * build time.
  */
 export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(

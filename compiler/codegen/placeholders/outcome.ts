@@ -53,7 +53,7 @@ function splitAtDot(text: string): readonly [string, string | undefined] {
 	return dot === -1 ? [text, undefined] : [text.slice(0, dot), text.slice(dot + 1)];
 }
 
-/** `http.response.*`, `http.vars.*`, `http.regexp.*`, `http.error.*` and `http.reverse_proxy.*`. */
+/** The placeholders `http.response.*`, `http.vars.*`, `http.regexp.*`, `http.error.*` and `http.reverse_proxy.*`. */
 export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(
 		'http.response.header.*',

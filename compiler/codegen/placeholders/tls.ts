@@ -23,7 +23,7 @@ const SAN_FIELDS = {
 	uris: 'uris',
 } as const satisfies { readonly [kind: string]: keyof ClientCertificate };
 
-/** `http.request.tls.*`. */
+/** The placeholders `http.request.tls.*`. */
 export const TLS_PLACEHOLDERS: readonly Placeholder[] = [
 	sessionPlaceholder('version', 'TLS version.', tls => tls.version),
 	sessionPlaceholder('cipher_suite', 'TLS cipher suite.', tls => tls.cipherSuite),

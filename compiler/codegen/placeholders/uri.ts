@@ -54,7 +54,7 @@ function prefixedQuery(query: string | undefined): string {
 	return query ? `?${query}` : '';
 }
 
-/** `http.request.uri*` and `http.request.orig_*`. */
+/** The placeholders `http.request.uri*` and `http.request.orig_*`. */
 export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholder('http.request.uri', 'Path and query, escaped.', x => uriText(x.request.path, x.request.query)),
 	definePlaceholder('http.request.uri_escaped', 'Path and query, encoded for use in a query.', x =>

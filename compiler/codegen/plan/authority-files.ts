@@ -1,4 +1,4 @@
-/** Checks the certificate files that settings name: those of internal authorities, and the roots trusted for issuers. */
+/** Checks the certificate files that settings name: the files of internal authorities, and the roots trusted for issuers. */
 import { X509Certificate } from 'node:crypto';
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document, Step } from '../../document/document.ts';

@@ -72,7 +72,7 @@ export function planCertificates(
 /** Merges policies that differ only in their names. */
 class PolicySet {
 	readonly #entries = new Map<string, { readonly policySettings: PolicySettings; readonly subjects: string[] }>();
-	/** The serialized form of each {@link PolicySettings}. There are few, and many names share them, so each is serialized once. */
+	/** The serialized form of each {@link PolicySettings}. Many names share few settings, so each is serialized only once. */
 	readonly #keys = new WeakMap<PolicySettings, string>();
 
 	add(name: string, policySettings: PolicySettings): void {

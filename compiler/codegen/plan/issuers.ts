@@ -1,4 +1,7 @@
-/** Selects the issuers of a name's certificate: those of its site, otherwise those of the process, otherwise the defaults. */
+/**
+ * Selects the issuers of a name's certificate: the issuers of its site, otherwise the issuers of the process, otherwise the
+ * defaults.
+ */
 import type { Settings } from '../../document/document.ts';
 import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
 import { FALLBACK_ACME_DIRECTORY } from '../../modules/providers/issuers/acme.ts';

@@ -169,7 +169,7 @@ function refuseHttp3(listener: Listener, boundProtocols: readonly string[], docu
 	});
 }
 
-/** Returns the pointer to a listener's protocols; `boundProtocols` are those that `bind` names. */
+/** Returns the pointer to a listener's protocols; `boundProtocols` are the protocols that `bind` names. */
 function protocolsPointer(
 	{ socket, addresses }: Listener,
 	boundProtocols: readonly string[],

@@ -3,9 +3,9 @@ import type { SiteTls } from '../../document/tls-settings.ts';
 
 /** One address of a site on a TLS listener. */
 export interface TlsAddress {
-	/** Index in `document.sites`. */
+	/** Index of the site in `document.sites`. */
 	readonly site: number;
-	/** '' stands for any name. */
+	/** Server name; '' stands for any name. */
 	readonly host: string;
 	readonly tls: SiteTls | undefined;
 	/** Host to which the listener is bound. */

@@ -117,7 +117,7 @@ export function wordComplement(ignoreCase: boolean): CharacterSet {
 	);
 }
 
-/** Adds the other letter cases of every character in the set, by simple case folding as `RegExp` does it with `iu`. */
+/** Adds the other letter cases of every character in the set, by simple case folding like `RegExp` with the flags `iu`. */
 export function withBothCases(ranges: CharacterSet): CharacterSet {
 	const added: [number, number][] = [];
 	if ((ranges.at(-1)?.[1] ?? 0) < 128) {

@@ -5,7 +5,7 @@ import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** The components of a {@link LinearRegExp}. */
 export interface LinearRegExpSource {
-	/** The expression for `RegExp`. */
+	/** Source of the expression for `RegExp`. */
 	readonly jsSource: string;
 	/** Maximum length, in UTF-16 units, of a subject for which `RegExp` is fast; −1 if it is never fast. */
 	readonly fastLength: number;

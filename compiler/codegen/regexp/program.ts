@@ -150,8 +150,8 @@ class Builder {
 	}
 
 	/**
-	 * Compiles the iterations after the required ones. The result is reused for the same `nextIfConsumed`, because the iterations
-	 * of nested repetitions would multiply otherwise.
+	 * Compiles the iterations after the required ones. The result is reused for the same `nextIfConsumed`; without reuse, the
+	 * iterations of nested repetitions would multiply.
 	 */
 	#optional(node: Repeat, nextIfConsumed: number): OptionalPart {
 		const parts = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();

@@ -4,7 +4,7 @@ import { compileParsedRegexp } from './regexp.ts';
 import { CONFIGURED_REGEXP_BOUNDS } from './regexp-bounds.ts';
 import type { ParsedRegexp, RegexpNode } from './regexp-node.ts';
 
-/** One of several expressions. */
+/** One of several expressions that are searched for together. */
 export interface RegexpAlternative {
 	/** The number of the group that takes part in a match of this expression only, and contains all of it. */
 	readonly group: number;

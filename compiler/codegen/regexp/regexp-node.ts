@@ -31,7 +31,7 @@ export interface ParsedRegexp {
 	readonly root: RegexpNode;
 	/** Number of capturing groups. */
 	readonly groups: number;
-	/** Numbers of the named groups. */
+	/** Numbers of the named groups, by name. */
 	readonly names: ReadonlyMap<string, number>;
 }
 

@@ -111,8 +111,8 @@ export class ReverseAutomaton {
 	}
 
 	/**
-	 * Returns the first of the given instructions that can lead to a match from a position of the last subject. At least one of
-	 * them must be able to.
+	 * Returns the first of the given instructions that can lead to a match from a position of the last subject. At least one of the
+	 * instructions must be able to.
 	 */
 	firstThatLeadsOn(instructions: readonly number[], position: number): number {
 		const { nodeOf } = this.#program;
@@ -369,7 +369,7 @@ export class ReverseAutomaton {
 	}
 }
 
-/** Returns the code point that ends at a position: that of a surrogate pair, or a single unit. */
+/** Returns the code point that ends at a position, which may be a surrogate pair. */
 function codeBefore(subject: string, position: number): number {
 	const unit = subject.charCodeAt(position - 1);
 	if ((unit & 0xfc00) !== 0xdc00 || position < 2) return unit;

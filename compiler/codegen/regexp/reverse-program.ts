@@ -19,7 +19,7 @@ const LOOK_BEHIND_ASSERTIONS: readonly RegexpAssertion[] = [
 	'no-word-boundary',
 ];
 
-/** The edges of a graph: those of node n are `targets[offsets[n]]` up to, but not including, `targets[offsets[n + 1]]`. */
+/** The edges of a graph. The edges of node n are `targets[offsets[n]]` up to, but not including, `targets[offsets[n + 1]]`. */
 export interface GraphEdges {
 	readonly offsets: Int32Array;
 	readonly targets: Int32Array;
@@ -33,7 +33,7 @@ export class ReverseProgram {
 	readonly size: number;
 	/** The node of the first instruction. */
 	readonly start: number;
-	/** The node of the end. */
+	/** The node of the instruction that ends a match. */
 	readonly end: number;
 	readonly alphabet: Alphabet;
 	/** The context that a character of each class provides. */
@@ -49,8 +49,8 @@ export class ReverseProgram {
 	/** For each node, the assertion that it stands for; undefined if it is not an assertion. */
 	readonly assertions: readonly (RegexpAssertion | undefined)[];
 	/**
-	 * The end node and those that lead to it without consuming a character. Undefined if one of them is the start or can follow a
-	 * character. If a state contains no other nodes, the rest of the subject need not be examined.
+	 * The end node and the nodes that lead to it without consuming a character. Undefined if one of these nodes is the start node or
+	 * can follow a character. If a state contains no other nodes, the rest of the subject need not be examined.
 	 */
 	readonly idleNodes: ReadonlySet<number> | undefined;
 

@@ -51,7 +51,7 @@ export class FollowedRegexp {
 		return compiled.op === 'set' && this.alphabet.members[compiled.set]![characterClass] === 1;
 	}
 
-	/** Returns what can follow after an instruction has consumed a character. */
+	/** Returns the closure of the instructions that follow after an instruction has consumed a character. */
 	closureAfter(instruction: number): Closure {
 		const compiled = this.#program.instructions[instruction]!;
 		return this.closureOf(compiled.op === 'set' ? compiled.next : instruction);

@@ -11,7 +11,6 @@ import type { StepTraits, WordTraits } from './traits.ts';
 /** A directive's line with its matcher token already removed. */
 export interface DirectiveLine {
 	readonly line: Line;
-	/** The directive's name. */
 	readonly name: Word;
 	/** Words after the name and the matcher token. */
 	readonly args: readonly Word[];
@@ -38,8 +37,8 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	 */
 	readonly id: string;
 	/**
-	 * The directive's names in each dialect. The first is the current one, the others are obsolete but accepted. Empty if the
-	 * dialect does not have the directive.
+	 * The directive's names in each dialect. The first name is current; the others are obsolete but accepted. Empty if the dialect
+	 * does not have the directive.
 	 */
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	/** `respond [matcher] <status> | <body> [<status>] [{ … }]`. */
@@ -89,7 +88,7 @@ export interface SiteDraft {
 	[field: string]: unknown;
 }
 
-/** Every kind of directive. */
+/** A directive of either kind. */
 export type Directive = HandlerDirective | SiteDirective;
 
 /** Erases a handler directive's step type, for the registry. */

@@ -6,7 +6,7 @@ export interface ForeignWordTranslation {
 	readonly server: string;
 	/** The directive, option or matcher to use instead; undefined if none is needed. */
 	readonly ourWord: string | undefined;
-	/** How to use it, as a sentence. */
+	/** How to use our word, as a sentence. */
 	readonly advice: string;
 }
 

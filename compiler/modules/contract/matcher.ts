@@ -35,8 +35,8 @@ export interface MatcherTraits<M extends Matcher = Matcher> {
 	/** True if the matcher may have no values in a Compatfile; it then matches nothing. */
 	readonly valuesOptional?: true;
 	/**
-	 * Returns changes to a request that probe the matcher: with some of them it holds, with others it does not. Omitted if no such
-	 * changes can be derived from the matcher; `svc diff` then says that it may have missed requests.
+	 * Returns changes to a request that probe the matcher: it holds for some of the changed requests, but not for others. Omitted if
+	 * no such changes can be derived from the matcher; `svc diff` then says that it may have missed requests.
 	 */
 	readonly probeChanges?: (matcher: M) => readonly RequestChange[];
 	/**

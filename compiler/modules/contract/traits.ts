@@ -52,7 +52,7 @@ export interface StepTraits<S extends Step = Step> {
 	readonly readsRoot?: (step: S) => boolean;
 	/** Returns the patterns of the files that a step does not serve. Set only for handlers that serve files by the request path. */
 	readonly servesFiles?: (step: S) => { readonly hides: readonly string[] };
-	/** The step's fields that contain header edits, and the message that each of them edits. */
+	/** The step's fields that contain header edits, and which message each field edits. */
 	readonly fieldEdits?: { readonly [field: string]: EditedMessage };
 	/** Returns the names of the fields that a step adds to entries of access logs. */
 	readonly logFieldsOf?: (step: S) => readonly string[];
@@ -94,8 +94,8 @@ export interface WordTraits {
 	 */
 	readonly exclusive?: true | 'apart';
 	/**
-	 * Set for directives that are alternatives to adjacent `handle` blocks: of all of them, only the first that matches runs. In a
-	 * Compatfile, they have the same position as `handle`, wherever the option `order` moves it.
+	 * Set for directives that are alternatives to adjacent `handle` blocks: of these directives and blocks, only the first that
+	 * matches runs. In a Compatfile, the directives have the same position as `handle`, wherever the option `order` moves it.
 	 */
 	readonly alternativeTo?: 'handle';
 	/** True if the directive's block contains directives. */

@@ -219,7 +219,7 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 	const patterns = step.names?.map(name => {
 		return compileGlob(name) ?? cx.refuse(`\`${name}\` is not a pattern of names.`, 'cookie/invalid-name');
 	});
-	// Lowercase names of the attributes to replace or remove, and the text of the new ones, which go to the end.
+	// Lowercase names of the attributes to replace or remove, and the text of the new attributes, which go to the end.
 	const replacedNames = new Set<string>();
 	let newAttributes = '';
 	const changeAttribute = (name: string, value: string | boolean | undefined): void => {

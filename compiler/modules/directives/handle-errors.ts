@@ -69,7 +69,7 @@ export const handleErrors: SiteDirective = {
 	},
 };
 
-/** Returns the order in which a Compatfile tries error blocks: those with statuses first, later ones before earlier ones. */
+/** Returns the order in which a Compatfile tries error blocks: blocks with statuses first, and later blocks before earlier ones. */
 export function sortCompatfileErrors(errors: readonly ErrorRoute[]): ErrorRoute[] {
 	const lastFirst = errors.toReversed();
 	return [...lastFirst.filter(route => route.statuses), ...lastFirst.filter(route => !route.statuses)];

@@ -1,4 +1,4 @@
-/** The response to a probe. */
+/** The responses to probes, which `live` and `ready` answer. */
 import type { Exchange } from '../../exchange/exchange.ts';
 
 /** Answers a probe with JSON that no cache may store. */

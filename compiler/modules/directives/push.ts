@@ -217,7 +217,7 @@ function formatLink(target: string): string {
 	const suffix =
 		suffixStart === -1 ? '' : target.slice(suffixStart).replace(/[<>"\s]/g, character => encodeURIComponent(character));
 	const destination = DESTINATIONS[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
-	// Browsers load fonts and fetches in CORS mode; without `crossorigin` they would load them twice.
+	// Browsers load fonts and fetches in CORS mode; without `crossorigin`, they would load the resource twice.
 	const cors = destination === 'font' || destination === 'fetch' ? '; crossorigin' : '';
 	return `<${escapePathWhereNeeded(path)}${suffix}>; rel=preload${destination === undefined ? '' : `; as=${destination}`}${cors}`;
 }

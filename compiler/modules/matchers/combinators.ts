@@ -73,7 +73,7 @@ export const any = requestMatcher<ListMatcher>({
 	},
 });
 
-/** Holds if its matcher does not. */
+/** Holds if its matcher does not hold. */
 export const not = requestMatcher<NotMatcher>({
 	id: 'not',
 	usage: 'not <matcher> | not { <matcher>… }',

@@ -14,7 +14,7 @@ import { compileGlob, escapeGlob } from './glob.ts';
 interface Candidate {
 	readonly path: string;
 	readonly remainder: string;
-	/** True if the path must be a folder, false if it must not be one. */
+	/** True if the path must be a folder, false if it must not be a folder. */
 	readonly mustBeFolder: boolean;
 }
 
@@ -150,7 +150,7 @@ function factsOfRequiredType(
 	return facts && (facts.type === 'directory') === mustBeFolder ? facts : undefined;
 }
 
-/** Reports whether a candidate exists: as a folder if required, otherwise as anything. */
+/** Reports whether a candidate exists, and is a folder if a folder is required. */
 function exists(reader: FileReader, root: string, { path, mustBeFolder }: Candidate): boolean {
 	const facts = reader.stat(root, lookupPath(path), false);
 	return facts !== undefined && (!mustBeFolder || facts.type === 'directory');

@@ -125,7 +125,9 @@ export const file = requestMatcher<FileMatcher>({
 	compile: compileFileMatcher,
 });
 
-/** Lowers a policy. For an unknown one in a Compatfile, the message begins with `wording`, as the compatible server's does. */
+/**
+ * Lowers a policy. For an unknown policy in a Compatfile, the message begins with `wording`, like the compatible server's message.
+ */
 export function lowerTryPolicy(
 	word: Word,
 	cx: LowerContext,

@@ -11,7 +11,7 @@ import { compileWildcardText } from './words.ts';
 /** A rule with exactly one of `values`, `present` and `absent`. */
 export interface HeaderRule {
 	readonly name: string;
-	/** The rule matches if any of the field's values equals any of these; leading and trailing `*` are wildcards. */
+	/** The rule matches if any of the field's values equals any of these values; leading and trailing `*` are wildcards. */
 	readonly values?: readonly string[];
 	readonly present?: boolean;
 	readonly absent?: boolean;
@@ -64,7 +64,7 @@ export function mergeHeaderRules(a: HeaderRule, b: HeaderRule): HeaderRule | und
 	return { name: a.name, values: [...a.values, ...b.values] };
 }
 
-/** Compiles a rule about the values of its field. `valuesOf` returns them in order, none if the field is absent. */
+/** Compiles a rule about the values of its field. `valuesOf` returns the field's values in order; none if the field is absent. */
 export function compileHeaderRule(
 	rule: HeaderRule,
 	cx: CompileContext,

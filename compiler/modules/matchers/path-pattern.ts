@@ -19,8 +19,8 @@ const MIN_SET_SIZE = 5;
 export class PathPatternError extends Error {}
 
 /**
- * Compiles patterns, any of which may match. Comparison ignores case and uses the decoded and cleaned path. A pattern with `//`
- * is compared with the path before slashes are merged, one with `%` with the escaped path. Throws PathPatternError.
+ * Compiles patterns, any of which may match. Comparison ignores case and uses the decoded and cleaned path. A pattern with `//` is
+ * compared with the path before slashes are merged. A pattern with `%` is compared with the escaped path. Throws PathPatternError.
  */
 export function compilePathPatterns(patterns: readonly string[]): PathTest {
 	if (patterns.includes('*')) return () => true;
@@ -97,8 +97,8 @@ function compileDecodedPattern(pattern: string): (path: string) => boolean {
 }
 
 /**
- * Splits a pattern with placeholders into pieces. Only pieces with `isWildcard` contain wildcards:
- * those in a placeholder's value are literal.
+ * Splits a pattern with placeholders into pieces. Only pieces with `isWildcard` contain wildcards: wildcard characters in a
+ * placeholder's value are literal.
  */
 export function splitPattern(pattern: string): { readonly text: string; readonly isWildcard: boolean }[] {
 	const pieces: { text: string; isWildcard: boolean }[] = [];

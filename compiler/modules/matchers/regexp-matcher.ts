@@ -24,8 +24,8 @@ export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 export const ONCE_PER_SET_MESSAGE = 'regular expression can only be used once per named matcher';
 
 /**
- * Lowers the arguments: an optional name, the subject if `subjectCount` is 1, and the expression. The default name is that of
- * the named matcher. Returns undefined after reporting a mistake.
+ * Lowers the arguments: an optional name, the subject if `subjectCount` is 1, and the expression. By default, the name is the name
+ * of the named matcher. Returns undefined after reporting a mistake.
  */
 export function lowerRegexpArguments(
 	line: Line,

@@ -70,7 +70,7 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	compile: compileUrlPattern,
 });
 
-/** Components in the order of comparison: those that patterns restrict most come first. */
+/** Components in the order of comparison: the components that patterns restrict most come first. */
 const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash', 'username', 'password'] as const;
 type Component = (typeof COMPONENTS)[number];
 /** Matches every URL; used to split a URL into its canonical components. */
@@ -120,7 +120,7 @@ function compileComponent(
 		const message = `\`${matcher.pattern}\` has a group inside a group. Use \`(?:…)\` for the inner one.`;
 		return cx.refuse(message, 'url-pattern/invalid');
 	}
-	// The standard ignores case only in these components. The others are already lower case.
+	// The standard ignores case only in these components. The other components are already lower case.
 	const ignoresCase = matcher.ignore_case === true && ['pathname', 'search', 'hash'].includes(component);
 	return { component, names, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
 }

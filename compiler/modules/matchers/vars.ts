@@ -137,8 +137,8 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 });
 
 /**
- * Returns changes that give a placeholder each of these values, and a value that is not among them. Returns no changes if `key` is
- * not a placeholder.
+ * Returns changes that give a placeholder each of `values`, and a value that is not in `values`. Returns no changes if `key` is not
+ * a placeholder.
  */
 function changesOf(key: string, values: readonly string[]): RequestChange[] {
 	const name = placeholderOf(key);
@@ -146,15 +146,15 @@ function changesOf(key: string, values: readonly string[]): RequestChange[] {
 	return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(name, value) ?? []);
 }
 
-/** Returns the full name of the placeholder if a key consists of exactly one; otherwise undefined. */
+/** Returns the full name of the placeholder if a key consists of exactly one placeholder; undefined for any other key. */
 function placeholderOf(key: string): string | undefined {
 	const placeholderName = /^\{([^{}]+)\}$/.exec(key)?.[1];
 	return placeholderName === undefined ? undefined : fullPlaceholderName(placeholderName);
 }
 
 /**
- * Compiles a key to a function that returns its value: that of the placeholder if the key consists of a single one, otherwise that
- * of the variable with this name.
+ * Compiles a key to a function that returns its value: the value of the placeholder if the key consists of a single placeholder,
+ * otherwise the value of the variable with this name.
  */
 function compileVariable(key: string, cx: CompileContext): (x: Exchange) => string {
 	if (key.startsWith('{') && key.indexOf('}') === key.length - 1) {

@@ -19,7 +19,7 @@ const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] =
 	['xml', 'text/xml'],
 ];
 
-/** Ranks registered types before those that only servers use, and standard names before experimental ones (`x-`). */
+/** Ranks registered types before types that only servers use, and standard names before experimental ones (`x-`). */
 function rank(type: string, source: string | undefined): number {
 	const registeredRank = source === 'iana' ? 2 : 0;
 	return registeredRank + (type.includes('/x-') ? 0 : 1);

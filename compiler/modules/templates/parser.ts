@@ -16,7 +16,10 @@ const MAX_NESTING = 100;
 
 const END_OF_BLOCK = new Set(['end', 'else']);
 
-/** Parses a source. `isFunction` returns true for a known function, otherwise why it is unavailable. Throws TemplateSyntaxError. */
+/**
+ * Parses a source. `isFunction` returns true for a known function, and for any other name the reason why it is unavailable. Throws
+ * TemplateSyntaxError.
+ */
 export function parseTemplate(
 	source: TemplateSource,
 	delimiters: Delimiters,

@@ -3,7 +3,7 @@ import { formatFloat, formatValue, padExponent } from './format-value.ts';
 import type { TemplateRun } from './run.ts';
 import { typeName, type Value } from './value.ts';
 
-/** Maximum width and precision. */
+/** Maximum width and precision of a verb. */
 const MAX_WIDTH = 10_000;
 
 interface Verb {

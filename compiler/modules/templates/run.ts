@@ -103,7 +103,7 @@ export class TemplateRun {
 	/** Name of the source whose actions are running and of the template in it, for messages. */
 	parseName: string;
 	templateName: string;
-	/** The templates that can be called, by name: those of the executed source and of imported ones. */
+	/** The templates that can be called, by name: the templates of the executed source and of imported sources. */
 	readonly templates = new Map<string, { readonly body: TemplateBody; readonly parseName: string }>();
 	readonly #pieces: string[] = [];
 	#length = 0;

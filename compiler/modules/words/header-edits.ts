@@ -91,8 +91,8 @@ export const HEADER_EDITS_SCHEMA: Schema = {
 };
 
 /**
- * Lowers `[+|-|?]FIELD [VALUE | REGEXP REPLACEMENT]` and returns the edits with this one added. The caller has checked that
- * there are one to three words. `?` is only for responses.
+ * Lowers `[+|-|?]FIELD [VALUE | REGEXP REPLACEMENT]` and returns the earlier edits with the new edit added. The caller has checked
+ * that there are one to three words. `?` is only for responses.
  */
 export function lowerHeaderEdit(
 	words: readonly Word[],

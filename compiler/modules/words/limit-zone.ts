@@ -16,7 +16,7 @@ export interface LimitZone {
 	readonly key?: string;
 	/** Number of leading bits of an IPv6 client address that form the key; default 64. */
 	readonly ipv6_prefix?: number;
-	/** True to count and log what would be refused, without refusing it. */
+	/** True to count and log the requests that would be refused, without refusing them. */
 	readonly dry_run?: boolean;
 	/** Client addresses and ranges that are not limited. */
 	readonly allow?: readonly string[];
@@ -166,7 +166,7 @@ export function zoneOrigin<Z extends LimitZone>(zone: Z, line: Line, cx: LowerCo
 	return cx.origin(zone, line.span, keyLine && { key: keyLine.words.at(-1)!.span });
 }
 
-/** Lowers the zones of a directive: that of its first line, and those in its block. */
+/** Lowers the zones of a directive: the zone of its first line, and the zones in its block. */
 export function lowerZones<Z extends LimitZone>(
 	line: Line,
 	args: readonly Word[],
@@ -228,7 +228,7 @@ function isZoneName({ text, span }: Word, code: string, cx: LowerContext): boole
 	return false;
 }
 
-/** Reports whether the block of a line has one of these lines, valid or not. */
+/** Reports whether the block of a line has a line with one of these names, valid or not. */
 function hasLine({ block }: Line, names: readonly string[]): boolean {
 	return block?.lines.some(({ words }) => names.includes(words[0]!.text)) === true;
 }

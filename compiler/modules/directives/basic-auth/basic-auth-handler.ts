@@ -21,7 +21,7 @@ const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Returns the credentials of a request; undefined if there are none that could be valid. Two `Authorization` fields count as
+ * Returns the credentials of a request; undefined if it has none that could be valid. A request with two `Authorization` fields has
  * none, because a server behind this one might use the other field.
  */
 function readCredentials(headers: HeaderList): Credentials | undefined {
@@ -130,7 +130,7 @@ function leaseFile(path: string, cx: CompileContext): AccountFile {
 	}
 }
 
-/** Returns a function that returns the accounts of a file together with the inline ones, which take precedence. */
+/** Returns a function that returns the accounts of a file together with the inline accounts, which take precedence. */
 function compileMergedTable(file: AccountFile, inline: Accounts): () => AccountTable | Promise<AccountTable> {
 	let mergedAccounts: Accounts | undefined;
 	let mergedTable: AccountTable | undefined;

@@ -108,8 +108,8 @@ export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): 
 }
 
 /**
- * Returns a hash without a known password and with the parameters of the given one, so that verification takes equally long. Equal
- * parameters give equal text, so cached results survive a reload, as those of real hashes do.
+ * Returns a hash without a known password and with the parameters of the given hash, so that verification takes equally long. Equal
+ * parameters give equal text, so cached results survive a reload, as the results for real hashes do.
  */
 export function decoyHashFor(hash: PasswordHash): PasswordHash {
 	if (hash.algorithm === 'bcrypt') {

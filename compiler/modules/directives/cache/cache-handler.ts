@@ -348,7 +348,7 @@ function processResponse(
 		role === 'serve' ? storeResponse(rules, x, fetch.key, earlierHeaders, times, requestDirectives, ticket) : 'private';
 	const isStored = refusal === undefined;
 	if (refusal !== undefined) ticket?.done(refusal);
-	// A full response shows that the stored one is obsolete (RFC 9111 §4.3.3), even if the new one may not be stored.
+	// A full response shows that the stored one is obsolete (RFC 9111 §4.3.3), even if the full response may not be stored.
 	if (
 		!isStored &&
 		storedResponse !== undefined &&
@@ -452,7 +452,7 @@ function revalidateInBackground(
 
 /**
  * Returns a copy of the request that no client waits for. It omits the client's credentials, unless the stored response was
- * requested with credentials or is selected by them.
+ * requested with credentials or credentials select it.
  */
 function createBackgroundExchange(client: Exchange, { head }: CachedResponse): Exchange {
 	const { request, received } = client;

@@ -22,7 +22,7 @@ export interface FreshnessRules {
 /** Maximum heuristic lifetime: a day. */
 const MAX_HEURISTIC_MS = 86_400_000;
 
-/** Statuses that are cacheable by default (RFC 9110 §15.1), except partial ones. */
+/** Statuses that are cacheable by default (RFC 9110 §15.1), except those of partial responses. */
 const CACHEABLE_BY_DEFAULT: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]);
 
 /** Statuses covered by a configured `ttl` without a status: successes and permanent redirects. */
@@ -84,7 +84,7 @@ export function freshnessLifetime(
 	return { lifetime: 0, source: 'none' };
 }
 
-/** Returns how long a stale response may be served, as the response says, or otherwise as configured. */
+/** Returns how long a stale response may be served: for as long as the response says, otherwise for as long as configured. */
 export function staleTimes(
 	directives: CacheControlDirectives,
 	rules: FreshnessRules,

@@ -28,7 +28,7 @@ export function isNeverStored(status: number): boolean {
 	return NEVER_STORED_STATUSES.has(status);
 }
 
-/** Why a response is not stored; undefined if it may be. */
+/** Why a response is not stored; undefined if it may be stored. */
 export type StorageObjection =
 	| 'no-store'
 	| 'private'
@@ -49,7 +49,7 @@ export interface RequestProperties {
 	readonly forbidsStoring: boolean;
 }
 
-/** Returns why the response to a GET may not be stored; undefined if it may be. */
+/** Returns why the response to a GET may not be stored; undefined if it may be stored. */
 export function findStorageObjection(
 	x: Exchange,
 	status: number,
@@ -69,7 +69,7 @@ export function findStorageObjection(
 	const isExplicit = source === 'explicit';
 	const isShareable = directives.has('public') || directives.has('s-maxage');
 	if (requestProperties.hasAuthorization && !isShareable && !directives.has('must-revalidate')) return 'authorization';
-	// A lifetime alone does not make a response public: applications send it to users with a session too.
+	// A lifetime is not enough to make a response public: applications also send lifetimes to users with a session.
 	if (requestProperties.hasCookies && !isShareable) return 'cookie';
 	if (!isExplicit && isDeceptive(x, headers)) return 'deception';
 	if (lifetime > 0) return undefined;

@@ -88,7 +88,7 @@ export function createStoredHead(
 	};
 }
 
-/** Returns the head of a stored response that a 304 has validated. `headers` are those of the 304. */
+/** Returns the head of a stored response that a 304 has validated. `headers` are the fields of the 304. */
 export function refreshHead(
 	head: CachedHead,
 	headers: HeaderList,

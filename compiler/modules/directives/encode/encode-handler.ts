@@ -54,8 +54,8 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 }
 
 /**
- * Rewrites the entity tags in a request's preconditions to those that later handlers know. Returns undefined for requests
- * without preconditions, which are the majority.
+ * Rewrites the entity tags in a request's preconditions to tags that later handlers know. Returns undefined for requests without
+ * preconditions, which are the majority.
  */
 function rewriteConditions(x: Exchange, { codingNames, unencodedTags }: Encoder): TagConditions | undefined {
 	const { headers } = x.request;

@@ -69,7 +69,7 @@ export class TagConditions {
 	readonly #ifNoneMatch: string | undefined;
 	/** True if the request is not for a range; partial responses are never compressed. */
 	readonly #isWhole: boolean;
-	/** Tags of `If-None-Match` that later handlers get verbatim. `#withheldTags` has the others, as a list. */
+	/** Tags of `If-None-Match` that later handlers get verbatim. `#withheldTags` has the other tags, as a list. */
 	readonly #passedTags: ReadonlySet<string>;
 	readonly #withheldTags: string;
 
@@ -189,7 +189,7 @@ function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', c
 	if (added.length > 0) headers.set(name, [tagList, ...added].join(', '));
 }
 
-/** Returns the tags of the uncompressed forms for those tags that name a coding. */
+/** Returns the tag of the uncompressed form for each tag that names a coding. */
 function plainTags(tags: readonly string[], codings: readonly string[]): string[] {
 	const result: string[] = [];
 	for (const tag of tags) {

@@ -38,7 +38,6 @@ interface ErrorPages {
 	readonly folder: { readonly path: string; readonly reader: FileReader } | undefined;
 }
 
-/** Compiles an `errors_page` step. */
 export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next: Handler): Handler {
 	const { folder, title, text, intercept } = step;
 	const pages: ErrorPages = {

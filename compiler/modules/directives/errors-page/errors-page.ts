@@ -24,7 +24,7 @@ type Fields = { -readonly [K in 'folder' | 'theme' | 'title' | 'text' | 'interce
 const USAGE =
 	'errors_page [matcher] [<folder>] { theme auto | light | dark; title <text>; text <text>; intercept [<status> | <class>…] }';
 
-/** Matches a status of an error, or a class of them. */
+/** Matches an error status or a class of error statuses. */
 const ERROR_STATUS = /^[45](?:\d\d|xx)$/;
 const ALL_ERRORS: readonly string[] = ['4xx', '5xx'];
 

@@ -37,7 +37,7 @@ interface FileServer {
 	readonly hidesPerRequest: boolean;
 	readonly factsCache: FileFactsCache;
 	readonly listFolder: FolderLister | undefined;
-	/** Codings of sidecars; empty to disable them. */
+	/** Codings of sidecars; empty if no sidecars are used. */
 	readonly codings: readonly SidecarCoding[];
 	readonly tagExtensions: readonly string[];
 }
@@ -53,7 +53,6 @@ interface Lookup {
 	readonly requestedPath: FilePath;
 }
 
-/** Compiles a `files` step. */
 export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler): Handler {
 	const reader = cx.lease('files', {});
 	const { isHidden: isHiddenFile, isPerRequest } = compileHiddenFileTest(step.hide ?? [], cx, reader);

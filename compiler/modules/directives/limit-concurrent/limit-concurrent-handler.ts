@@ -1,4 +1,7 @@
-/** The handler of `limit_concurrent`: runs requests as long as their key has free places, and queues or refuses the others. */
+/**
+ * The handler of `limit_concurrent`: runs requests as long as their key has free places, and queues or refuses all further
+ * requests.
+ */
 import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';

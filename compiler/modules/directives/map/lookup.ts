@@ -9,7 +9,6 @@ import type { LookupStep, MapOutput } from './map.ts';
 /** Returns the value for a source string. The output of a single mapping returns undefined if the mapping does not match. */
 type Output = (x: Exchange, source: string) => unknown;
 
-/** Compiles a `lookup` step. */
 export function compileLookup(step: LookupStep, cx: CompileContext, next: Handler): Handler {
 	const source = cx.template(step.source, 'empty');
 	const entries = step.destinations.map((name, column) => ({

@@ -60,7 +60,7 @@ export function compileMirror(step: MirrorStep, cx: CompileContext, next: Handle
 	};
 }
 
-/** A compiled step. */
+/** A compiled `mirror` step. */
 interface Mirror {
 	readonly forwarding: Forwarding;
 	readonly gate: MirrorGate;

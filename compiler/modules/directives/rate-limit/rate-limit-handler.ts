@@ -11,7 +11,7 @@ import type { Rate, RateLimiter } from './rate-limiter.ts';
 export interface RateLimitZone extends LimitZone {
 	readonly requests: number;
 	readonly window: number;
-	/** Number of requests that may come at once; default `requests`. */
+	/** Number of requests that may arrive at the same time; default `requests`. */
 	readonly burst?: number;
 	/** Cost of a request: a number, or a template of one; default 1. */
 	readonly cost?: number | string;
@@ -147,7 +147,10 @@ class Zone {
 		return new HttpError(429, `The rate limit of the zone ${this.#name} is exceeded.`, { headers });
 	}
 
-	/** Returns the remaining requests, and the seconds until one more is admitted or, if some remain, until the full burst is. */
+	/**
+	 * Returns the number of remaining requests, and the seconds until one more request is admitted or, if requests remain, until the
+	 * full burst is available.
+	 */
 	#formatState(excessMs: number): string {
 		const remaining = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.intervalMs);
 		const resetMs = excessMs > 0 ? excessMs : this.rate.capacityMs + excessMs;

@@ -45,7 +45,7 @@ export interface RateLimiter {
 /**
  * Implements the generic cell rate algorithm. The only state of a key is the time at which its full burst will be available again.
  * Each request moves this time forward by one interval per unit of cost, and may run unless that leads beyond
- * `now + rate.capacity`. In any period, a key therefore gets at most its burst plus one request per interval.
+ * `now + rate.capacityMs`. In any period, a key therefore gets at most its burst plus one request per interval.
  *
  * @param fullAt The key's time, in milliseconds of the same clock as `now`.
  * @returns The same as {@link RateLimiter.take}.

@@ -21,7 +21,10 @@ const BODY_FIELDS = [
 	'digest',
 ] as const;
 
-/** Maximum size of a replaced body that is sent with its length, because the original was in memory. Longer ones are streamed. */
+/**
+ * Maximum size in bytes of a replaced body that is sent with its length, because the original was in memory. Longer bodies are
+ * streamed.
+ */
 const MAX_BUFFERED_BYTES = 64 * 1024;
 
 /** Returns the replacements of a step, one per alternative, for one response. */
@@ -94,7 +97,7 @@ function callForUncompressed(x: Exchange, next: Handler, onResponse: () => void 
 	return onResponse();
 }
 
-/** Reports whether a response is partial, and text would be replaced in the complete one. */
+/** Reports whether a response is partial, and text would be replaced in the complete response. */
 function isSearchedPart(x: Exchange, { isSearched }: Replacer): boolean {
 	const { status, headers } = x.response;
 	if (status !== 206 || x.request.method !== 'GET' || x.request.body !== null) return false;
@@ -213,7 +216,8 @@ class PartlyPulledBody implements BodySource {
 const UNSENT_BODY: BodySource = { length: undefined, pull: () => null, cancel: () => {} };
 
 /**
- * Removes the validators, because they do not change with the replacements. If the step keeps them, weakens the entity tag instead.
+ * Removes the validators, because they do not change with the replacements. If the step keeps validators, weakens the entity tag
+ * instead.
  */
 function editValidators(headers: HeaderList, { keepsValidators }: Replacer): void {
 	if (keepsValidators) {

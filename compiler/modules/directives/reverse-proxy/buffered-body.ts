@@ -65,8 +65,8 @@ class PartlyReadBody implements BodySource {
 }
 
 /**
- * A streamed body that several attempts may send, as long as none of them has read from it. Until then, canceling it has no effect,
- * because another attempt may need it.
+ * A streamed body that several attempts may send, as long as no attempt has read from it. Until then, canceling the body has no
+ * effect, because another attempt may need it.
  */
 export class UnreadBody implements BodySource {
 	readonly length: number | undefined;

@@ -31,7 +31,7 @@ export interface ForwardingStep extends Step {
 	readonly forwarded?: boolean;
 }
 
-/** Sends the requests of a step. */
+/** The compiled settings for sending the requests of a step. */
 export interface Forwarding {
 	readonly settings: UpstreamSettings;
 	readonly pool: UpstreamPool;
@@ -157,7 +157,7 @@ function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool
 	}
 }
 
-/** Compiles addresses with placeholders. If any address has one, all are resolved per request. */
+/** Compiles addresses with placeholders. If any address has a placeholder, all addresses are resolved per request. */
 function compileAddresses(
 	settings: UpstreamSettings,
 	cx: CompileContext,
@@ -199,7 +199,7 @@ function compileRewrite(step: ForwardingStep, cx: CompileContext): Rewrite | und
 	};
 }
 
-/** Compiles the selection of an upstream. Policies that depend on the target see the rewritten one. */
+/** Compiles the selection of an upstream. Policies that depend on the target see the rewritten target. */
 function compileSelection(
 	balance: UpstreamSettings['balance'],
 	pool: UpstreamPool,

@@ -23,7 +23,7 @@ export class HandledResponse {
 		return !this.#isClosed;
 	}
 
-	/** Answers with the response: its status (or the one given), fields and body. */
+	/** Answers with the response: its status (or `status`, if given), fields and body. */
 	copy(x: Exchange, status: number | undefined): void {
 		const { response } = x;
 		this.copyFields(x, () => true);

@@ -25,7 +25,6 @@ const NAMED_POOL_PREFIX = 'upstream://';
 
 /** Options for a directive that is lowered like `reverse_proxy`. */
 export interface ProxyDirectiveOptions {
-	/** The directive's name. */
 	readonly directiveName: string;
 	readonly usage: string;
 	/** The directive's own sub-directives for the step, which take precedence over those of `reverse_proxy`. */

@@ -20,7 +20,7 @@ export function usesMaxForwards(method: string): boolean {
 }
 
 /**
- * Answers a request that may not be forwarded further; returns false for any other. Call it only for methods for which
+ * Answers a request that may not be forwarded further; returns false for any other request. Call it only for methods for which
  * {@link usesMaxForwards} is true.
  */
 export function answerLastForward({ request, received, response }: Exchange): boolean {

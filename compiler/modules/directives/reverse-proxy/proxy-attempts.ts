@@ -168,9 +168,11 @@ function cancelResponse(response: UpstreamResponse): void {
 	if (isStream(response.body)) response.body.cancel();
 }
 
-/** Returns the error for a request without any usable upstream. `addresses` are those from placeholders or lookups, if any. */
+/**
+ * Returns the error for a request without any usable upstream. `addresses` are the addresses from placeholders or lookups, if any.
+ */
 export function noUpstreamError(addresses: readonly string[] | undefined): HttpError {
-	// The status is that of a failed connection if no address is valid.
+	// If no address is valid, the status is the same as for a failed connection.
 	const hasNoValidAddress = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
 	return hasNoValidAddress
 		? new HttpError(502, 'No upstream has a valid address.')

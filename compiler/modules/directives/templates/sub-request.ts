@@ -23,7 +23,7 @@ export interface SubRequestAllowance {
 	readonly steps: { stepsLeft: number };
 }
 
-/** Returns the allowance of a request. A sub-request shares the one of the page that made it. */
+/** Returns the allowance of a request. A sub-request shares the allowance of the page that made it. */
 export function allowanceOf(x: Exchange): SubRequestAllowance {
 	const inherited = x.variable(ALLOWANCE_VARIABLE) as SubRequestAllowance | undefined;
 	return (

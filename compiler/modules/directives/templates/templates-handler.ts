@@ -72,7 +72,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 	}
 }
 
-/** Returns the page of the response: that of an outer `templates`, or a new one. */
+/** Returns the page for the response: the page of an outer `templates`, or a new page. */
 function beginPage(x: Exchange): TemplatePage {
 	const outerPage = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
 	if (outerPage && outerPage.error === x.error) return outerPage;

@@ -92,7 +92,7 @@ function internalSetting(
 	};
 }
 
-/** The settings that only these options inside `servers` set. */
+/** The settings that only the options of this module set. */
 export const clientIpSettings: readonly GlobalOption[] = [
 	internalSetting('client_ip_headers', clientIpHeaders, false, {
 		type: 'array',

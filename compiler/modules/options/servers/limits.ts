@@ -1,4 +1,4 @@
-/** `limits` inside `servers`: limits on concurrent use by clients, and what happens beyond them. */
+/** `limits` inside `servers`: limits on concurrent use by clients, and what happens when they are exceeded. */
 
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';

@@ -70,9 +70,9 @@ export const weightedRoundRobin: Balancer = {
 };
 
 /**
- * Compiles the selection of the compatible server, with consecutive turns for one upstream. Each turn selects among the
- * available upstreams by their weights, so that the turns of unavailable ones are shared by the others. A single weight applies
- * to the first upstream only.
+ * Compiles the selection of the compatible server, with consecutive turns for one upstream. Each turn selects among the available
+ * upstreams by their weights, so that they share the turns of unavailable upstreams. A single weight applies to the first upstream
+ * only.
  */
 function compileConsecutiveTurns(weights: readonly number[]): UpstreamChoice {
 	const turnEnds: number[] = [];

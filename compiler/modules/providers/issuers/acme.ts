@@ -10,7 +10,7 @@ export const FALLBACK_ACME_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';
 
 const URL_PATTERN = '^https?://[^\\s/]+';
 
-/** An ACME authority. */
+/** An issuer that obtains certificates from an ACME authority. */
 export const acme: IssuerModule = {
 	id: 'acme',
 	usage:

@@ -2,7 +2,7 @@
 import type { IssuerModule } from './issuer-module.ts';
 import { SIGNING_PROPERTIES, type SigningSettings, signingSubdirectives } from './signing-words.ts';
 
-/** The internal certificate authority. */
+/** An issuer that signs with an internal certificate authority. */
 export const internal: IssuerModule = {
 	id: 'internal',
 	usage: 'issuer internal [{ ca <id>; lifetime <duration>; sign_with_root }]',

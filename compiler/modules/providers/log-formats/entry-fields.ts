@@ -1,4 +1,4 @@
-/** The fields of access log entries, by their paths, as `format text` names them. */
+/** The paths of the fields of access log entries, as `format text` names them. */
 
 /** Paths of the fields that do not depend on the directives of a site. Below a path that ends with `>*`, any name may occur. */
 export const ENTRY_FIELDS: readonly string[] = [

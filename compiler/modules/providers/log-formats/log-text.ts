@@ -3,7 +3,7 @@ import { fullPlaceholderName, SHORTHANDS } from '../../../codegen/placeholders/s
 import type { LogFormat } from '../../../document/log-settings.ts';
 import type { Word } from '../../../syntax/ast.ts';
 
-/** A part of a line. */
+/** A part of a log line. */
 export type LogTextPart =
 	| { readonly literal: string }
 	/** A placeholder whose value is known when the format is compiled: `{env.NAME}` or `{system.hostname}`. */
@@ -119,7 +119,7 @@ function parsePlaceholder(name: string): LogTextPart {
 	for (const [prefix, path] of Object.entries(FIELD_PREFIXES)) {
 		if (fullName.startsWith(prefix)) return parseFieldPath(path + fullName.slice(prefix.length));
 	}
-	// Names of fields have no dots, except those of headers. Any other name with a dot is a placeholder for something that no
+	// Names of fields have no dots, except names of header fields. Any other name with a dot is a placeholder for something that no
 	// entry has.
 	if (!name.includes('>') && (name.includes('.') || fullName !== name)) return { unknown: name };
 	return parseFieldPath(name);

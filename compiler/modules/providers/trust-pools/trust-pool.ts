@@ -170,7 +170,7 @@ function lowerCombinedPool(
 	return { source: 'combined', of: pools };
 }
 
-/** Returns the values of a source: its arguments, and those of a sub-directive that may be given several times. */
+/** Returns the values of a source: its arguments, and the values of a sub-directive that may be given several times. */
 function collectValues(
 	args: readonly Word[],
 	line: Line,
@@ -206,7 +206,7 @@ function collectValues(
 	return words;
 }
 
-/** Returns the base64 of a DER certificate, after checking it. */
+/** Returns a list with a DER certificate in base64; an empty list after reporting a mistake. */
 export function parseDerCertificate(subdirective: Word, cx: LowerContext): string[] {
 	try {
 		new X509Certificate(Buffer.from(subdirective.text, 'base64'));

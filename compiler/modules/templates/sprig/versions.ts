@@ -87,7 +87,10 @@ function compare(a: Version, b: Version): number {
 	}
 }
 
-/** Checks a version constraint: alternatives separated by `||`, each of them comparisons separated by commas or spaces. */
+/**
+ * Checks a version constraint: alternatives separated by `||`. Each alternative is a list of comparisons separated by commas or
+ * spaces.
+ */
 function satisfies(run: TemplateRun, constraint: string, version: Version): boolean {
 	run.budget.chargeText(constraint.length);
 	return constraint.split('||').some(alternative =>

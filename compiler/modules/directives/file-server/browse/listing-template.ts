@@ -102,7 +102,7 @@ class ListingObject implements TemplateObject {
 	}
 }
 
-/** Returns links to the parent folders, the top one first. */
+/** Returns links to the parent folders, the top folder first. */
 function listBreadcrumbs(path: string): Value[] {
 	const elements = path.split('/').slice(0, -1);
 	return elements.map(

@@ -35,13 +35,13 @@ export interface FolderListing extends ListingView {
 	readonly total: number;
 	readonly folderCount: number;
 	readonly fileCount: number;
-	/** Total bytes of the files. */
+	/** Total size of the files in bytes. */
 	readonly totalBytes: number;
 }
 
 /**
- * Compares names naturally: `file2` before `file10`. Kept, because creating a collator takes longer than a sort. Created when first
- * needed, because creating it takes longer than loading all modules of file servers.
+ * Compares names naturally: `file2` before `file10`. The collator is kept, because creating one takes longer than a sort. It is
+ * created when first needed, because that takes longer than loading all modules of file servers.
  */
 let collator: Intl.Collator | undefined;
 

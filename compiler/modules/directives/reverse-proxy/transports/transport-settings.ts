@@ -18,7 +18,9 @@ export interface HttpTransportSettings {
 	readonly resolvers?: readonly string[];
 	/** Address to connect from. */
 	readonly local_address?: string;
-	/** Milliseconds after which the next address of a host is tried, too; default 300. -1 tries one after the other. */
+	/**
+	 * Milliseconds after which the next address of a host is also tried; default 300. -1 tries the addresses one after the other.
+	 */
 	readonly dial_fallback_delay?: number;
 	/** Milliseconds for which a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
 	readonly expect_continue_timeout?: number;
