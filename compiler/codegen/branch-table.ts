@@ -16,7 +16,7 @@ import { pathsOf } from '../modules/registry/matchers.ts';
 const MIN_TABLE_BRANCHES = 4;
 
 /**
- * Reports whether a table can serve these branches. The condition of the first one must depend on the path: a malformed path is
+ * Reports whether a table can serve these branches. The condition of the first branch must depend on the path: a malformed path is
  * an error on first use, and a table must not raise that error where an earlier condition would have answered the request.
  */
 export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
@@ -25,7 +25,7 @@ export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 }
 
 /**
- * Maps lists of path prefixes to lookup tables. Sites with the same routes share one, which stays in the processor's cache
+ * Maps lists of path prefixes to lookup tables. Sites with the same routes share one table, which stays in the processor's cache
  * where a thousand copies would not.
  */
 export type SharedBranchTables = Map<string, TextTable<number>>;
@@ -145,7 +145,7 @@ function keysOf({ when }: HandlerBranch): Map<string, boolean> | undefined {
 function segmentsOf(when: Matcher | undefined): Set<string> | undefined {
 	if (!when) return undefined;
 	if (when.type === 'all') {
-		// Only the first operand counts. Skipping the branch because of a later one would skip the captures that operands before
+		// Only the first operand counts. Skipping the branch because of a later operand would skip the captures that operands before
 		// it store.
 		const [firstOperand] = when.of as readonly Matcher[];
 		return segmentsOf(firstOperand);

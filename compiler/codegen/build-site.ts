@@ -156,7 +156,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		x.answeredBy = '';
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let pending: void | Promise<void>;
-		// If no error route answered, the handler that failed first is recorded as the one that answered, as in a site without
+		// If no error route answered, the handler that failed first is recorded as the handler that answered, as in a site without
 		// error routes.
 		const settle = (): void => {
 			if (x.answeredBy === '' && x.error!.unanswered) x.answeredBy = failedBy;

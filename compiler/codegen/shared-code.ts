@@ -7,7 +7,7 @@ import type { Step } from '../document/document.ts';
 import type { Handler } from '../exchange/handler.ts';
 import type { SharedBranchTables } from './branch-table.ts';
 
-/** Maximum length of serialized steps that are stored verbatim for comparison; longer ones are hashed. */
+/** Maximum length of serialized steps that are stored verbatim for comparison; longer texts are hashed. */
 const MAX_VERBATIM_LENGTH = 128;
 
 /** The code shared during one build: filled while sites are built, and discarded afterwards. */

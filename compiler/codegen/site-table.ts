@@ -6,7 +6,7 @@ import type { ListenedSite } from './plan/plan.ts';
 
 /** One host of a site. */
 interface Candidate {
-	/** Position in order of precedence: of all matches, the one with the lowest number serves. */
+	/** Position in order of precedence: of all matches, the candidate with the lowest number serves. */
 	readonly order: number;
 	/** Index in `document.sites`, or a value for {@link redirectPort}. */
 	readonly site: number;

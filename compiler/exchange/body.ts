@@ -1,4 +1,4 @@
-/** Message bodies: complete ones as values, others as streams from which the consumer pulls. */
+/** Message bodies: complete bodies as values, others as streams from which the consumer pulls. */
 import type { HeaderList } from './header-list.ts';
 
 /**

@@ -2,7 +2,7 @@
 import type { Body } from './body.ts';
 import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCache } from './response-cache.ts';
 
-/** Rejects every response and never contains one. */
+/** A response cache that accepts no response. */
 export class EmptyCache implements ResponseCache {
 	readonly maxBodyBytes = 0;
 

@@ -132,7 +132,7 @@ export interface TransferLimits {
 	readonly writeRate?: number;
 	/** Size, in bytes, of the pieces in which a complete body is handed to the connection. */
 	readonly writeChunk?: number;
-	/** Maximum bytes per second of the response body; 0 for no limit. */
+	/** Maximum number of bytes per second of the response body; 0 for no limit. */
 	readonly maxWriteRate?: number;
 	/** Number of bytes of the response body that are sent before `maxWriteRate` applies. */
 	readonly maxWriteRateAfter?: number;

@@ -1,4 +1,4 @@
-/** Builds the request to an upstream from the received one (RFC 9110 §7.6). */
+/** Builds the request to an upstream from the received request (RFC 9110 §7.6). */
 import type { Exchange, ProtocolName } from './exchange.ts';
 import { HeaderList, isSameFieldName } from './header-list.ts';
 
@@ -200,7 +200,7 @@ export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, isPeerTrusted: 
 	],
 ]);
 
-/** Returns `Forwarded`: the elements of earlier hops, followed by one for this hop (RFC 7239 §4). */
+/** Returns `Forwarded`: the elements of earlier hops, followed by an element for this hop (RFC 7239 §4). */
 function forwardedValue(x: Exchange, earlierElements: string | undefined): string {
 	const peer = x.connection.remoteAddress;
 	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;

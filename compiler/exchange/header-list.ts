@@ -54,7 +54,7 @@ export class HeaderList {
 		this.#items.push(name, value);
 	}
 
-	/** Replaces all fields with that name by one, at the position of the first. */
+	/** Replaces all fields with that name by a single field, at the position of the first. */
 	set(name: string, value: string): void {
 		const items = this.#items;
 		const lower = name.toLowerCase();
@@ -132,7 +132,7 @@ export class HeaderList {
 	}
 }
 
-/** Compares a field name with a lower-case one. Allocates no string, because it is called several times per request. */
+/** Compares a field name with a lower-case name. Allocates no string, because it is called several times per request. */
 export function isSameFieldName(name: string, lower: string): boolean {
 	const length = lower.length;
 	if (name.length !== length) return false;

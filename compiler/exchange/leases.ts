@@ -25,7 +25,7 @@ export interface UpstreamRequest {
 	readonly method: string;
 	/** Path and query, as sent in the request line. */
 	readonly target: string;
-	/** All fields except framing ones (`Content-Length`, `Transfer-Encoding`, `Connection`, …), including `Host`. */
+	/** All fields except framing fields (`Content-Length`, `Transfer-Encoding`, `Connection`, …), including `Host`. */
 	readonly headers: HeaderList;
 	readonly body: Body;
 	/** Requested upgrade protocol (such as `websocket`), or undefined. */
@@ -57,7 +57,7 @@ export interface ClientAddresses {
 /** An upstream's response. `body` is a stream; `upgradedStream` is the byte stream after a 101. */
 export interface UpstreamResponse {
 	readonly status: number;
-	/** Reason phrase, if it differs from the registered one for the status. */
+	/** Reason phrase, if it differs from the registered phrase for the status. */
 	readonly reason?: string | undefined;
 	readonly headers: HeaderList;
 	readonly body: Body;
@@ -70,7 +70,10 @@ export type UpstreamPhase = 'connect' | 'request' | 'response' | 'timeout';
 
 /** The failure of an exchange with an upstream; `unsent` and `phase` decide whether it may be retried. */
 export class UpstreamError extends Error {
-	/** `connect`: nothing was sent; `request`: sending failed; `response`: the head was missing or invalid; `timeout`. */
+	/**
+	 * `connect`: nothing was sent; `request`: sending failed; `response`: the head was missing or invalid; `timeout`: a time limit
+	 * was exceeded.
+	 */
 	readonly phase: UpstreamPhase;
 	/** True if the upstream cannot have processed any byte of the request, so that any method may be sent elsewhere. */
 	readonly unsent: boolean;
@@ -269,7 +272,7 @@ export type CodingName = 'gzip' | 'br' | 'zstd';
 /** A content coding with its compression level. */
 export interface Coding {
 	readonly name: CodingName;
-	/** gzip: 1 to 9 (default 5); br: 0 to 11 (default 4); zstd: 1 to 19 (default 3). */
+	/** Level of compression. gzip: 1 to 9 (default 5); br: 0 to 11 (default 4); zstd: 1 to 19 (default 3). */
 	readonly level?: number;
 	/** For zstd: false omits the checksum from frames. */
 	readonly checksum?: false;

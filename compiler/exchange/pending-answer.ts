@@ -65,7 +65,7 @@ export class PendingAnswer {
 
 	/**
 	 * Runs a function on the response before the outcome is reported, unless the handler failed. When the function returns, a
-	 * complete body may be reused by its owner. Returns this object, for handlers that return the result of the next one. An
+	 * complete body may be reused by its owner. Returns this object, for handlers that return the result of the next handler. An
 	 * exception becomes the handler's failure.
 	 */
 	onSuccess(work: (x: Exchange) => void | Promise<void>): Promise<void> {

@@ -77,7 +77,7 @@ export type CacheEvent = (typeof CACHE_EVENTS)[number];
 
 /** The response cache of the whole process. Operations do not block. */
 export interface ResponseCache {
-	/** Maximum bytes of a stored body. */
+	/** Maximum number of bytes of a stored body. */
 	readonly maxBodyBytes: number;
 	/** Returns the responses stored under a key, in no particular order. */
 	find(key: string): readonly CachedResponse[];
@@ -107,7 +107,7 @@ export interface ResponseCache {
 
 /** Settings of a store. They are the key of its lease. */
 export interface CacheSettings {
-	/** Maximum bytes of memory, for bodies and metadata together. */
+	/** Maximum number of bytes of memory, for bodies and metadata together. */
 	readonly ceiling: number;
 	/** Identifies a store that belongs to a single directive. */
 	readonly own?: string;

@@ -12,7 +12,7 @@ export function equalStrings(left: string, right: string): boolean {
 	return true;
 }
 
-/** Returns a copy of a string that is not a slice of a longer one. Each character must be one byte. */
+/** Returns a copy of a string that is not a slice of a longer string. Each character must be one byte. */
 export function copyString(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }

@@ -39,7 +39,7 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED_FLAG | RANDOM_FLAG) };
 }
 
-/** Maximum members of a `tracestate` (§3.3.1.1). */
+/** Maximum number of members of a `tracestate` (§3.3.1.1). */
 const MAX_MEMBERS = 32;
 const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
 /** Printable ASCII except comma and equals sign, not ending with a space. */

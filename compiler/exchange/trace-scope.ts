@@ -26,7 +26,7 @@ export class TraceScope {
 	}
 }
 
-/** Enters a scope, which lasts to the end of the exchange or until a nested one is entered. */
+/** Enters a scope, which lasts to the end of the exchange or until a nested scope is entered. */
 export function enterTraceScope(x: Exchange, scope: TraceScope): void {
 	x.variables.set(TRACE_SCOPE_VARIABLE, scope);
 }

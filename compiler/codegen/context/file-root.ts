@@ -27,7 +27,7 @@ export function compileRoot(root: string | undefined, cx: CompileContext): (x: E
 	return () => constant;
 }
 
-/** Checks a root that contains data from the client, such as a host named `..`. It must not lead out of its parent folder. */
+/** Checks a root that contains data from the client, such as a host named `..`. The root must not lead out of its parent folder. */
 function rootOfRequest(root: string): string {
 	if (root.includes('/..') && root.split('/').includes('..', 1)) {
 		throw new HttpError(400, 'The file root for this request contains `..`.');

@@ -9,7 +9,7 @@ import { STATUS_CODES } from '../../exchange/status-codes.ts';
  * `performance.now()`.
  */
 export class ProxyFacts {
-	/** Undefined until an upstream has been chosen. */
+	/** The chosen upstream; undefined until one has been chosen. */
 	upstream: Upstream | undefined;
 	/** Number of concurrent requests at which an upstream counts as full; 0 for no limit. */
 	readonly maxRequests: number;

@@ -4,7 +4,7 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 
-/** Maximum bytes of a buffered body; larger ones are rejected with 413. */
+/** Maximum number of bytes of a buffered body; larger bodies are rejected with 413. */
 const MAX_BODY_BYTES = 10 * 1024 * 1024;
 
 const EMPTY_BODY = new Uint8Array(0);

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
-/** Maximum bytes of a file for `{file.*}`. */
+/** Maximum number of bytes of a file for `{file.*}`. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];

@@ -52,7 +52,7 @@ function requestUuid(x: Exchange): string {
 	return newUuid;
 }
 
-/** The placeholders `http.request.*`, except those of the URI and of TLS. */
+/** The placeholders `http.request.*`. */
 export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholder('http.request.method', 'Method of the request.', x => x.request.method),
 	definePlaceholder('http.request.scheme', '`http` or `https`.', x => x.request.scheme),

@@ -32,7 +32,7 @@ type PolicySettings = Omit<AutomationPolicy, 'subjects'>;
 
 interface ManagedName {
 	readonly policySettings: PolicySettings;
-	/** Whether the site itself configures its certificates. Two such sites with different configurations are a conflict. */
+	/** Whether the site itself configures its certificates. Two sites that configure them differently are a conflict. */
 	readonly isExplicit: boolean;
 	readonly isForced: boolean;
 	readonly pointer: string;

@@ -89,7 +89,7 @@ function namesOf(certificate: X509Certificate): string[] {
 }
 
 /**
- * Returns subject alternative names by kind: `DNS`, `IP Address`, `email`, `URI`. Entries are separated by `, `; one with
+ * Returns subject alternative names by kind: `DNS`, `IP Address`, `email`, `URI`. Entries are separated by `, `; an entry with
  * special characters is a JSON string (Node, CVE-2021-44532).
  */
 export function alternativeNames(certificate: X509Certificate): { readonly kind: string; readonly value: string }[] {

@@ -4,7 +4,10 @@ import { serverSettingsFor } from '../../document/server-settings.ts';
 import { DEFAULT_PROTOCOLS } from '../../modules/options/servers/protocols.ts';
 import type { ListenerSpec } from './plan.ts';
 
-/** `named`: the document lists `h3`. `default`: the document lists no protocols, so HTTP/3 is served where possible. */
+/**
+ * Why a listener serves HTTP/3. `named`: the document lists `h3`. `default`: the document lists no protocols, so HTTP/3 is served
+ * where possible.
+ */
 export type Http3Request = 'named' | 'default';
 
 /**

@@ -12,7 +12,7 @@ export interface ListenerSpec extends PlannedSocket {
 	readonly sites: readonly ListenedSite[];
 	/** TLS parameters; present if the scheme is `https`. */
 	readonly tls?: ListenerTls;
-	/** `h1`, `h2`, `h2c`, `h3`: set by sites' `bind`s instead of `settings.servers`. */
+	/** Protocols (`h1`, `h2`, `h2c`, `h3`) that the sites' `bind`s set instead of `settings.servers`. */
 	readonly protocols?: readonly string[];
 }
 
@@ -50,6 +50,6 @@ export interface Plan {
 	readonly listeners: readonly ListenerSpec[];
 	/** The certificates that the document requires; absent if it requires none. */
 	readonly certificates?: PlannedCertificates;
-	/** Undefined if the document names no files. */
+	/** Identities of the files that the document names; undefined if it names none. */
 	readonly files?: FileIdentities;
 }

@@ -8,7 +8,7 @@ export interface HandshakePolicy {
 	readonly ciphers?: readonly string[];
 	readonly curves?: readonly string[];
 	readonly alpn?: readonly string[];
-	/** IDs of loaded certificates. The first one that covers the server name is served; if none does, the first one. */
+	/** IDs of loaded certificates. The first certificate that covers the server name is served; if none does, the first of all. */
 	readonly certificates?: readonly string[];
 	readonly client_auth?: ClientAuth;
 	readonly insecure_secrets_log?: string;
@@ -29,7 +29,7 @@ export interface ListenerTls {
 	readonly fallback_sni?: string;
 	/** Protocols offered by ALPN unless a policy lists others: `h1`, `h2`. */
 	readonly protocols?: readonly string[];
-	/** Whether plain HTTP requests on this port are redirected to HTTPS. */
+	/** Whether plain HTTP requests on the listener's port are redirected to HTTPS. */
 	readonly http_redirect?: boolean;
 }
 

@@ -17,14 +17,14 @@ import type { RegexpNode } from './regexp-node.ts';
  */
 const MAX_PATHS = 250;
 const MAX_SHORT_SUBJECT_PATHS = 20_000;
-/** Nesting depth that most expressions do not exceed. The engine is slower on deeper ones. */
+/** Nesting depth that most expressions do not exceed. The engine is slower on expressions that do. */
 const USUAL_DEPTH = 4;
 /** Number of steps after which the analysis stops. */
 const MAX_STEPS = 200_000;
 
 /**
- * Where an expression can start to match. One that begins with `.*` needs to be tried only at the start of a line, and one that
- * begins with `(?s).*` only at the start of the text.
+ * Where an expression can start to match. An expression that begins with `.*` needs to be tried only at the start of a line, and an
+ * expression that begins with `(?s).*` only at the start of the text.
  */
 export type MatchStarts = 'anywhere' | 'lines' | 'text';
 

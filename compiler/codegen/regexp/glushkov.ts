@@ -29,7 +29,7 @@ const EMPTY_PART: AutomatonPart = {
 	firstAtStart: NO_PATHS,
 	lastStates: NO_PATHS,
 };
-/** Size limits. The automaton of an expression that exceeds one is incomplete. */
+/** Size limits. The automaton of an expression that exceeds a limit is incomplete. */
 const MAX_STATES = 500;
 const MAX_RANGES = 20_000;
 const MAX_WORK_STEPS = 100_000;

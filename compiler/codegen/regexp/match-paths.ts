@@ -2,7 +2,7 @@
 import type { RegexpInstruction, RegexpProgram } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
-/** A path from an instruction to the next one that consumes a character, or to the end of the match. */
+/** A path from an instruction to the next instruction that consumes a character, or to the end of the match. */
 export interface MatchPath {
 	/** The instruction after the consumed character, or -1 at the end of the match. */
 	readonly next: number;

@@ -56,7 +56,7 @@ interface OptionalPart {
 	readonly iteration: number;
 }
 
-/** Builds a program backward: every method receives the instruction that follows and returns the one at which to begin. */
+/** Builds a program backward: every method receives the instruction that follows and returns the instruction at which to begin. */
 class Builder {
 	readonly instructions: RegexpInstruction[] = [{ op: 'fail' }, { op: 'match' }];
 	readonly sets: CharacterSet[] = [];

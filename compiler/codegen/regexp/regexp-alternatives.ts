@@ -17,14 +17,14 @@ export interface RegexpAlternative {
 export interface RegexpAlternatives {
 	/** Matches any of the expressions, with the flags `g` and `u`. Where several match, the first is found. */
 	readonly regexp: RegExp;
-	/** The expressions as a single one. */
+	/** The expressions, combined to a single expression. */
 	readonly parsed: ParsedRegexp;
 	readonly alternatives: readonly RegexpAlternative[];
 	/** Maximum length of a match in UTF-16 units; Infinity if there is none. */
 	readonly maxLength: number;
 }
 
-/** Compiles expressions to a single one. Throws RegexpError. */
+/** Compiles expressions to a single expression. Throws RegexpError. */
 export function compileRegexpAlternatives(
 	expressions: readonly { readonly source: string; readonly ignoreCase: boolean }[],
 ): RegexpAlternatives {

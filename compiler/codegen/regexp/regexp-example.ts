@@ -4,7 +4,7 @@ import { parseRegexp } from './parse-regexp.ts';
 import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
-/** Maximum characters of an example. */
+/** Maximum number of characters of an example. */
 const MAX_LENGTH = 500;
 /** Maximum number of examples for one expression. */
 const MAX_EXAMPLES = 16;

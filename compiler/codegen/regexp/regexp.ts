@@ -16,9 +16,9 @@ import { ReverseAutomaton } from './reverse-automaton.ts';
 export { REQUEST_REGEXP_BOUNDS } from './regexp-bounds.ts';
 export { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 
-/** Maximum nodes of a program whose nodes may all have to be examined for each character. */
+/** Maximum number of nodes of a program whose nodes may all have to be examined for each character. */
 const MAX_ACTIVE_NODES = 350;
-/** Maximum instructions between two characters, for any expression. */
+/** Maximum number of instructions between two characters, for any expression. */
 const MAX_PATH_LENGTH = 300;
 
 /** Prefixes that make `RegExp` try an expression only at positions where it can start to match. */

@@ -92,7 +92,7 @@ export class BuildError extends Error {
 /** A condition, and the handler that runs if it is the first to hold. */
 export interface HandlerBranch {
 	readonly when: Matcher | undefined;
-	/** Undefined if the branch has no condition. */
+	/** Condition of the branch; undefined if it has none. */
 	readonly predicate: Predicate | undefined;
 	readonly handler: Handler;
 }

@@ -41,7 +41,7 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	 * does not have the directive.
 	 */
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
-	/** `respond [matcher] <status> | <body> [<status>] [{ … }]`. */
+	/** Syntax, such as `respond [matcher] <status> | <body> [<status>] [{ … }]`. */
 	readonly usage: string;
 	/** What the directive does, in one sentence. */
 	readonly summary: string;

@@ -48,7 +48,7 @@ export interface MatcherTraits<M extends Matcher = Matcher> {
 
 /** A request matcher. */
 export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTraits<M> {
-	/** `type` in the document and name in both dialects; the module ID is `http.matchers.<id>`. */
+	/** Value of `type` in the document, and name in both dialects. The module ID is `http.matchers.<id>`. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;

@@ -27,7 +27,10 @@ export type EditedMessage = 'request' | 'response' | 'upstream_request' | 'upstr
 
 /** How a handler treats requests. The functions take a step of the document. */
 export interface StepTraits<S extends Step = Step> {
-	/** Whether a step answers all requests for which it runs (or throws), or only some. Omitted if it never answers by itself. */
+	/**
+	 * `always` if a step answers (or throws for) every request for which it runs, `sometimes` if it answers only some of them.
+	 * Omitted if it never answers by itself.
+	 */
 	readonly answers?: 'always' | 'sometimes';
 	/** Reports whether a step may pass requests on because of its settings, although `answers` is `always`. */
 	readonly passesOn?: (step: S) => boolean;
@@ -112,7 +115,7 @@ export interface WordTraits {
 export interface CompatfileOrder {
 	/** Lower ranks run first. The obsolete names of a directive are sorted directly before its first name. */
 	readonly rank: number;
-	/** True if a line is sorted like one with a matcher even if it has none. */
+	/** True if a line is sorted like a line with a matcher even if it has none. */
 	readonly conditional?: true;
 	/** True if, of lines that sort equally, the last runs first. */
 	readonly reversed?: true;

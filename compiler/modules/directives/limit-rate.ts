@@ -11,7 +11,7 @@ import type { LowerContext } from '../contract/lower-context.ts';
 /** A step of the handler `limit_rate`. */
 export interface LimitRateStep extends Step {
 	readonly handler: 'limit_rate';
-	/** Maximum bytes per second, 0 for no limit; or a string with placeholders. */
+	/** Maximum number of bytes per second, 0 for no limit; or a string with placeholders. */
 	readonly rate: number | string;
 	/** Number of bytes at the beginning of a response that are sent without limit. */
 	readonly after?: number;

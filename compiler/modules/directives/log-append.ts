@@ -17,7 +17,7 @@ interface AddLogFieldStep extends Step {
 
 const USAGE = 'log_append [matcher] [<]<key> <value>';
 const RESPONSE_BODY_PLACEHOLDER = '{http.response.body}';
-/** Maximum bytes of a response body in an entry. */
+/** Maximum number of bytes of a response body in an entry. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 /** Syntax: `log_append [matcher] [<]<key> <value>`. */

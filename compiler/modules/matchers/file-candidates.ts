@@ -30,7 +30,7 @@ interface PathEntry {
 	readonly folderRule: boolean | 'as-rendered';
 }
 
-/** Maximum candidates from the globs of one entry. */
+/** Maximum number of candidates from the globs of one entry. */
 const MAX_CANDIDATES = 10_000;
 
 /** The file that the matcher tries if none is named. */

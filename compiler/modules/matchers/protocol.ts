@@ -71,7 +71,7 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 	compile: matcher => compileProtocol(matcher.protocol),
 });
 
-/** Compiles a protocol; an unknown one matches nothing. */
+/** Compiles a protocol; an unknown protocol matches nothing. */
 function compileProtocol(text: string): Predicate {
 	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
 	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;

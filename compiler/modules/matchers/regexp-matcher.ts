@@ -20,7 +20,7 @@ export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of its captures.' },
 };
 
-/** The message if one set contains two expressions where only one is allowed. */
+/** The message if a matcher set contains two regular expressions where only one is allowed. */
 export const ONCE_PER_SET_MESSAGE = 'regular expression can only be used once per named matcher';
 
 /**

@@ -109,7 +109,7 @@ export function lowerShareKey(word: Word, cx: LowerContext): string | undefined 
 
 /**
  * Returns changes with which the hash of the key is just below or just above each of the percentages. Returns none for a key with
- * several placeholders, or with one that is not part of a request.
+ * several placeholders, or with a placeholder that is not part of a request.
  */
 function borderChanges(key: string, percentages: readonly number[]): readonly RequestChange[] {
 	const match = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(key);

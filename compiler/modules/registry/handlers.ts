@@ -2,7 +2,9 @@
 import type { HandlerDirective } from '../contract/directive.ts';
 import { directives } from './directives.ts';
 
-/** The directives that compile to a handler of their own, by handler name. Those lowered to other handlers are not included. */
+/**
+ * The directives that compile to a handler of their own, by handler name. Directives that lower to other handlers are not included.
+ */
 export const HANDLERS: ReadonlyMap<string, HandlerDirective> = new Map(
 	directives.flatMap(directive =>
 		directive.kind === 'handler' && directive.id !== '' && directive.compile

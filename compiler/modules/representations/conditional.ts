@@ -60,9 +60,9 @@ function secondsOfDate(
 }
 
 /**
- * Reports whether a list of entity tags (`*`, `"a", W/"b"`) contains the given one. With `isStrong`, tags are compared as in
- * If-Match: a weak tag equals nothing. Otherwise only the opaque parts count (RFC 9110 §8.8.3.2). Parsing stops at the first
- * malformed member.
+ * Reports whether a list of entity tags (`*`, `"a", W/"b"`) contains `etag`. With `isStrong`, tags are compared as in If-Match: a
+ * weak tag equals nothing. Without it, only the opaque parts count (RFC 9110 §8.8.3.2). Parsing stops at the first malformed
+ * member.
  */
 export function etagListHas(list: string, etag: string | undefined, isStrong: boolean): boolean {
 	const text = list.trim();

@@ -4,7 +4,7 @@
  */
 import db from 'mime-db';
 
-/** Exceptions: extensions for which browsers and tools expect a type other than the one that ranks first. */
+/** Exceptions: extensions for which browsers and tools expect a type other than the type that ranks first. */
 const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] = [
 	['asc', 'application/pgp-signature'],
 	['ico', 'image/x-icon'],

@@ -8,13 +8,13 @@ export interface ByteRange {
 }
 
 /**
- * Maximum ranges of a request; a request with more is answered in full. Clients do not need more, and each costs a read and a
- * part.
+ * Maximum number of ranges in a request; a request with more ranges is answered in full. Clients do not need more, and each range
+ * costs a read and a part.
  */
 const MAX_RANGES = 32;
 /**
- * Minimum bytes between two ranges: closer ones are merged, because the fields of another part would be longer than the gap (RFC
- * 9110 §15.3.7.2).
+ * Minimum number of bytes between two ranges: closer ranges are merged, because the fields of another part would be longer than the
+ * gap (RFC 9110 §15.3.7.2).
  */
 const MIN_GAP_BYTES = 80;
 const RANGE_SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
@@ -79,7 +79,7 @@ function coalesce(ranges: readonly ByteRange[]): readonly ByteRange[] {
 			merged = { start: Math.min(other.start, merged.start), end: Math.max(other.end, merged.end) };
 			result.splice(i, 1);
 			insertIndex = i;
-			// After the merge, the range may also be close to earlier ones.
+			// The merged range may also be close to earlier ranges.
 			i = result.length;
 		}
 		result.splice(insertIndex, 0, merged);

@@ -31,7 +31,7 @@ export interface Pipeline extends SourceRange {
 	readonly commands: readonly Command[];
 	/** Slots of the variables that receive the pipeline's value: one, or two for the index and the element of a `range`. */
 	readonly slots: readonly number[];
-	/** True for `:=`, false for `=`. A pipeline with either does not print its value. */
+	/** True for `:=`, false for `=`. A pipeline with either operator does not print its value. */
 	readonly declares: boolean;
 }
 

@@ -40,7 +40,7 @@ export type TemplatePiece =
 	| { readonly kind: 'text'; readonly text: string }
 	| { readonly kind: 'action'; readonly tokens: readonly Token[]; readonly start: number; readonly end: number };
 
-/** Maximum characters of a template, including data. */
+/** Maximum number of characters of a template, including data. */
 const MAX_SOURCE_LENGTH: number = 10 * 1024 * 1024;
 
 const SPACE = /[ \t\r\n]/;

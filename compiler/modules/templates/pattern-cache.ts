@@ -2,7 +2,7 @@
 import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError } from '../../codegen/regexp/regexp.ts';
 import { FunctionError } from './template-error.ts';
 
-/** Maximum cached expressions, so that templates which build them from data cannot exhaust memory. */
+/** Maximum number of cached expressions, so that templates which build them from data cannot exhaust memory. */
 const MAX_EXPRESSIONS = 200;
 
 /** A bounded cache of regular expressions, compiled with the flag `g`. */

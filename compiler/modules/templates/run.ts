@@ -5,11 +5,14 @@ import type { Value } from './value.ts';
 
 /** Limits that keep a template from blocking a thread or exhausting its memory. */
 export interface ExecutionBounds {
-	/** Maximum evaluation steps of one execution, including the templates it calls; long strings and lists count as several. */
+	/**
+	 * Maximum number of evaluation steps of one execution, including the templates it calls. Long strings and lists count as several
+	 * steps.
+	 */
 	readonly steps: number;
-	/** Maximum characters of a string, and of the output. */
+	/** Maximum number of characters of a string, and of the output. */
 	readonly characters: number;
-	/** Maximum entries of a list or dictionary. */
+	/** Maximum number of entries of a list or dictionary. */
 	readonly entries: number;
 }
 

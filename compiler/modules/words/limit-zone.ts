@@ -20,7 +20,7 @@ export interface LimitZone {
 	readonly dry_run?: boolean;
 	/** Client addresses and ranges that are not limited. */
 	readonly allow?: readonly string[];
-	/** Requests that are limited; default all. */
+	/** Requests that are limited; by default, all. */
 	readonly when?: Matcher;
 	/** Maximum number of keys in memory. */
 	readonly max_keys?: number;

@@ -68,7 +68,7 @@ export interface AcmeAuthority {
 
 /** Default lifetime of certificates in milliseconds: 12 hours. */
 export const DEFAULT_CERTIFICATE_LIFETIME_MS = 43_200_000;
-/** Maximum bytes of a request body. A certificate request with a hundred names has a few thousand bytes. */
+/** Maximum number of bytes of a request body. A certificate request with a hundred names has a few thousand bytes. */
 const MAX_REQUEST_BYTES: number = 128 * 1024;
 
 /** Compiles an `acme_server` step to its handler. */

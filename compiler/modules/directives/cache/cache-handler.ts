@@ -65,7 +65,7 @@ interface Fetch {
  */
 const CONDITIONAL_FIELDS: readonly string[] = ['if-none-match', 'if-modified-since', 'if-range', 'range'];
 
-/** Maximum times that a request waits for another request's fetch; after that, it fetches by itself. */
+/** Maximum number of times that a request waits for another request's fetch; after that, it fetches by itself. */
 const MAX_WAITS = 3;
 
 /** Creates the handler of one step. */

@@ -31,7 +31,7 @@ export interface StoringBodyOptions {
 	/** Whether other requests may be waiting for the body to be stored. */
 	readonly isAwaited: boolean;
 	readonly aheadTotal: ReadAheadTotal;
-	/** Called once, when the body has ended or failed. `isStored` says whether the store has all of it. */
+	/** Called once, when the body has ended or failed. `isStored` says whether the store has the whole body. */
 	onEnd(isStored: boolean): void;
 }
 

@@ -90,7 +90,7 @@ export class TagConditions {
 	}
 
 	/**
-	 * Rewrites a request's conditions to ones that later handlers can evaluate. `coding` is the client's preferred coding;
+	 * Rewrites a request's conditions to conditions that later handlers can evaluate. `coding` is the client's preferred coding;
 	 * `codingNames` are all codings of the step. Returns undefined if the response needs no further check.
 	 */
 	static forRequest(

@@ -111,7 +111,8 @@ export const phpFastcgi = handlerDirective<Step>({
 			const folderIndex = `{http.request.uri.path}/${indexName}`;
 			const triedFiles = files ?? ['{http.request.uri.path}', folderIndex, indexName];
 			const isCompatfile = cx.dialect === 'compatfile';
-			// In a Compatfile, `root` is the folder as the application sees it, perhaps in another container. It is not for lookups.
+			// In a Compatfile, `root` is the folder as the application sees it, perhaps in another container, so it is not used to
+			// look up files.
 			const rootField = isCompatfile || transport.root === undefined ? {} : { root: transport.root };
 			if (triedFiles.includes(folderIndex)) {
 				const folderMatcher: Matcher = {

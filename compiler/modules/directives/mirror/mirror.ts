@@ -14,7 +14,7 @@ import { compileMirror } from './mirror-handler.ts';
 /** A step of the handler `mirror`. */
 export interface MirrorStep extends ForwardingStep {
 	readonly handler: 'mirror';
-	/** Selects the requests to copy; default all. */
+	/** Selects the requests to copy; by default, all. */
 	readonly sample?: Matcher;
 	/** False to send copies without their bodies. */
 	readonly body?: false;
@@ -22,7 +22,7 @@ export interface MirrorStep extends ForwardingStep {
 	readonly max_body?: number;
 	/** Milliseconds from sending a copy to the end of its response. */
 	readonly timeout?: number;
-	/** Maximum copies in flight on one thread. */
+	/** Maximum number of copies in flight on one thread. */
 	readonly max_in_flight?: number;
 }
 

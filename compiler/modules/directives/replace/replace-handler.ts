@@ -35,7 +35,7 @@ interface Replacer {
 	readonly search: TextSearch;
 	readonly isSearched: (headers: HeaderList) => boolean;
 	readonly unescaped: Replacements;
-	/** Like `unescaped`, with the values of placeholders escaped for HTML and XML, or for JSON. */
+	/** Like `unescaped`, but with placeholder values escaped: in `forMarkup` for HTML and XML, in `forJson` for JSON. */
 	readonly forMarkup: Replacements;
 	readonly forJson: Replacements;
 	readonly keepsValidators: boolean;

@@ -20,7 +20,7 @@ import { compileStepStatus, lowerStepStatus, STEP_STATUS_SCHEMA } from '../../wo
 
 /** One rule: a replacement status, or steps that answer instead. */
 export interface ResponseRule {
-	/** The responses to which the rule applies; default all. */
+	/** The responses to which the rule applies; by default, all. */
 	readonly match?: ResponseMatcher;
 	readonly status?: number | string;
 	readonly pipeline?: readonly Step[];

@@ -22,7 +22,7 @@ export interface HealthDraft {
 
 const STATUS_PATTERN = /^[1-5](?:\d\d|xx)$/;
 
-/** Returns the sub-directives that fill the draft. Call {@link dropDisabledHealthChecks} after the last one. */
+/** Returns the sub-directives that fill the draft. Call {@link dropDisabledHealthChecks} after they have run. */
 export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	return { ...activeSubdirectives(draft, cx), ...passiveSubdirectives(draft, cx) };
 }

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
-/** Maximum value sent, whatever the client asked for. */
+/** Maximum value of `Max-Forwards` that is sent, whatever the client sent. */
 const MAX_FORWARDS: number = 2 ** 31 - 1;
 
 /** Methods that a proxy forwards, for the response to OPTIONS. */

@@ -20,7 +20,7 @@ export interface AttemptSettings {
 	readonly lookupNames: ((x: Exchange) => readonly string[]) | undefined;
 	/** Maximum number of bytes of a request body to read before sending it; 0 disables buffering. */
 	readonly bufferBytes: number;
-	/** Maximum retries; Infinity if only the duration limits them. */
+	/** Maximum number of retries; Infinity if only the duration limits them. */
 	readonly retries: number;
 	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
 	readonly durationMs: number;
@@ -35,7 +35,7 @@ export interface AttemptSettings {
 	readonly isVerbose: boolean;
 }
 
-/** Maximum attempts listed in an access log entry. */
+/** Maximum number of attempts listed in an access log entry. */
 const MAX_LISTED_ATTEMPTS = 100;
 
 /** Maximum wait between attempts, as a multiple of the configured interval. */

@@ -45,7 +45,7 @@ export interface CircuitSettings {
 	readonly slow_after?: number;
 	/** Share of slow responses at which the breaker opens; default 0.5. */
 	readonly slow_ratio?: number;
-	/** Minimum requests in a window before the breaker may open; default 20. */
+	/** Minimum number of requests in a window before the breaker may open; default 20. */
 	readonly min_requests?: number;
 	/** Milliseconds over which requests are counted; default 10000. */
 	readonly window?: number;
@@ -103,15 +103,15 @@ export interface UpstreamSettings {
 	readonly response_header_timeout?: number;
 	/** Milliseconds for which an idle connection stays open; default 120000, 0 disables keep-alive. */
 	readonly keepalive?: number;
-	/** Maximum idle connections of one thread to one upstream; default 32. */
+	/** Maximum number of idle connections of one thread to one upstream; default 32. */
 	readonly keepalive_idle_conns?: number;
-	/** Maximum bytes of a response head; default 10 MiB. */
+	/** Maximum number of bytes of a response head; default 10 MiB. */
 	readonly max_response_header?: number;
 	/** How upstreams are reached; default HTTP/1.1 in plain text. */
 	readonly transport?: TransportSettings;
 	/** The source from which addresses are looked up. The addresses of `to` are used while a lookup finds none. */
 	readonly dynamic?: DynamicSource;
-	/** Maximum retries; default 0, or unlimited with `retry_duration`. */
+	/** Maximum number of retries; default 0, or unlimited with `retry_duration`. */
 	readonly retries?: number;
 	/** Milliseconds within which attempts may start. */
 	readonly retry_duration?: number;

@@ -2,7 +2,7 @@
 import { parse as parseTomlText, TomlDate } from 'smol-toml';
 import { parse as parseYamlText } from 'yaml';
 
-/** Maximum characters of front matter. */
+/** Maximum number of characters of front matter. */
 const MAX_CHARACTERS = 64 * 1024;
 /** Maximum number of expanded aliases, as the library counts them, so that a small document cannot become a large one. */
 const MAX_ALIASES = 100;

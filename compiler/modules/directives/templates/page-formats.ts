@@ -3,7 +3,7 @@ import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import type { MarkdownRenderer } from './page-markdown.ts';
 import type { FrontMatterParser } from './page-texts.ts';
 
-/** Maximum characters of Markdown to convert: about a second of work in the worst case. */
+/** Maximum number of characters of Markdown to convert: about a second of work in the worst case. */
 const MAX_MARKDOWN_CHARACTERS = 256 * 1024;
 /** Maximum number of characters in the cache of converted Markdown, counting both the sources and the HTML. */
 const MAX_CACHED_CHARACTERS = 4 * 1024 * 1024;

@@ -99,7 +99,7 @@ export class PageHost implements RunDependencies {
 		return this.#data;
 	}
 
-	/** Prepares another execution of the page. Discards changes that the previous one made to the response's fields. */
+	/** Prepares another execution of the page. Discards changes that the previous execution made to the response's fields. */
 	restart(): void {
 		this.budget.restart();
 		this.#usedResults = 0;

@@ -25,7 +25,7 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 /** Matches the part of a link after `www.`. A period or comma at the end belongs to the sentence. */
 const WWW_LINK = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
 
-/** Maximum characters of a link that begins with `www.`. */
+/** Maximum number of characters of a link that begins with `www.`. */
 const MAX_LINK_LENGTH = 2048;
 
 /** Gives each heading an ID derived from its text, so that links can refer to it. */

@@ -32,7 +32,7 @@ const FUNCTIONS: FunctionTable = new Map(
 const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum number of characters of a single cached template. */
 const MAX_CACHED_TEMPLATE_CHARACTERS = 1024 * 1024;
-/** Maximum placeholders cached by name. */
+/** Maximum number of placeholders cached by name. */
 const MAX_CACHED_PLACEHOLDERS = 200;
 
 /** The state of a `templates` step that all its pages share. */

@@ -11,7 +11,7 @@ import { readWholeBody } from './whole-body.ts';
 const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
 /** Maximum nesting of pages. */
 const MAX_DEPTH = 3;
-/** Maximum sub-requests for one client request, at all depths together. */
+/** Maximum number of sub-requests for one client request, at all depths together. */
 const MAX_REQUESTS = 50;
 /** Maximum size of a response in bytes. */
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;

@@ -17,7 +17,7 @@ import { readWholeBody } from './whole-body.ts';
 
 const DEFAULT_TYPES = ['text/html', 'text/plain', 'text/markdown'];
 
-/** Maximum bytes of a buffered response; a longer one is an error. */
+/** Maximum number of bytes of a buffered response; a longer response is an error. */
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 
 /** Compiles a `render` step. */

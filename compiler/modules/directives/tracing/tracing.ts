@@ -6,7 +6,7 @@ import { compileTracing } from './tracing-handler.ts';
 /** A step of the handler `trace_request`. */
 export interface TraceRequestStep extends Step {
 	readonly handler: 'trace_request';
-	/** Name of the span, with placeholders; default the method. */
+	/** Name of the span, with placeholders; by default, the method. */
 	readonly span?: string;
 	/** Attributes of the span by name; values may contain placeholders. */
 	readonly attributes?: { readonly [name: string]: string };

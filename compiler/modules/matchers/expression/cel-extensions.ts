@@ -5,7 +5,7 @@ import type { CelLibrary } from './cel-library.ts';
 /** The function to which `list.sortBy(name, key)` expands; its arguments are the list and the key of each element. */
 export const SORT_BY_FUNCTION = 'svc.sortBy';
 
-/** Maximum elements of `lists.range`, so that an expression cannot exhaust memory. */
+/** Maximum number of elements of `lists.range`, so that an expression cannot exhaust memory. */
 const MAX_RANGE = 10_000;
 
 /** Returns the functions, built with the CEL library. */
@@ -97,8 +97,8 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 }
 
 /**
- * Returns conversions from strings to numbers. They replace the library's, which accept whatever JavaScript does: '' as 0,
- * surrounding spaces, other bases.
+ * Returns conversions from strings to numbers. They replace the library's conversions, which accept the same texts as JavaScript:
+ * '' as 0, surrounding spaces, other bases.
  */
 function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[] {
 	const { DOUBLE, INT, STRING, UINT } = CelScalar;

@@ -18,7 +18,7 @@ import {
 } from './matcher-calls.ts';
 import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
 
-/** Maximum characters of an expression, because the parser recurses for every parenthesis. */
+/** Maximum number of characters of an expression, because the parser recurses for every parenthesis. */
 const MAX_EXPRESSION_LENGTH = 16 * 1024;
 
 /** The only placeholder whose value is a time. */

@@ -14,7 +14,7 @@ export interface ExpressionMatcher extends Matcher {
 	readonly expression: string;
 	/** Default name for the captures of matchers in the expression. */
 	readonly name?: string;
-	/** Files for `file` calls without arguments; default the requested path. */
+	/** Files for `file` calls without arguments; by default, the requested path. */
 	readonly files?: readonly string[];
 }
 

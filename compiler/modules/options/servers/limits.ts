@@ -9,11 +9,11 @@ export const DEFAULT_QUEUE_LENGTH = 1000;
 /** Default maximum milliseconds in the queue. */
 export const DEFAULT_QUEUE_TIME_MS = 5000;
 
-/** Default TLS handshakes per second of one client on another machine. */
+/** Default number of TLS handshakes per second of one client on another machine. */
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
 
 const MAX_COUNT = 1_000_000_000;
-/** Maximum configurable handshakes per second. */
+/** Maximum number of configurable handshakes per second. */
 const MAX_HANDSHAKES = 1_000_000;
 const countSchema = (description: string) => ({ type: 'integer', minimum: 0, maximum: MAX_COUNT, description });
 

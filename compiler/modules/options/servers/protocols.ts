@@ -51,7 +51,7 @@ export const protocols: ServerOption = {
 	},
 };
 
-/** Lowers protocols; reports unknown and repeated ones. */
+/** Lowers protocols; reports unknown and repeated protocols. */
 export function lowerProtocols(args: readonly Word[], cx: LowerContext): string[] {
 	const chosenProtocols: string[] = [];
 	for (const { text, span } of args) {

@@ -5,7 +5,7 @@ import { isToken } from '../../../exchange/field-syntax.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
 
-/** Maximum cached signatures, because placeholders and lookups can produce any number of addresses. */
+/** Maximum number of cached signatures, because placeholders and lookups can produce any number of addresses. */
 const MAX_SIGNATURES = 4096;
 
 export const cookie: Balancer = {

@@ -3,7 +3,7 @@ import type { Balancer, UpstreamChoice } from './balancer.ts';
 
 const NO_WEIGHT = 'weighted_round_robin requires at least one upstream with a positive weight';
 
-/** Maximum turns in one cycle; larger weights are scaled down. */
+/** Maximum number of turns in one cycle; larger weights are scaled down. */
 const MAX_CYCLE = 4096;
 
 export const weightedRoundRobin: Balancer = {

@@ -29,7 +29,7 @@ export interface DnsSetting {
 
 /** A DNS provider; the module ID is `dns.providers.<id>`. */
 export interface DnsModule {
-	/** `provider` in the document and name in both dialects. */
+	/** Value of `provider` in the document, and name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;

@@ -29,7 +29,7 @@ export const DNS_PROVIDER_SCHEMA: Schema = {
 	oneOf: VARIANTS,
 };
 
-/** Schema of a provider, or of `{"provider":"default"}` for the one that the option `dns` names. */
+/** Schema of a provider, or of `{"provider":"default"}` for the provider that the option `dns` names. */
 export const DNS_PROVIDER_OR_DEFAULT_SCHEMA: Schema = {
 	...DNS_PROVIDER_SCHEMA,
 	oneOf: [

@@ -1,4 +1,4 @@
-/** Formats of log entries: `console`, `json`, lines of text, and formats that wrap another one; lowering and schema. */
+/** Formats of log entries: `console`, `json`, lines of text, and formats that wrap another format; lowering and schema. */
 
 import type { LogFormat, TextLogFormat } from '../../../document/log-settings.ts';
 import { DURATION_FORMATS, LEVEL_FORMATS, LOG_KEY_SETTINGS, type LogFilter } from '../../../document/log-settings.ts';
@@ -218,7 +218,7 @@ function lowerTextSettings(
 	return settings;
 }
 
-/** Replaces the long name of a duration format by its short one. */
+/** Replaces the long name of a duration format by its short name. */
 function durationWord(word: Word): Word {
 	const shortName = { second: 's', seconds: 's', millis: 'ms', milli: 'ms', nano: 'ns', nanos: 'ns' }[word.text];
 	return shortName === undefined ? word : { ...word, text: shortName };

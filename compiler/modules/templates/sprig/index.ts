@@ -13,8 +13,8 @@ import { TIME_FUNCTIONS } from './times.ts';
 import { VERSION_FUNCTIONS } from './versions.ts';
 
 /**
- * The functions of sprig, except `env`, `expandenv` and slow ones such as `bcrypt`, which the embedder provides, and those in
- * REFUSED_SPRIG.
+ * The functions of sprig, except `env`, `expandenv`, slow functions such as `bcrypt`, which the embedder provides, and the
+ * functions in REFUSED_SPRIG.
  */
 export const SPRIG_FUNCTIONS: FunctionList = {
 	...STRING_FUNCTIONS,

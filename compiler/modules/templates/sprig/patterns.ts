@@ -2,7 +2,7 @@
 import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { TemplateRun } from '../run.ts';
 
-/** Maximum characters of a searched text, because a search may need more than one pass over it. */
+/** Maximum number of characters of a searched text, because a search may need more than one pass over it. */
 const MAX_SUBJECT = 64 * 1024;
 
 function withMustForm(name: string, fn: TemplateFunction): FunctionList {

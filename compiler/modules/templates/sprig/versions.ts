@@ -122,7 +122,7 @@ function satisfiesComparison(run: TemplateRun, part: string, version: Version): 
 		.slice(0, 3)
 		.map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
 	const prerelease = components[3] ?? '';
-	// Number of version numbers that the constraint gives. Missing ones match anything.
+	// How many of the three parts of a version the constraint gives. Missing parts match anything.
 	const givenCount = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
 	const lowest = new Version(
 		[numbers[0] ?? 0n, givenCount > 1 ? numbers[1]! : 0n, givenCount > 2 ? numbers[2]! : 0n],
@@ -159,7 +159,7 @@ function satisfiesComparison(run: TemplateRun, part: string, version: Version): 
 	}
 }
 
-/** Returns the version whose number at an index is one higher, and whose later numbers are 0. */
+/** Returns the version whose part at an index is one higher, and whose later parts are 0. */
 function nextVersion(version: Version, index: number): Version {
 	const numbers = version.numbers.map((number, i) => (i < index ? number : i === index ? number + 1n : 0n));
 	return new Version(numbers as unknown as Version['numbers'], '', '', '');

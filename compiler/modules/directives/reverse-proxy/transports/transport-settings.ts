@@ -8,13 +8,13 @@ export interface HttpTransportSettings {
 	readonly versions?: readonly HttpTransportVersion[];
 	/** TLS to the upstreams; default plain text. */
 	readonly tls?: ClientTlsSettings;
-	/** Whether to request gzip if the client requested no coding, and decode it; default true. */
+	/** True to request gzip if the client requested no coding, and to decode the response; default true. */
 	readonly compression?: boolean;
 	/** Version of the PROXY protocol header, sent on each connection with the client's address. */
 	readonly proxy_protocol?: 'v1' | 'v2';
-	/** `none`, or the proxy to connect through; default the environment's. */
+	/** `none`, or the proxy to connect through; by default, the proxy that the environment names. */
 	readonly forward_proxy?: 'none' | ForwardProxySettings;
-	/** DNS servers, `host:port`; default the system's. */
+	/** DNS servers as `host:port`; by default, the system's. */
 	readonly resolvers?: readonly string[];
 	/** Address to connect from. */
 	readonly local_address?: string;
@@ -24,17 +24,20 @@ export interface HttpTransportSettings {
 	readonly dial_fallback_delay?: number;
 	/** Milliseconds for which a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
 	readonly expect_continue_timeout?: number;
-	/** Maximum bytes of one read of a socket, from {@link MIN_READ_BUFFER_BYTES} to {@link MAX_READ_BUFFER_BYTES}; default 65536. */
+	/**
+	 * Maximum number of bytes of one read of a socket, from {@link MIN_READ_BUFFER_BYTES} to {@link MAX_READ_BUFFER_BYTES}; default
+	 * 65536.
+	 */
 	readonly read_buffer?: number;
-	/** Timeout between two reads of a response. */
+	/** Timeout in milliseconds between two reads of a response. */
 	readonly read_timeout?: number;
-	/** Timeout between two writes of a request. */
+	/** Timeout in milliseconds between two writes of a request. */
 	readonly write_timeout?: number;
-	/** Maximum connections of the whole process to one upstream, including idle ones; further requests wait. */
+	/** Maximum number of connections of the whole process to one upstream, including idle ones; further requests wait. */
 	readonly max_conns_per_host?: number;
-	/** Interval between two keep-alive probes of an idle TCP connection; default 30000. */
+	/** Milliseconds between two keep-alive probes of an idle TCP connection; default 30000. */
 	readonly keepalive_interval?: number;
-	/** Maximum idle connections of one thread to all upstreams together. */
+	/** Maximum number of idle connections of one thread to all upstreams together. */
 	readonly keepalive_idle_conns_total?: number;
 }
 
@@ -48,18 +51,18 @@ export type HttpTransportVersion = '1.1' | '2' | 'h2c';
 
 /** A proxy through which upstreams are reached. */
 export interface ForwardProxySettings {
-	/** `http://host:port`, `https://host:port` or `socks5://host:port`. */
+	/** URL of the form `http://host:port`, `https://host:port` or `socks5://host:port`. */
 	readonly url: string;
 	readonly username?: string;
 	readonly password?: string;
 }
 
 export interface ClientTlsSettings {
-	/** Name for SNI and verification, with placeholders; default the upstream's host. */
+	/** Name for SNI and verification, with placeholders; by default, the upstream's host. */
 	readonly server_name?: string;
 	/** True to accept any certificate. */
 	readonly insecure_skip_verify?: boolean;
-	/** Authorities for verifying certificates; default the system's. */
+	/** Authorities for verifying certificates; by default, the system's. */
 	readonly trust?: TrustPool;
 	/**
 	 * Certificate for upstreams that request one: absolute paths of PEM files, or the name of a certificate that this server
@@ -79,7 +82,7 @@ export interface ClientTlsSettings {
 /** FastCGI (specification of 1996). Times are in milliseconds. */
 export interface FastcgiTransportSettings {
 	readonly type: 'fastcgi';
-	/** Folder of the scripts, with placeholders; default the site's `root`. */
+	/** Folder of the scripts, with placeholders; by default, the site's `root`. */
 	readonly root?: string;
 	/** Extensions such as `.php`: the path up to the first occurrence is the script, the rest is PATH_INFO. */
 	readonly split?: readonly string[];
