@@ -45,7 +45,7 @@ export function compileClientIp(settings: TrustSettings): (x: Exchange) => strin
 }
 
 /**
- * Compiles a function that reports whether a peer is trusted with statements about the client, because the peer is in
+ * Compiles a function that reports whether a peer's statements about the client are trusted, because the peer is in
  * `settings.trusted_proxies` or in the additional ranges. Throws RangeError for an invalid range.
  */
 export function compilePeerTrust(

@@ -145,7 +145,7 @@ export interface TransferLimits {
  */
 export type UpgradeCallback = (client: Duplex) => void;
 
-/** What directives add to an exchange's access log entry. */
+/** Data that directives add to an exchange's access log entry. */
 export interface ExchangeLog {
 	/** True to write no entry. */
 	skip?: boolean;

@@ -1,4 +1,4 @@
-/** What handlers need from the runtime: interfaces declared by the compiler and implemented by the runtime or a test. */
+/** Interfaces to the runtime that handlers need. They are declared by the compiler and implemented by the runtime or a test. */
 
 import type { Duplex } from 'node:stream';
 import type { Body } from './body.ts';
@@ -211,7 +211,7 @@ export class FileError extends Error {
 
 /** An access log. The runtime formats and writes its entries outside the request path. */
 export interface AccessLog {
-	/** Records an exchange that has ended. `logCredentials`: also log the values of fields that contain credentials. */
+	/** Records an exchange that has ended. If `logCredentials`, also records the values of fields that contain credentials. */
 	record(x: Exchange, logCredentials?: boolean, time?: string): void;
 }
 
@@ -326,7 +326,9 @@ export interface LeaseKinds {
 	event_counter: { settings: { readonly event: string }; lease: EventCounter };
 }
 
-/** Grants leases while a handler graph is built. Equal kind and settings return the same lease, even across generations. */
+/**
+ * Grants leases while a handler graph is built. Calls with equal kind and settings return the same lease, even across generations.
+ */
 export interface Leases {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
 	/**

@@ -3,7 +3,7 @@
 /** Types of private keys that templates of pages can generate. */
 export type PageKeyKind = 'rsa' | 'dsa' | 'ecdsa' | 'ed25519';
 
-/** A task. Its result is a string. */
+/** A task, whose result is a string. The comment on each kind of task describes the result. */
 export type PageTask =
 	/** The bcrypt hash of a password in modular crypt format (`$2a$10$…`). */
 	| { readonly task: 'bcrypt'; readonly password: string }

@@ -1,6 +1,6 @@
 /**
- * Completion by callback, which avoids allocating a promise. Whatever a handler waits for calls back when it is done, and the
- * exchange continues within that call.
+ * Completion by callback, which avoids allocating a promise. When the work for which a handler waits is done, it calls back, and
+ * the exchange continues within that call.
  */
 import type { Exchange } from './exchange.ts';
 

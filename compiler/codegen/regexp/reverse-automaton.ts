@@ -34,7 +34,7 @@ export class ReverseAutomaton {
 	#states: Int32Array[] = [];
 	#flags = new Uint8Array(64);
 	readonly #statesByHash = new Map<number, number[]>();
-	/** The number of the next state plus 1, by state and transition; 0 if not computed yet. */
+	/** For each state and transition, the number of the next state plus 1; 0 if it has not been computed yet. */
 	#table: Int32Array;
 	/** States at the end of a subject, by the context before it. */
 	readonly #endStates: (number | undefined)[] = [];
@@ -227,7 +227,7 @@ export class ReverseAutomaton {
 		return byClass;
 	}
 
-	/** Makes room for a subject. Discards all states if the last subject led to more than can be cached. */
+	/** Makes room for a subject. Discards all states if the last subject led to more states than can be cached. */
 	#prepare(length: number): void {
 		this.#subject = undefined;
 		if (this.#stateByPosition.length <= length) {

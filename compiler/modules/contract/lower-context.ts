@@ -39,7 +39,7 @@ export interface LowerContext {
 		owner: string,
 		unknownWords?: UnknownSubdirective,
 	): void;
-	/** Reports a mistake if the line has a block. */
+	/** Returns true if the line has no block; otherwise reports a mistake and returns false. */
 	noBlock(line: Line): boolean;
 
 	/**

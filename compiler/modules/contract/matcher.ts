@@ -12,7 +12,7 @@ import type { RequestChange } from './request-change.ts';
 export interface ComparedPlaceholder {
 	/** The placeholder's full name. */
 	readonly name: string;
-	/** The string that it is compared with, if that is constant. */
+	/** The string with which the matcher compares the placeholder; undefined if the string is not constant. */
 	readonly text: string | undefined;
 	/** The field of the matcher that contains the placeholder. */
 	readonly field: string;

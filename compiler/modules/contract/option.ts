@@ -1,4 +1,4 @@
-/** The definition of a global option, in one object. Registered by one line in options/index.ts. */
+/** The definition of a global option, in one object. Registered by one line in registry/options.ts. */
 
 import type { Schema } from '../../document/schema-type.ts';
 import type { Line } from '../../syntax/ast.ts';

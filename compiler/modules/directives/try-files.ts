@@ -5,7 +5,7 @@ import { checkErrorStatus, type FileMatcher, lowerTryPolicy } from '../matchers/
 
 const USAGE = 'try_files <file>… [{ policy <policy> }]';
 
-/** Lowers to the matcher `file`, and a rewrite to the file it has found. */
+/** Lowers to the matcher `file`, and a rewrite to the file that the matcher has found. */
 export const tryFiles = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',

@@ -74,7 +74,7 @@ export class ExecutionBudget {
 		this.#depth = 0;
 	}
 
-	/** Enters a level of nesting, until `leave` is called. Throws LimitError if it is too deep. */
+	/** Enters a level of nesting, until `leave` is called. Throws LimitError if the nesting is too deep. */
 	enter(): void {
 		if (++this.#depth > MAX_DEPTH) throw new LimitError(`templates or values nest deeper than ${MAX_DEPTH}`);
 	}

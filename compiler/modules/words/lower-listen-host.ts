@@ -7,7 +7,7 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler, UnknownSubdirective } from '../contract/lower-context.ts';
 import { lowerProtocols, PROTOCOLS_SCHEMA } from '../options/servers/protocols.ts';
 
-/** Schema of the hosts to listen on, for both directives. */
+/** Schema of the hosts to listen on, for `bind` and `default_bind`. */
 export const LISTEN_HOSTS_SCHEMA: Schema = {
 	type: 'array',
 	items: {

@@ -15,8 +15,8 @@ export type Accounts = ReadonlyMap<string, PasswordHash>;
 /** A file of accounts that may change at any time. */
 export interface AccountFile {
 	/**
-	 * Returns the accounts of the last valid version; a promise if the file has to be checked for changes. Returns the same object
-	 * until the file changes. Rejects with HttpError 503 if there has never been a valid version.
+	 * Returns the accounts in the last valid version of the file; a promise if the file has to be checked for changes. Returns the
+	 * same object until the file changes. Rejects with HttpError 503 if there has never been a valid version.
 	 */
 	accounts(): Accounts | Promise<Accounts>;
 }

@@ -52,8 +52,8 @@ function argumentOf(name: string, value: string | undefined): string | undefined
 }
 
 /**
- * Match a directive, and the text between it and the next directive. There are two expressions, so that backtracking never tries
- * another length for the directive.
+ * These expressions match a directive, and the text between it and the next directive. They are separate, so that backtracking
+ * never tries another length for the directive.
  */
 const DIRECTIVE = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?/y;
 const SEPARATOR = /[^,"]*(?:,|$)/y;

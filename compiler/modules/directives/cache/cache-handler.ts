@@ -44,7 +44,7 @@ export interface CacheRules extends FreshnessRules {
 	/** Counts the bytes that the step has read ahead of its clients. */
 	readonly aheadTotal: ReadAheadTotal;
 	readonly next: Handler;
-	/** Number of the step, passed to `Exchange.answered`. */
+	/** Number of the step, passed to `Exchange.markAnswered`. */
 	readonly stepNumber: number;
 }
 

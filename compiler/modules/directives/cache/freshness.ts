@@ -11,7 +11,7 @@ import {
 
 /** Configured lifetimes of responses without an explicit lifetime; times in milliseconds. */
 export interface FreshnessRules {
-	/** By status or class (`404`, `5xx`). The key '' is for responses that may be stored without explicit permission. */
+	/** Lifetimes by status or class (`404`, `5xx`). The key '' is for responses that may be stored without explicit permission. */
 	readonly ttl: ReadonlyMap<string, number>;
 	/** Heuristic lifetime, as a fraction of the time since the last modification; 0 disables the heuristic. */
 	readonly heuristic: number;

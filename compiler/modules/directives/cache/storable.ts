@@ -107,7 +107,7 @@ function isDeceptive(x: Exchange, headers: HeaderList): boolean {
 	);
 }
 
-/** Recognize media types that have several common names. */
+/** These functions recognize media types that have several common names. */
 const isScript = (type: string): boolean => /^(?:application|text)\/(?:x-)?(?:java|ecma)script$/.test(type);
 const isXml = (type: string): boolean => /[/+]xml$/.test(type);
 const isIcon = (type: string): boolean => /^image\/(?:x-icon|vnd\.microsoft\.icon)$/.test(type);

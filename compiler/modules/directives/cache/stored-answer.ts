@@ -13,7 +13,10 @@ import {
 import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
 import { currentAge } from './freshness.ts';
 
-/** Answers with a stored response. Returns false if it has been evicted. `statusMember` is for `Cache-Status`, '' for none. */
+/**
+ * Answers with a stored response. Returns false if it has been evicted. `statusMember` is the text to add to `Cache-Status`; '' for
+ * none.
+ */
 export function answerFromStore(
 	x: Exchange,
 	cache: ResponseCache,

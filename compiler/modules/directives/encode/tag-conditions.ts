@@ -116,7 +116,7 @@ export class TagConditions {
 		return conditions;
 	}
 
-	/** Reduces If-None-Match to the tags that later handlers can compare. The others are compared once the response is known. */
+	/** Reduces If-None-Match to the tags that later handlers can compare. The other tags are compared once the response is known. */
 	#setIfNoneMatch(headers: HeaderList): void {
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;

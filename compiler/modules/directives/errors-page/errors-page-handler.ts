@@ -1,4 +1,4 @@
-/** The handler `errors_page`: answers errors that no other handler answers with a page. */
+/** The handler `errors_page`: supplies the pages for errors that nothing else answers. */
 import { compileStatuses } from '../../../codegen/context/statuses.ts';
 import { UUID_VARIABLE } from '../../../codegen/placeholders/request.ts';
 import { isStream } from '../../../exchange/body.ts';
@@ -123,7 +123,7 @@ function openPage(
 	return openFrom(0);
 }
 
-/** Returns the file names of the pages for a status, the most specific first. */
+/** Returns the file names of the pages for a status, the most specific name first. */
 export function pageNames(status: number): readonly string[] {
 	return [`${status}.html`, `${Math.floor(status / 100)}xx.html`, 'error.html'];
 }

@@ -15,7 +15,7 @@ export interface ErrorsPageStep extends Step {
 	/** Heading of the built-in page. Like `text`, it is plain text with placeholders. */
 	readonly title?: string;
 	readonly text?: string;
-	/** Statuses, or classes of statuses, with which responses of later handlers are also replaced by a page. */
+	/** Statuses, or classes of statuses, of the responses of later handlers that are also replaced by a page. */
 	readonly intercept?: readonly string[];
 }
 

@@ -140,7 +140,7 @@ function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: Mirror): Send
 		gate.counts.countDropped('upgrade');
 		return undefined;
 	}
-	// The field was added because proxies can decode responses, but this response is discarded.
+	// `Accept-Encoding` was added because proxies can decode responses, but the response to a copy is discarded.
 	if (request.decodeGzip) request.headers.delete('accept-encoding');
 	request.headers.delete('expect');
 	request.headers.set(MIRRORED_FIELD, '1');
@@ -182,7 +182,7 @@ class MirroredRequest implements UpstreamOutcome {
 		}
 	}
 
-	/** The response is discarded at once. */
+	/** Returns true, because the response is discarded immediately. */
 	mayReuseBody(): boolean {
 		return true;
 	}

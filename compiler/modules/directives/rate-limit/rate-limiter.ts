@@ -37,7 +37,7 @@ export interface RateLimiter {
 	take(x: Exchange, key: string, rate: Rate, cost: number): number;
 	/** Adds a cost to the amount used by a key, up to its burst. A negative cost is a refund. */
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void;
-	/** Waits. Resolves to true after the time, or to false as soon as the client has disconnected. */
+	/** Resolves to true after a number of milliseconds, or to false as soon as the client has disconnected. */
 	delay(x: Exchange, milliseconds: number): Promise<boolean>;
 	count(outcome: RateLimitOutcome): void;
 }

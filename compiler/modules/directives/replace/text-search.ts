@@ -31,7 +31,7 @@ export interface TextSearch {
 	alternativeOf(match: RegExpExecArray): number;
 }
 
-/** Compiles the texts and expressions of a step. Of several that match at the same position, the first applies. */
+/** Compiles the texts and expressions of a step. Of several alternatives that match at the same position, the first one applies. */
 export function compileTextSearch(
 	replacements: readonly TextReplacement[],
 	maxMatch: number,

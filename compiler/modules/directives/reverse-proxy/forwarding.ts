@@ -38,7 +38,7 @@ export interface Forwarding {
 	/** Resolves the upstream addresses for a request; undefined if no address has placeholders. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
 	readonly select: UpstreamPool['select'];
-	/** Builds the request to an upstream from the client's. */
+	/** Builds the request to an upstream from the client's request. */
 	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
 }
 
@@ -65,7 +65,7 @@ export function countsMaxForwards({ method }: ForwardingStep, { transport }: Ups
 	return method === undefined && transport?.type !== 'fastcgi';
 }
 
-/** Compiles how upstream requests are built from the client's. */
+/** Compiles how upstream requests are built from the client's requests. */
 function compileRequest(
 	step: ForwardingStep,
 	settings: UpstreamSettings,

@@ -34,7 +34,7 @@ export class HandledResponse {
 		x.answeredBy = 'proxy';
 	}
 
-	/** Copies the fields that `isCopied` selects by lower-case name, replacing existing ones. */
+	/** Copies the fields that `isCopied` selects by lower-case name, replacing existing fields. */
 	copyFields({ response }: Exchange, isCopied: (lowerName: string) => boolean): void {
 		const { headers } = this.#upstreamResponse;
 		const ownHeaders = response.headers;

@@ -131,7 +131,7 @@ function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefi
 
 /**
  * Returns sub-directives that reject settings of a pool. A named pool is configured where it is defined, because settings at one
- * use would change it for all others.
+ * use would change the pool for all other uses.
  */
 function refusePoolSubdirectives(
 	name: string,

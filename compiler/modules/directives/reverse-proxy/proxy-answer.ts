@@ -174,7 +174,7 @@ export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknow
 
 /**
  * Passes bytes both ways with backpressure. When one stream ends, the writing side of the other is ended, and the opposite
- * direction continues. When one fails, the other is destroyed, too.
+ * direction continues. When one stream fails, the other is also destroyed.
  */
 function spliceStreams(client: Duplex, upstream: Duplex): void {
 	if (isJoinableStream(client) && client.joinTo(upstream)) return;

@@ -25,11 +25,12 @@ export interface AttemptSettings {
 	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
 	readonly durationMs: number;
 	/**
-	 * Wait in milliseconds after all upstreams have been tried. It doubles each time, up to {@link MAX_WAIT_INTERVALS} intervals.
+	 * Wait in milliseconds after all upstreams have been tried. The wait doubles each time, up to {@link MAX_WAIT_INTERVALS}
+	 * intervals.
 	 */
 	readonly intervalMs: number;
 	readonly predicate: RetryPredicate | undefined;
-	/** Builds the upstream request from the client's. */
+	/** Builds the upstream request from the client's request. */
 	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
 	/** Whether attempts are listed in the access log entry. */
 	readonly isVerbose: boolean;
@@ -64,8 +65,8 @@ export async function attemptUpstreams(
 		const addresses = await resolveAddresses(x, settings);
 		const upstream = settings.select(x, triedUpstreams.length === 0 ? undefined : triedUpstreams, addresses);
 		if (!upstream) {
-			// No upstream is left to try, so all of them are tried again after a pause. If none was available from the start, that
-			// counts as an attempt.
+			// No upstream is left to try, so all upstreams are tried again after a pause. If no upstream was available from the start,
+			// the failed choice counts as an attempt.
 			if (triedUpstreams.length === 0) {
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
@@ -180,7 +181,8 @@ export function noUpstreamError(addresses: readonly string[] | undefined): HttpE
 }
 
 /**
- * Returns the error for a request without retries left whose last response was to be retried. It has the status of that response.
+ * Returns the error for a request without retries left whose last response was to be retried. The error has the status of that
+ * response.
  */
 function retriesExhaustedError(status: number): HttpError {
 	return new HttpError(status, `The upstream answered ${status}, and no retries are left.`);
