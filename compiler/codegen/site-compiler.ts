@@ -149,7 +149,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
-		// A pipeline with any other continuation is specific to its site.
+		// A pipeline that continues with anything but the end is specific to its site.
 		if (next !== endPipeline || scope.sharedCode === undefined || this.isTraced) {
 			return compilePipeline(this.at(field), steps, next);
 		}

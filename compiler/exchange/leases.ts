@@ -95,7 +95,7 @@ export interface UpstreamOutcome {
 	mayReuseBody?(length: number): boolean;
 	/** Receives a 1xx response other than 101. */
 	onInterim(status: number, headers: HeaderList): void;
-	/** Receives the response. `canWriteNow`: the response to the client can be written within this call. */
+	/** Receives the response. If `canWriteNow`, the response to the client can be written within this call. */
 	onResponse(response: UpstreamResponse, canWriteNow?: boolean): void;
 	onError(error: UpstreamError): void;
 }
@@ -236,7 +236,7 @@ export type SpanValue = string | number | boolean;
 /** A span that has ended. */
 export interface SpanRecord {
 	readonly name: string;
-	/** `server`: for a request; `client`: for a request to an upstream; `internal`: for another part of a request. */
+	/** `server`: the span of a request; `client`: of a request to an upstream; `internal`: of another part of a request. */
 	readonly kind: 'server' | 'client' | 'internal';
 	readonly traceId: string;
 	readonly spanId: string;
@@ -322,7 +322,10 @@ export interface LeaseKinds {
 	tracer: { settings: Record<string, never>; lease: Tracer };
 	cache: { settings: CacheSettings; lease: ResponseCache };
 	compressor: { settings: Record<string, never>; lease: Compressor };
-	/** The counter of a module's event. Its name is a metric label: lower case with underscores, from code, not from requests. */
+	/**
+	 * The counter of a module's event. Its name is a metric label in lower case with underscores. It is a constant in the code and
+	 * never taken from a request.
+	 */
 	event_counter: { settings: { readonly event: string }; lease: EventCounter };
 }
 
@@ -332,8 +335,8 @@ export interface LeaseKinds {
 export interface Leases {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
 	/**
-	 * Performs expensive work for pages; undefined where none is done, as when a configuration is checked. Not a lease, so it is
-	 * never released.
+	 * Performs expensive work for pages; undefined where no such work is done, as when a configuration is checked. Not a lease, so
+	 * it is never released.
 	 */
 	readonly pageWork?: PageWork | undefined;
 }

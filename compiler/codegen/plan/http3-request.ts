@@ -11,8 +11,8 @@ import type { ListenerSpec } from './plan.ts';
 export type Http3Request = 'named' | 'default';
 
 /**
- * Reports whether a listener serves HTTP/3, and why. HTTP/3 needs UDP on the same address and port, so only TCP listeners
- * qualify.
+ * Returns why a listener serves HTTP/3; undefined if it does not. HTTP/3 needs UDP on the same address and port, so only TCP
+ * listeners qualify.
  */
 export function http3RequestFor(listener: Omit<ListenerSpec, 'sites'>, settings: Settings): Http3Request | undefined {
 	if (listener.scheme !== 'https' || listener.host.includes('/')) return undefined;

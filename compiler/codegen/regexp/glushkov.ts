@@ -81,7 +81,7 @@ export class GlushkovAutomaton {
 			case 'alt':
 				return node.children.map(child => this.#buildPart(child)).reduce((a, b) => this.#alternate(a, b));
 			case 'repeat':
-				// Each iteration that can be empty adds another path, so their number matters.
+				// Each iteration that can be empty adds another path, so the number of iterations matters.
 				if (node.max <= this.#maxCount || isNullable(node.child)) return this.#repeat(node.child, node.min, node.max);
 				return this.#repeat(node.child, Math.min(node.min, 1), Infinity);
 		}

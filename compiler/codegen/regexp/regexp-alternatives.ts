@@ -15,7 +15,7 @@ export interface RegexpAlternative {
 }
 
 export interface RegexpAlternatives {
-	/** Matches any of the expressions, with the flags `g` and `u`. Where several match, the first is found. */
+	/** Matches any of the expressions, with the flags `g` and `u`. Where several expressions match, the first of them is found. */
 	readonly regexp: RegExp;
 	/** The expressions, combined to a single expression. */
 	readonly parsed: ParsedRegexp;
@@ -44,7 +44,7 @@ export function compileRegexpAlternatives(
 	return { regexp, parsed, alternatives, maxLength: maxLengthOf(parsed.root) };
 }
 
-/** Returns the node with the numbers of its groups increased. */
+/** Returns the node with the numbers of its groups increased by `offset`. */
 function withGroupsAfter(node: RegexpNode, offset: number): RegexpNode {
 	switch (node.kind) {
 		case 'group':

@@ -12,7 +12,7 @@ export interface RegexpBounds {
 	readonly maxSteps: number;
 }
 
-/** Bounds of expressions in a configuration. The largest take 0.1 s to compile. */
+/** Bounds of expressions in a configuration. The largest expressions take 0.1 s to compile. */
 export const CONFIGURED_REGEXP_BOUNDS: RegexpBounds = {
 	maxLength: 8192,
 	maxProperties: 10,
@@ -20,7 +20,7 @@ export const CONFIGURED_REGEXP_BOUNDS: RegexpBounds = {
 	maxSteps: 4_000_000,
 };
 
-/** Bounds of expressions that are compiled while a request is handled. The largest take a few milliseconds. */
+/** Bounds of expressions that are compiled while a request is handled. The largest expressions take a few milliseconds. */
 export const REQUEST_REGEXP_BOUNDS: RegexpBounds = {
 	maxLength: 1024,
 	maxProperties: 2,

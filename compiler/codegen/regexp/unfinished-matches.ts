@@ -16,7 +16,7 @@ const LOOK_AHEAD_ASSERTIONS: ReadonlySet<RegexpAssertion> = new Set([
 	'no-word-boundary',
 ]);
 
-/** What can follow an instruction without consuming a character, if all assertions hold. */
+/** The instructions that can follow an instruction without consuming a character, if all assertions hold. */
 interface Closure {
 	/** The instructions that consume the next character. */
 	readonly consumers: readonly number[];
@@ -24,7 +24,7 @@ interface Closure {
 	readonly looksAhead: boolean;
 }
 
-/** A regular expression prepared for following texts; shared by all texts. */
+/** A regular expression that is prepared for {@link UnfinishedMatches}. All texts share it. */
 export class FollowedRegexp {
 	readonly #program: RegexpProgram;
 	readonly #closures: (Closure | undefined)[] = [];

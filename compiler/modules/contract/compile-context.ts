@@ -31,7 +31,7 @@ export interface CompileContext extends Leases {
 	 * to `x.markAnswered`.
 	 */
 	readonly step: number;
-	/** Compiles steps. Each continues with the one after it, and the last one with `next`. */
+	/** Compiles steps. Each step continues with the step after it, and the last one with `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
 	/**

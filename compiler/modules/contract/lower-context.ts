@@ -58,7 +58,8 @@ export interface LowerContext {
 	/** Reads a switch: `on`, `off`, `yes`, `no`, `true` or `false`. */
 	boolean(word: Word): boolean | undefined;
 	/**
-	 * Checks that the text is a valid regular expression in the dialect, and returns it. `usedBy` is for the message.
+	 * Checks that the text is a valid regular expression in the dialect, and returns it. For a matcher (`usedBy`), the message in a
+	 * Compatfile begins like the message of the compatible server.
 	 */
 	regexp(word: Word, usedBy?: 'matcher'): string | undefined;
 	/** Reads one of a list of words. Other words are reported with a "did you mean". `description` says what the word is. */

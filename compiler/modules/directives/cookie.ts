@@ -195,7 +195,7 @@ function lowerEdits(line: Line, cx: LowerContext): CookieEdits {
 	return edits;
 }
 
-/** Reports changes that contradict each other, and those after which browsers ignore the cookie (RFC 6265bis §5.7). */
+/** Reports changes that contradict each other, and changes after which browsers ignore the cookie (RFC 6265bis §5.7). */
 function checkEdits(edits: CookieEdits, line: Line, cx: LowerContext): void {
 	const { span } = line.words[0]!;
 	const { remove, secure, same_site, partitioned, rename = '', domain, path } = edits;

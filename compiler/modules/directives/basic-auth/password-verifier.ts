@@ -13,8 +13,9 @@ export interface PasswordVerifier {
 	/** False for a fake, which is used when a configuration is only checked and environment variables are unknown. */
 	readonly live: boolean;
 	/**
-	 * Returns the result, immediately if it is cached (under a keyed hash of user, hash and password). Rejects with HttpError 429
-	 * if too many verifications for this client are pending, and with 503 if too many are pending in total.
+	 * Reports whether the password is correct; immediately if the result is cached (under a keyed hash of user, hash and password).
+	 * Rejects with HttpError 429 if too many verifications for this client are pending, and with 503 if too many are pending in
+	 * total.
 	 */
 	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean>;
 }

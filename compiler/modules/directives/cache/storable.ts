@@ -1,4 +1,4 @@
-/** Decides which responses a shared cache may store (RFC 9111 §3) and which it should not. */
+/** Decides which responses a shared cache may store (RFC 9111 §3), and which of them it should not store. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';

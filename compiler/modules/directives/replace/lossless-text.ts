@@ -14,7 +14,7 @@ export class LosslessDecoder {
 	/** The first bytes of a character whose other bytes have not arrived yet; at most three. */
 	#incomplete: Uint8Array = new Uint8Array(0);
 
-	/** Decodes the next bytes. `isLast` is true if no more follow. */
+	/** Decodes the next bytes. `isLast` is true if no more bytes follow. */
 	decode(bytes: Uint8Array, isLast: boolean): string {
 		const allBytes = this.#incomplete.length > 0 ? Buffer.concat([this.#incomplete, bytes]) : bytes;
 		const end = isLast ? allBytes.length : allBytes.length - incompleteLength(allBytes);

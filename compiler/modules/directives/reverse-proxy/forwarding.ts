@@ -42,7 +42,7 @@ export interface Forwarding {
 	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
 }
 
-/** Compiles the settings and leases the pool. */
+/** Compiles the settings of a step and leases its pool. */
 export function compileForwarding(step: ForwardingStep, cx: CompileContext): Forwarding {
 	const settings = resolveSettings(step, cx);
 	const pool = leasePool(settings, cx);

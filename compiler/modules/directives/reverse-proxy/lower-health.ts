@@ -115,8 +115,7 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 					cx.problem('error', 'header/invalid-name', field.span, `\`${name}\` is not a field name.`);
 					continue;
 				}
-				// Placeholders are not validated here, because they may refer to the upstream being checked, which is unknown to
-				// placeholders of requests.
+				// Placeholders are not validated here: unlike placeholders in requests, they may refer to the upstream being checked.
 				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
 				headers.push(...texts.map(value => ({ name, value })));
 			}

@@ -111,7 +111,7 @@ function copyFields(x: Exchange, upstreamResponse: UpstreamResponse, { editHeade
 	addVia(upstreamResponse);
 	edit?.(x, headers);
 	const ownHeaders = response.headers;
-	// The `Server` field of the upstream, which made this response, replaces this server's, even if the upstream sent none.
+	// The upstream made this response, so its `Server` field replaces this server's, even if the upstream sent none.
 	ownHeaders.delete('server');
 	if (ownHeaders.size === 0) response.headers = headers;
 	else for (let i = 0, size = headers.size; i < size; i++) ownHeaders.add(headers.nameAt(i), headers.valueAt(i));

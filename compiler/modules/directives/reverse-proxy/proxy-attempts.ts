@@ -14,7 +14,7 @@ export interface AttemptSettings {
 	readonly pool: UpstreamPool;
 	/** Chooses an upstream of the pool. */
 	readonly select: UpstreamPool['select'];
-	/** Resolves addresses with placeholders for a request; undefined if all are static. */
+	/** Resolves addresses with placeholders for a request; undefined if all addresses are static. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
 	/** Returns the names to look up for a request; undefined if there are no lookups. */
 	readonly lookupNames: ((x: Exchange) => readonly string[]) | undefined;

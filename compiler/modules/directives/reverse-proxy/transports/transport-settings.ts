@@ -84,7 +84,7 @@ export interface FastcgiTransportSettings {
 	readonly type: 'fastcgi';
 	/** Folder of the scripts, with placeholders; by default, the site's `root`. */
 	readonly root?: string;
-	/** Extensions such as `.php`: the path up to the first occurrence is the script, the rest is PATH_INFO. */
+	/** Extensions such as `.php`. The path up to the end of the first one that occurs is the script; the rest is PATH_INFO. */
 	readonly split?: readonly string[];
 	/** Additional variables; values may contain placeholders. */
 	readonly env?: readonly { readonly name: string; readonly value: string }[];
