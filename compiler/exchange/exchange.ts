@@ -105,7 +105,7 @@ export class Response {
 	bytesSent: number = 0;
 }
 
-/** What the protocol does for an exchange, in addition to writing its response. */
+/** The services that a protocol provides for an exchange, in addition to writing its response. */
 export interface ExchangeTransport {
 	/** Sends an interim response (1xx except 101). Has no effect for HTTP/1.0 clients. */
 	sendInterim(status: number, headers: HeaderList): void;
@@ -273,7 +273,9 @@ export class Exchange {
 		this.decidingStep = this.stepBase + step;
 	}
 
-	/** Must be called before the request's fields are changed permanently. */
+	/**
+	 * Keeps the received fields if an access log may show them. Must be called before the request's fields are changed permanently.
+	 */
 	keepReceivedHeaders(): void {
 		if (this.accessLogs.length > 0) this.receivedHeaders ??= this.request.headers.clone();
 	}

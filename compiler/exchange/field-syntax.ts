@@ -39,7 +39,7 @@ export function isBlank(code: number): boolean {
 	return code === 32 || code === 9;
 }
 
-/** Reports whether a string is safe as a field value. Without control characters except HTAB, it cannot end its line. */
+/** Reports whether a string is safe as a field value: without control characters except HTAB, a value cannot end its line. */
 export function isFieldValue(text: string): boolean {
 	return fieldValueKind(text) !== 'invalid';
 }

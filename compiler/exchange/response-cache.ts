@@ -111,6 +111,6 @@ export interface CacheSettings {
 	readonly ceiling: number;
 	/** Identifies a store that belongs to a single directive. */
 	readonly own?: string;
-	/** A folder on disk, and the maximum bytes of its files. */
+	/** A folder on disk, and the maximum size of its files in bytes. */
 	readonly disk?: { readonly folder: string; readonly size: number };
 }

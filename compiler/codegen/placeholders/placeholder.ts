@@ -34,7 +34,7 @@ export interface PlaceholderScope {
 export interface Placeholder {
 	/** Full name; a final `*` is a parameter: `http.request.header.*`. */
 	readonly name: string;
-	/** One sentence, for completion and the manual. */
+	/** Description in one sentence, for completion and the manual. */
 	readonly summary: string;
 	/**
 	 * Compiles the placeholder for a parameter ('' if it has none). A string is a constant; undefined means that the name does

@@ -11,7 +11,7 @@ import type { LoadedCertificate } from './site-tls.ts';
 /** The certificate files that a document names. */
 export interface DocumentCertificates {
 	readonly loadedCertificates: readonly LoadedCertificate[];
-	/** IDs of the loaded certificates by site, most preferred first. Sites without any are missing. */
+	/** IDs of the loaded certificates by site, most preferred first. Sites without certificates are missing. */
 	readonly bySite: ReadonlyMap<number, readonly string[]>;
 }
 

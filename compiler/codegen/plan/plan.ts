@@ -29,8 +29,8 @@ export interface ListenedSite {
 }
 
 /**
- * The files that a document names and that are read when the configuration is loaded. Each is represented by a string that is
- * the same if and only if the contents are.
+ * The files that a document names and that are read when the configuration is loaded. Each file is represented by a string that is
+ * the same if and only if the contents are the same.
  */
 export interface FileIdentities {
 	/**

@@ -6,7 +6,7 @@ import type { ParsedRegexp, RegexpNode } from './regexp-node.ts';
 
 /** One of several expressions that are searched for together. */
 export interface RegexpAlternative {
-	/** The number of the group that takes part in a match of this expression only, and contains all of it. */
+	/** The number of the group that takes part only in matches of this expression and contains the whole match. */
 	readonly group: number;
 	/** Number of the expression's own groups. They follow `group`. */
 	readonly groups: number;

@@ -173,7 +173,7 @@ export class ReverseAutomaton {
 
 	/**
 	 * Computes all states in advance, so that every character costs a single lookup. Returns false if there are too many states to
-	 * cache, or if it takes more than `maxSteps`.
+	 * cache, or if it takes more than `maxSteps` steps.
 	 */
 	complete(maxSteps: number): boolean {
 		this.#maxStates = Math.min(MAX_COMPLETE_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#width));

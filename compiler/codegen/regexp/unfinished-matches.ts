@@ -103,7 +103,7 @@ export class UnfinishedMatches {
 
 	/**
 	 * Continues with `text`, from index `start` to its end. Returns the first position at which an unfinished match could begin, or
-	 * the position of the end. The result is at most the maximum length of a match before the end. It may be lower than
+	 * the position of the end. The result is never further from the end than the maximum length of a match. It may be lower than
 	 * necessary, because assertions are assumed to hold.
 	 */
 	read(text: string, start: number): number {

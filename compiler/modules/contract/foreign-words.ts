@@ -1,6 +1,6 @@
 /** Maps words of other servers, and of the compatible server's first version, to ours. */
 
-/** What to use here instead of another server's word. */
+/** A translation of another server's word: what to use here instead of that word. */
 export interface ForeignWordTranslation {
 	/** The server that the word comes from. */
 	readonly server: string;

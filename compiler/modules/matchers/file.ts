@@ -14,7 +14,7 @@ export const TRY_POLICIES = [
 	'most_recently_modified',
 ] as const;
 
-/** The policy to which a Compatfile's `first_exist_fallback` is lowered: there, even the last file must exist. */
+/** The policy to which a Compatfile's `first_exist_fallback` is lowered: with this policy, even the last file must exist. */
 export const COMPATIBLE_FALLBACK_POLICY = 'first_exist_last_any';
 
 /** All policies that a document may name. */

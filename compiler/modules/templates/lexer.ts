@@ -10,7 +10,7 @@ export interface DataInsertion {
 
 export interface TemplateSource {
 	readonly text: string;
-	/** Data to insert, in the order of their offsets. */
+	/** Insertions of data, in the order of their offsets. */
 	readonly data?: readonly DataInsertion[];
 }
 

@@ -33,7 +33,7 @@ export function isCacheableByDefault(status: number, directives: CacheControlDir
 	return CACHEABLE_BY_DEFAULT.has(status) || (directives.has('public') && status < 500);
 }
 
-/** Returns the directives for a shared cache: a valid `CDN-Cache-Control` replaces all others (RFC 9213 §2.2). */
+/** Returns the directives for a shared cache: a valid `CDN-Cache-Control` replaces all other fields (RFC 9213 §2.2). */
 export function responseDirectives(headers: HeaderList): {
 	readonly directives: CacheControlDirectives;
 	readonly isTargeted: boolean;

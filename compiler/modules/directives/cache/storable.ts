@@ -79,8 +79,8 @@ export function findStorageObjection(
 }
 
 /**
- * Reports whether `Vary` makes a response useless for other requests: `*` matches none (RFC 9110 §12.5.5), and in practice
- * neither does a list of dozens of fields.
+ * Reports whether `Vary` makes a response useless for other requests: `*` matches no request (RFC 9110 §12.5.5), and in practice a
+ * list of dozens of fields does not match any either.
  */
 function matchesNoRequest(headers: HeaderList): boolean {
 	const names = headers.combined('vary')?.split(',') ?? [];

@@ -160,7 +160,7 @@ function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: Mirror): Send
 class MirroredRequest implements UpstreamOutcome {
 	readonly #x: MirrorExchange;
 	readonly #gate: MirrorGate;
-	/** Number of bytes that its body has reserved in the gate. */
+	/** Number of bytes that the copy's body has reserved in the gate. */
 	readonly #bodyBytes: number;
 	readonly #timer: NodeJS.Timeout;
 	#responseBody: BodySource | undefined = undefined;
