@@ -165,7 +165,7 @@ export function startServer(
 	};
 }
 
-/** Ends a process, and does not wait for a grandchild that holds its output open. */
+/** Ends a process without waiting for a grandchild that holds its output open. */
 function endNow(child: ChildProcess): void {
 	child.kill('SIGKILL');
 	child.stdout?.destroy();

@@ -20,7 +20,7 @@ export interface LoadResult {
 	readonly times: Float64Array;
 }
 
-/** Returns the value at a share of a sorted list: `quantile(times, 0.99)`. */
+/** Returns a quantile of a sorted list: `quantile(times, 0.99)`. */
 export function quantile(sorted: Float64Array, share: number): number {
 	return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

@@ -14,7 +14,7 @@ import path from 'node:path';
 import { THREAD_CODE_VARIABLE } from '../runtime/threads/thread-source.ts';
 
 /**
- * Milliseconds after which a test file is killed, because uvu waits forever for an open server. Several times what the
+ * Milliseconds after which a test file is killed, because uvu waits forever for an open server. It is several times as long as the
  * longest test takes on an idle machine.
  */
 const TIMEOUT = 900_000;
@@ -28,12 +28,12 @@ const COMPILED = {
 	SVC_LAUNCHER_CACHE: '1',
 };
 
-/** How many seconds each file took when it last ran, so that the longest start first. */
+/** The number of seconds that each file took when it last ran. The files that took longest start first. */
 const DURATIONS = path.join(import.meta.dirname, '../node_modules/.cache/svc-test-seconds.json');
 
 /**
- * How many files run at a time. Test files wait for sockets, timers and child processes during nearly half of their time;
- * one more than there are processors keeps all of these busy.
+ * Number of files that run at a time. Test files wait for sockets, timers and child processes during nearly half of their time; one
+ * more than there are processors keeps all of these busy.
  */
 const PARALLEL = availableParallelism() + 1;
 
@@ -168,7 +168,7 @@ export async function runFiles(
 			if (result.passed + result.failed === 0) continue;
 			const retry = result.failed > 0 && process.env.SVC_TEST_RETRY === '1';
 			report(result, retry ? ', to be run again' : '');
-			// The duration of some of the cases says little about the whole file.
+			// If only some cases ran, their duration says little about the whole file.
 			if (words.length === 0) durations[path.relative(root, file)] = Math.round(result.seconds * 10) / 10;
 			if (retry) {
 				retried.push(file);

@@ -3,8 +3,8 @@ import type { Reader } from '../source/reader.ts';
 import type { Diagnostic } from './diagnostic.ts';
 
 /**
- * Minimum UTF-16 units of a value to conceal. Shorter values are ports, switches and the like; concealing them would make messages
- * unreadable.
+ * Minimum UTF-16 units of a value to be concealed. Shorter values are usually ports, switches and the like; concealing these would
+ * make messages unreadable.
  */
 const MIN_CONCEALED_LENGTH = 6;
 

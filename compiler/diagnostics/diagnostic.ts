@@ -14,15 +14,15 @@ export interface TextEdit {
 export interface Fix {
 	readonly edits: readonly TextEdit[];
 	/**
-	 * `safe`: the fix keeps the meaning, or corrects rejected text that has only one possible meaning. `unsafe`: a person must
-	 * confirm the fix, because it is based on a guess, such as the nearest known name, or changes the responses to requests.
+	 * `safe`: the fix keeps the meaning, or corrects rejected text that has only one possible meaning. `unsafe`: the fix is based on
+	 * a guess, such as the nearest known name, or changes the responses to requests, so a person must confirm it.
 	 */
 	readonly safety: FixSafety;
 }
 
 export type FixSafety = 'safe' | 'unsafe';
 
-/** A second place that explains the first, such as "first defined here". */
+/** A second place that helps to explain a diagnostic, such as "first defined here". */
 export interface RelatedPlace {
 	readonly span: SourceSpan;
 	readonly message: string;

@@ -20,8 +20,8 @@ export interface AppliedFixes {
 }
 
 /**
- * Applies fixes: only safe ones if `safety` is `safe`, otherwise all. Of overlapping fixes, the smallest is applied or, if they are
- * of the same size, the first; if the other problem persists, it will be reported again. A fix is applied completely or not at all.
+ * Applies fixes: only safe ones if `safety` is `safe`, otherwise all. Of overlapping fixes, only the smallest is applied, and of
+ * equally small ones the first; problems that persist are reported again. A fix is applied completely or not at all.
  */
 export function applyFixes(diagnostics: readonly Diagnostic[], safety: FixSafety): AppliedFixes {
 	const files = new Map<string, { path: string | undefined; name: string; text: string; edits: TextEdit[] }>();
@@ -69,7 +69,7 @@ export function fixedLine({ edits }: Fix): string | undefined {
 	return applyEdits(source.text.slice(lineStart, lineEnd), lineEdits).trim();
 }
 
-/** Returns a text after edits of it, which must not overlap. Their order does not matter. */
+/** Returns a text after edits, which must not overlap. Their order does not matter. */
 export function applyEdits(text: string, edits: readonly TextEdit[]): string {
 	let result = '';
 	let offset = 0;

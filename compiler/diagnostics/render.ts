@@ -109,7 +109,7 @@ function firstVisibleColumn(line: TerminalLine, from: number, to: number): numbe
 	return Math.max(0, Math.min(from - room, width - maxFrameColumns + 1));
 }
 
-/** Returns the columns that fit, starting at column `left`, with an ellipsis where text is cut off. */
+/** Returns the part of a line that fits, starting at column `left`, with an ellipsis where text is cut off. */
 function visiblePart(line: TerminalLine, leftColumn: number): string {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (leftColumn === 0 && width <= maxFrameColumns) return line.text;

@@ -45,7 +45,7 @@ export interface MeaningChange {
 	readonly aspects: readonly ChangedAspect[];
 	/** Number of request classes that differ in this way. */
 	readonly classes: number;
-	/** Undefined if nothing listens there. */
+	/** The site that serves the request; undefined if nothing listens at the address. */
 	readonly before: Explanation | undefined;
 	readonly after: Explanation | undefined;
 }
@@ -72,7 +72,7 @@ export interface ConfigurationDiff {
 	readonly blindSpots: readonly string[];
 }
 
-/** Maximum number of requests by default. */
+/** Default maximum number of requests. */
 export const DEFAULT_MAX_REQUESTS = 10_000;
 /** Maximum number of paths that are tried at each origin. */
 const MAX_PATHS = 400;
@@ -142,7 +142,7 @@ class Side {
 		return { result, trace, outcome };
 	}
 
-	/** Names of the configuration's own files. */
+	/** Names of this configuration's own files. */
 	get ownNames(): readonly string[] {
 		return [...this.#ownFiles].map(file => file.slice(file.lastIndexOf('/') + 1));
 	}
@@ -150,7 +150,7 @@ class Side {
 	/** Returns paths of requests for files that exist where the last request for `path` looked for one. */
 	async existingPaths(path: string, omitted: ReadonlySet<string>): Promise<readonly string[]> {
 		const found = [...this.#files.roots].map(async ([root, asked]) => {
-			// In a folder, its index is looked for first.
+			// For a folder, its index is looked for first, below the requested path.
 			const part = [asked, asked.slice(0, asked.lastIndexOf('/') + 1)].find(end => path.endsWith(end)) ?? path;
 			const prefix = path.slice(0, path.length - part.length);
 			return (await this.#files.examplesIn(root)).filter(name => !omitted.has(name)).map(name => `${prefix}/${name}`);
@@ -327,7 +327,7 @@ class Comparison {
 				for (const exceeds of zonesOf('rate_limit')) queue.push({ ...plain, exceeds });
 				for (const busy of zonesOf('limit_concurrent')) queue.push({ ...plain, busy });
 				if (sent.every(requests => requests.length === 0)) continue;
-				// If only one side asks an upstream, other answers of the upstream would only repeat the difference.
+				// If only one side asks an upstream, other upstream answers would only show the same difference again.
 				if (differs && sent.some(requests => requests.length === 0)) continue;
 				queue.push(...others);
 			}
@@ -343,7 +343,7 @@ class Comparison {
 		}
 	}
 
-	/** Returns the zones of the limits of one kind that a request has passed. */
+	/** Returns the zones of all limits of one kind (`handler`) that a request has passed. */
 	#zonesOf(side: number, trace: GraphTrace | undefined, handler: string): string[] {
 		const { document } = this.#sides[side]!;
 		return (trace?.events ?? []).flatMap(event => {
@@ -407,9 +407,12 @@ class Comparison {
 		});
 	}
 
-	/** Adds requests for files that exist where the last one was looked for: the documents may mention none of them. */
+	/**
+	 * Adds requests for files that exist in the folders where files were looked for, because the documents may not mention any of
+	 * these files.
+	 */
 	async #tryFiles(draft: RequestDraft): Promise<void> {
-		// Each configuration hides its own files, so that the other one's seem to differ.
+		// Each configuration hides its own files, so requests for these would always show a difference.
 		const own = new Set(this.#sides.flatMap(({ ownNames }) => ownNames));
 		for (const side of this.#sides)
 			for (const path of await side.existingPaths(draft.path, own)) this.#add(changedDraft(draft, { path }));
@@ -443,7 +446,7 @@ class Comparison {
 			return;
 		}
 		for (const change of module.probeChanges(matcher)) {
-			// The initial drafts already contain each path and host of the document's matchers, except those in expressions.
+			// The initial drafts already contain each path and host of the documents' matchers, except those in expressions.
 			const text = change.path ?? change.host;
 			if (text !== undefined && this.#seeded.has(text) && this.#seededRests.has(restOf(draft))) continue;
 			this.#add(changedDraft(draft, change));

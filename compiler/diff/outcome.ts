@@ -15,7 +15,7 @@ const MAX_BODY_CHARS = 200;
 /** Fields that say nothing about the configuration. */
 const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
 const NO_BODY = JSON.stringify('');
-/** Matches aspects that are details of another one, or of a step that only one side runs. */
+/** Matches aspects that are details of another aspect, or of a step that only one side runs. */
 const DETAIL_ASPECT = /^(?:settings of |upstream(?: \d+)? field |header server$|file looked for$)/;
 /** Fields of a step whose effects are visible in other aspects, or which only name the step. */
 const STRUCTURE_FIELDS: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
@@ -85,8 +85,8 @@ export function differingAspects(one: Outcome, other: Outcome): string[] {
 	const names = [...new Set([...one.keys(), ...other.keys()])].filter(name => one.get(name) !== other.get(name));
 	const isChanged = (name: string): boolean => one.has(name) && other.has(name);
 	const essentialNames = names.filter(name => isChanged(name) || !DETAIL_ASPECT.test(name));
-	// Details are omitted if there is an essential difference from which they follow. If only header fields differ, the settings of
-	// steps that change bodies, such as compression, are kept, because they do not follow from the fields.
+	// Details are omitted if an essential aspect differs, because they follow from it. If all differing essential aspects are header
+	// fields, the settings of steps that change bodies, such as compression, are kept, because they do not follow from fields.
 	const shownNames = new Set(essentialNames.length > 0 ? essentialNames : names);
 	if (essentialNames.every(name => name.startsWith('header ')))
 		for (const name of names) if (changesBody(name)) shownNames.add(name);

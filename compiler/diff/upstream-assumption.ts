@@ -4,9 +4,9 @@ import { type ScriptedAnswer, type UpstreamAnswer, UpstreamScript } from '../dry
 
 /** The assumed behavior of upstreams, and the limits that the client is assumed to have reached. */
 export interface UpstreamAssumption extends UpstreamAnswer {
-	/** Address of the only upstream that does this, while all others answer 200; undefined if all do. */
+	/** Address of the only upstream that behaves as assumed, while all others answer 200; undefined if all behave so. */
 	readonly of?: string;
-	/** True if only the first request is treated in this way, while later ones are answered with 200. */
+	/** True if upstreams behave as assumed for the first request only, and answer later ones with 200. */
 	readonly once?: boolean;
 	/** Name of the zone of rate limits in which the client has no requests left. */
 	readonly exceeds?: string;
@@ -41,7 +41,8 @@ export function upstreamAssumptions(
 	// Without a time limit, the client would wait forever.
 	if (hasSetting('response_header_timeout', 'read_timeout')) failures.push({ status: 504, body: '', timesOut: true });
 	if (hasSetting('retries', 'retry_duration')) {
-		// Whether a request may be sent again depends on how far the first attempt got.
+		// The failure after the request was sent matters as well: whether it may be sent again depends on how far the first attempt
+		// got.
 		failures.push({ status: 502, body: '', disconnects: true });
 		failures.push(...failures.map((failure): UpstreamAssumption => ({ ...failure, headers, once: true })));
 	}
@@ -54,7 +55,7 @@ export function upstreamAssumptions(
 	];
 }
 
-/** Returns the statuses that response matchers, error routes and expressions of documents distinguish, and two others. */
+/** Returns the statuses that response matchers, error routes and expressions of documents distinguish, and two other statuses. */
 function distinguishedStatuses(documents: string): readonly number[] {
 	const statuses = new Set([404, 500]);
 	for (const [, list] of documents.matchAll(/"status":\[([^\]]*)\]/g)) {

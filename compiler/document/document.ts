@@ -14,13 +14,15 @@ export interface Matcher {
 export interface Step {
 	readonly handler: string;
 	readonly when?: Matcher;
-	/** Among the steps of a pipeline with the same name, only the first whose `when` holds runs. */
+	/** Name of an exclusive group. Of the steps of a pipeline with the same group, only the first whose `when` holds runs. */
 	readonly exclusive?: string;
 	readonly '@id'?: string;
 	readonly [field: string]: unknown;
 }
 
-/** Steps that handle errors of a site. Of the entries whose `statuses` cover an error, the first that answers ends it. */
+/**
+ * Steps that handle errors of a site. Of the routes whose `statuses` cover an error, the first one that answers ends its handling.
+ */
 export interface ErrorRoute {
 	/** Statuses or classes, such as `404` or `5xx`. Default: every error. */
 	readonly statuses?: readonly string[];
@@ -70,7 +72,7 @@ export interface Settings {
 	readonly threads?: number;
 	/** How sockets and files are accessed; see runtime/sockets/io-mode.ts. */
 	readonly io?: 'direct' | 'node';
-	/** Milliseconds that a stop waits for requests in flight before it aborts them; default no limit. */
+	/** Milliseconds that a stop waits for requests in flight before it aborts them. Default: no limit. */
 	readonly grace_period?: number;
 	/** Milliseconds for which a stop is delayed while the server keeps serving. */
 	readonly shutdown_delay?: number;
@@ -95,7 +97,6 @@ export interface AdminSettings {
 	readonly token?: string;
 	readonly origins?: readonly string[];
 	readonly enforce_origin?: boolean;
-	/** True for `admin off`. */
 	readonly off?: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface AccessLogSettings {
 
 /** Name of the main process log. */
 const DEFAULT_LOG = 'default';
-/** Namespace of access log entries. Named loggers are below it. */
+/** Namespace of access log entries. The namespaces of named loggers are below it. */
 const ACCESS_NAMESPACE = 'http.log.access';
 
 /** Returns the name of the logger for a site's access log entries. */

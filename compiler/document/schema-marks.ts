@@ -121,7 +121,8 @@ export class SchemaMarks {
 }
 
 /**
- * Returns the schemas of alternatives without a tag. The marks of all of them are used, because it is unknown which of them apply.
+ * Returns the schemas of alternatives without a tag. The marks of all alternatives are used, because it is unknown which
+ * alternative applies.
  */
 function untaggedAlternatives({ oneOf, anyOf, allOf, discriminator }: Schema): readonly Schema[] {
 	return [discriminator === undefined ? oneOf : undefined, anyOf, allOf].flatMap(list => (list ?? []) as Schema[]);

@@ -39,7 +39,10 @@ export interface QuicSettings {
 	readonly connections_per_client?: number;
 	readonly handshakes?: number;
 	readonly handshakes_per_client?: number;
-	/** Maximum unfinished handshakes with clients of unproven addresses. Beyond it, new clients must prove their addresses. */
+	/**
+	 * Maximum unfinished handshakes with clients whose addresses are unproven. Above this number, new clients must prove their
+	 * addresses.
+	 */
 	readonly retry_above?: number;
 	readonly retries?: number;
 	readonly proven_handshakes?: number;
@@ -108,7 +111,7 @@ export function serverSettingsFor(settings: Settings, listener: ListenerAddress)
 	return best ?? NO_SETTINGS;
 }
 
-/** An item of `settings.servers[].listener_wrappers`; `tls` marks where TLS starts. */
+/** An item of `settings.servers[].listener_wrappers`; the wrapper `tls` marks where TLS starts. */
 export type ListenerWrapper =
 	| ProxyProtocolWrapper
 	| { readonly wrapper: 'http_redirect' }

@@ -1,7 +1,7 @@
 /** Lists the upstream pools that a document defines outside of its sites, including unused ones. */
 import type { Document } from './document.ts';
 
-/** A named pool, or the pool of a step in a named route. */
+/** An upstream pool outside of any site: a named pool, or the pool of a step in a named route. */
 export interface SharedPool {
 	/** Name of the pool, if it has one. */
 	readonly pool?: string;
@@ -17,7 +17,7 @@ export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPo
 	const collectPools = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		for (const [key, inner] of Object.entries(value)) {
-			// A step with its own pool has it under this key.
+			// A step with a pool of its own has it under the key `pool`.
 			if (key === 'upstreams' && isPool(inner)) pools.push({ to: inner.to });
 			else collectPools(inner);
 		}

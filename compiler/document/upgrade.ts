@@ -133,8 +133,8 @@ function upgradeUntagged(kind: string, argument: unknown): Fields[] {
 }
 
 /**
- * Returns one matcher for each entry of a map. Any other value is kept, so that the schema rejects it: without it, the condition
- * would match everything.
+ * Returns one matcher for each entry of a map. Any other value is kept, so that the schema rejects it: if it were dropped, the
+ * condition would match everything.
  */
 function matchersOfEntries(
 	kind: string,

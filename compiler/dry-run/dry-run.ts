@@ -70,7 +70,7 @@ export interface DryRunResult {
 	readonly logEntries: () => Promise<readonly LogEntryFields[]>;
 }
 
-/** Observes a dry run. In addition to the events of the graph, it receives the exchange and its site before the graph runs. */
+/** Observes a dry run: receives the events of the graph and, before the graph runs, the exchange and its site. */
 export interface DryRunTracer extends BuildTracer {
 	begins(x: FakeExchange, listener: ListenerSpec, site: number): void;
 }
@@ -91,8 +91,8 @@ export class DryRun {
 	readonly #sites = new Map<number, BuiltSite>();
 
 	/**
-	 * `previous` is a dry run without a tracer whose sites are used again where they are the same objects, as in the results of a
-	 * compiler session. The two share the state of their pools.
+	 * `previous` is an earlier dry run without a tracer. Sites that are the same objects in both plans, as in the results of a
+	 * compiler session, are not built again, and share the state of their pools with `previous`.
 	 */
 	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previous?: DryRun) {
 		this.plan = plan;
@@ -223,7 +223,7 @@ export class DryRun {
 	}
 }
 
-/** Returns the parts of a document on which all sites depend, as JSON. */
+/** Returns the parts of a document on which every site may depend, as JSON. */
 function sharedPartsText({ document: { sites: _, ...rest } }: Plan): string {
 	return JSON.stringify(rest);
 }

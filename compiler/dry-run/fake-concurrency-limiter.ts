@@ -1,6 +1,6 @@
 /**
  * A fake zone of `limit_concurrent` for dry runs. Only one request runs at a time, so the zone has free places unless the exchange
- * declares it busy.
+ * says that it is busy.
  */
 import type { Exchange } from '../exchange/exchange.ts';
 import type {

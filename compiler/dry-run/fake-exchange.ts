@@ -26,7 +26,7 @@ export interface UpstreamAnswer {
 	readonly timesOut?: boolean;
 	/** True if the upstream accepts the request but closes the connection without an answer. */
 	readonly disconnects?: boolean;
-	/** True if the pool cannot choose the upstream, because it failed before. Applies only to pools that remember failures. */
+	/** True if the pool cannot choose the upstream, because it has failed before. Applies only to pools that remember failures. */
 	readonly unavailable?: boolean;
 }
 
@@ -46,7 +46,7 @@ const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
 export class UpstreamScript {
 	readonly exhaustedZone: string | undefined;
 	readonly #answers: readonly ScriptedAnswer[];
-	/** Number of scripted answers used so far, by upstream. */
+	/** Number of scripted answers used so far, by the name of the upstream or pool in the script. */
 	readonly #usedCounts = new Map<string | undefined, number>();
 	readonly #busyZones: ReadonlySet<string>;
 	readonly #enteredZones = new Set<string>();
@@ -61,7 +61,7 @@ export class UpstreamScript {
 		this.exhaustedZone = exhaustedZone;
 	}
 
-	/** Returns the answer to the next request that an upstream receives. */
+	/** Returns the answer to the next request that an upstream receives, and uses it up. */
 	take(pool: string | undefined, address: string): UpstreamAnswer {
 		const { scriptName, answer } = this.#next(pool, address);
 		this.#usedCounts.set(scriptName, (this.#usedCounts.get(scriptName) ?? 0) + 1);
@@ -84,7 +84,7 @@ export class UpstreamScript {
 		return [...this.#busyZones].filter(zone => !this.#enteredZones.has(zone));
 	}
 
-	/** Returns the answers that were never used. The first answer for an upstream is not among them. */
+	/** Returns the answers that were never used, except the first answer of each upstream. */
 	get surplus(): readonly ScriptedAnswer[] {
 		const counts = new Map<string | undefined, number>();
 		return this.#answers.filter(({ upstreamName }) => {

@@ -9,7 +9,7 @@ import {
 } from '../modules/directives/rate-limit/rate-limiter.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
-/** Has no limit on the number of keys. An exchange may declare that its key has no requests left. */
+/** A limiter without a maximum number of keys. An exchange may say that its key has no requests left. */
 export class FakeRateLimiter implements RateLimiter {
 	readonly #zone: string | undefined;
 	readonly #full = new Map<string, number>();

@@ -38,7 +38,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 	readonly #pauses = new WeakMap<Exchange, number[]>();
 	#candidates: readonly FakeUpstream[] = [];
 	#avoid: readonly Upstream[] = [];
-	/** The exchange of the current selection. */
+	/** The exchange for which an upstream is currently being selected. */
 	#selecting: FakeExchange | undefined = undefined;
 	/** Whether anything can make an upstream unavailable. */
 	readonly #guarded: boolean;

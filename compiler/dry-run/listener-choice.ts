@@ -18,8 +18,8 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 		);
 	}
 	if (candidates.length < 2) return candidates[0];
-	// A name may resolve to the address of any of these listeners. Prefers a listener with a matching site, and otherwise one for
-	// all interfaces.
+	// The name in the URL may resolve to the address of any of these listeners. Prefers a listener with a matching site, and
+	// otherwise one for all interfaces.
 	const matchingListener = candidates.find(({ sites }) =>
 		sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))),
 	);

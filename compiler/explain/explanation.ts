@@ -89,7 +89,7 @@ export interface Explanation {
 	/** Null if the connection is closed. If an upstream is involved, it is assumed to have answered 200 with an empty body. */
 	readonly answer: {
 		readonly status: number;
-		/** '' if no handler answered. */
+		/** The handler that answered; '' if none did. */
 		readonly handler: string;
 		readonly place?: ExplainedPlace;
 		readonly headers: readonly (readonly [name: string, value: string])[];

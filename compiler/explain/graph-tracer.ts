@@ -98,7 +98,7 @@ export class GraphTrace {
 	/** Records that a handler has returned, after everything that it called. */
 	recordLeave(event: HandlerEvent, x: Exchange): void {
 		if (this.#currentHandler === event) this.#attributeChanges(x);
-		// A change that an outer handler makes after the inner ones have returned is a restoration, which no longer affects the
+		// A change that an outer handler makes after the inner ones have returned only restores the request, and does not affect the
 		// result.
 		else this.#target = targetOf(x);
 		const isAnswered = x.answeredBy !== '' || x.aborted;

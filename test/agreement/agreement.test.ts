@@ -1,4 +1,4 @@
-/** Compares `explain` with live serving in a short run; `npm run test:agreement` compares ten thousand pairs. */
+/** Compares `explain` with live serving in a short run; `npm run test:agreement` compares ten thousand requests. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { findDisagreements } from './agreement.ts';

@@ -36,11 +36,11 @@ import {
 	randomRequest,
 } from './random-configuration.ts';
 
-/** The result of a run. */
+/** The result of a run of comparisons. */
 export interface AgreementResult {
 	readonly pairs: number;
 	readonly configurations: number;
-	/** Number of responses by the handler that sent them. */
+	/** Number of responses that each handler sent, by the handler's name. */
 	readonly answers: { readonly [handler: string]: number };
 	/** A report of each disagreement: its seed, the request, the explanation and the configuration. */
 	readonly disagreements: readonly string[];

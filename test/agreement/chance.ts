@@ -1,6 +1,6 @@
 /** Random choices from a seed, so that a failing run can be repeated. */
 
-/** A random generator with a seed (mulberry32). */
+/** A seeded random number generator (mulberry32). */
 export class SeededChance {
 	#state: number;
 
@@ -26,7 +26,7 @@ export class SeededChance {
 		return list[this.below(list.length)]!;
 	}
 
-	/** Returns at least one item of a list, each at most once. */
+	/** Returns a random selection of a list's items: at least one, and none twice. */
 	some<T>(list: readonly T[], most: number): T[] {
 		const chosen = new Set<T>([this.of(list)]);
 		while (chosen.size < most && this.happens(40)) chosen.add(this.of(list));

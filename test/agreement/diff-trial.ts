@@ -31,7 +31,7 @@ import {
 import { PersistentClient } from './persistent-client.ts';
 import { type ConfigurationTargets, randomConfiguration, randomRequest } from './random-configuration.ts';
 
-/** The result of a trial. */
+/** The result of a trial of `svc diff`. */
 export interface DiffTrial {
 	readonly pairs: number;
 	/** Number of pairs whose answers to the random requests differ. */
@@ -43,8 +43,8 @@ export interface DiffTrial {
 	/** Number of witnesses that were sent. */
 	readonly witnesses: number;
 	/**
-	 * Number of witnesses sent that assume a failing upstream, an upstream response other than a plain 200, or an
-	 * exceeded rate limit.
+	 * Number of sent witnesses that assume a failing upstream, an upstream response other than a plain 200, or an exceeded rate
+	 * limit.
 	 */
 	readonly withFailures: number;
 	/** Number of reported changes that no response can show: settings, and attempts to reach an unreachable upstream. */
@@ -175,7 +175,7 @@ export async function tryDiff(
 					let loaded = 'random';
 					for (const change of found.changes) {
 						const { request, upstream, aspects } = change;
-						// A connection that is refused leaves no trace at the upstream.
+						// A refused connection leaves no trace at the upstream, so nothing that concerns the upstream request shows.
 						const shows = (name: string) => isVisible(name) && !(upstream?.unreachable && /^upstream\b/.test(name));
 						if (!aspects.some(({ name }) => shows(name))) {
 							trial.invisible++;
@@ -290,7 +290,7 @@ interface UpstreamFailure {
 	readonly mode: FailureMode;
 	/** Rate limit zone that must be used up before the request. */
 	readonly exceeds?: string | undefined;
-	/** True if only one request fails. */
+	/** True if only the first request fails. */
 	readonly once: boolean;
 }
 
@@ -303,13 +303,13 @@ function failureOf(
 	const none = { dead: [], of: undefined, mode: {}, once: false };
 	if (upstream === undefined) return none;
 	const { status, headers, unreachable, timesOut, unavailable, once = false, of, disconnects, exceeds } = upstream;
-	// A request that counts in several zones uses up all of them.
+	// A request that counts in several zones would use up all of them.
 	if (exceeds !== undefined) return zones > 1 ? 'only one of several zones is exceeded' : { ...none, exceeds };
 	if (unavailable) return 'an upstream is unavailable';
 	if (timesOut) return unreachable ? 'a connection is not established in time' : 'an answer takes too long';
 	if (!unreachable) return { dead: [], of, mode: disconnects ? { disconnects, headers } : { status, headers }, once };
 	if (!once) return { ...none, dead: of === undefined ? addresses : [of], mode: { headers } };
-	// The first upstream is unreachable. That has the same effect as one failed request if no retry returns to it.
+	// An upstream that stays unreachable has the same effect as one failed request, provided that no retry returns to it.
 	const attempts = [before, after].map(side => side?.upstreams.map(({ address }) => address) ?? []);
 	const first = attempts.find(list => list.length > 0)?.[0];
 	const isOnce = first !== undefined && attempts.every(list => list.length === 0 || list.lastIndexOf(first) === 0);
@@ -329,7 +329,10 @@ function arm(
 	});
 }
 
-/** Reports whether two answers, or the requests that the upstreams received, differ in an aspect. */
+/**
+ * Reports whether two answers differ in an aspect or, if the aspect concerns the upstream, whether the upstreams received different
+ * requests.
+ */
 function showsIn(aspect: string, answers: readonly (Answer | 'dropped')[], seen: readonly [string, string]): boolean {
 	if (/^upstream\b/.test(aspect)) return seen[0] !== seen[1];
 	const [one, other] = answers.map(answer => partOf(aspect, answer));
@@ -339,7 +342,8 @@ function showsIn(aspect: string, answers: readonly (Answer | 'dropped')[], seen:
 /** Returns the parts of two answers that differ although no change in the diff mentions them. */
 function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after: Answer | 'dropped'): string[] {
 	const announced = found.changes.flatMap(({ aspects }) => aspects.map(({ name }) => name));
-	// A change in where a request goes explains every difference in its answer, and so does a template that only one side executes.
+	// If the diff announces that the request goes elsewhere, or that only one side executes a template, that explains every
+	// difference in the answer.
 	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for|settings of `render`)$/.test(name)))
 		return [];
 	// Another balancer may choose other upstreams.
@@ -363,7 +367,7 @@ function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after
 	return differing.filter(part => !announced.includes(part) && !compressed.includes(part));
 }
 
-/** Returns the body of an answer. If it is an upstream's description of its request, it is returned without some fields. */
+/** Returns the body of an answer. If it is an upstream's description of its request, the fields with these names are left out. */
 function withoutFields(body: string, names: readonly string[]): string {
 	if (names.length === 0 || !body.startsWith('{"port":')) return body;
 	return JSON.stringify(JSON.parse(body), (name, value) => (names.includes(name) ? undefined : value));

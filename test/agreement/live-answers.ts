@@ -77,9 +77,12 @@ export interface FailureMode {
 	readonly status?: number;
 	/** Additional response fields. */
 	readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
-	/** Closes the connection without an answer. */
+	/** True to close the connection without an answer. */
 	readonly disconnects?: boolean;
-	/** How many more requests are treated in this way, by all upstreams that share this object; undefined for all requests. */
+	/**
+	 * The number of further requests that are treated in this way, counted over all upstreams that share this object; undefined for
+	 * no limit.
+	 */
 	readonly remaining?: { requests: number };
 }
 
@@ -91,7 +94,10 @@ export interface DescribingUpstream {
 	readonly received: string[];
 }
 
-/** Returns the current behavior of an upstream. After the requests that were to fail, only the additional fields remain. */
+/**
+ * Returns the current behavior of an upstream. Once all requests that were to fail have failed, only the additional response fields
+ * remain.
+ */
 function currentMode({ mode }: { readonly mode: FailureMode }): FailureMode {
 	return mode.remaining?.requests === 0 ? { headers: mode.headers } : mode;
 }

@@ -63,7 +63,9 @@ export class PersistentClient {
 	}
 }
 
-/** Returns the length of a complete response; undefined if more is expected, or if it ends with the connection. */
+/**
+ * Returns the length of a complete response; undefined if the response is incomplete, or if only the end of the connection ends it.
+ */
 function lengthOf(text: string, method: string): number | undefined {
 	const head = text.indexOf('\r\n\r\n');
 	if (head === -1) return undefined;

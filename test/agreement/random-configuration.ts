@@ -382,7 +382,9 @@ class Writer {
 	}
 }
 
-/** Drops matchers that may occur only once in a block. */
+/**
+ * Returns the lines without those whose matcher repeats an earlier line's, because these matchers may occur only once in a block.
+ */
 function oneOfAKind(lines: readonly string[]): string[] {
 	return lines.filter((line, at) => lines.findIndex(other => other.split(' ', 1)[0] === line.split(' ', 1)[0]) === at);
 }

@@ -22,7 +22,7 @@ export interface RequestLoad {
 	readonly hosts?: readonly string[];
 	/** Size, in bytes, of a body to POST. */
 	readonly bodyBytes?: number;
-	/** Use TLS and accept any certificate. */
+	/** True to use TLS and accept any certificate. */
 	readonly tls?: boolean;
 	/** Number of pipelined requests per connection; the default is 1. */
 	readonly pipelined?: number;
@@ -44,7 +44,7 @@ export interface StreamLoad {
 	readonly connections: number;
 	/** Number of concurrent streams per connection. */
 	readonly streams: number;
-	/** Use TLS and accept any certificate. */
+	/** True to use TLS and accept any certificate. */
 	readonly tls?: boolean;
 }
 
@@ -80,7 +80,7 @@ export interface LoadCount {
 	readonly p50: number;
 	readonly p99: number;
 	readonly p999: number;
-	/** The server's processor seconds during the load, if it begins later than the generator. */
+	/** The server's processor seconds during the load; present if the load begins later than the generator. */
 	readonly cpuSeconds?: number;
 }
 
@@ -240,7 +240,7 @@ async function runHandshakes(port: number, load: HandshakeLoad, core: number, se
 	return { requests, seconds: Number(counted[2]), failures: 0, p50: each, p99: each, p999: each };
 }
 
-/** Returns a wrk script for a load. It formats requests once, so that the generator itself stays cheap. */
+/** Returns a wrk script for a load. It formats requests once, so that the generator itself uses little CPU time. */
 function scriptFor(load: RequestLoad): string {
 	const lines = Object.entries(load.headers ?? {}).map(([name, value]) => `wrk.headers[${lua(name)}] = ${lua(value)}`);
 	if (load.bodyBytes !== undefined) {

@@ -61,7 +61,7 @@ export async function measureSingleSiteChange(
 	try {
 		await run(() => sleep(1000));
 		const quiet = await run(() => sleep(5000));
-		// The configurations are generated in advance, so that this takes no CPU time from the clients.
+		// The configurations are generated in advance, so that generating them takes no CPU time from the clients.
 		const texts = Array.from({ length: loads }, (_, index) => manySitesDocument(sites, port, options, index + 1));
 		const loaded = await run(async () => {
 			for (const [index, body] of texts.entries()) {

@@ -177,7 +177,7 @@ async function sampleLoad(
 ): Promise<Sample> {
 	const before = server.cpuSeconds();
 	const count = await runLoad(server.port, task.load, loadCores, seconds, () => server.cpuSeconds());
-	// A few connections may still be connecting when the load ends. More failures than that are the server's.
+	// A few connections may still be connecting when the load ends. A larger share of failures is the server's fault.
 	if (count.failures > count.requests / 1000) {
 		throw new Error(`${task.name}: ${server.name}: ${count.failures} of ${count.requests} requests failed`);
 	}
@@ -215,7 +215,7 @@ async function sampleIdle(
 	}
 }
 
-/** Connections that are opened before the measurement, so that it does not include what a server allocates once. */
+/** Number of connections opened before the measurement, so that it does not include what a server allocates only once. */
 const FIRST_HTTP3 = 20;
 
 async function http3MemoryPerConnection(server: BenchServer, count: number, core: number): Promise<number> {
@@ -254,7 +254,6 @@ async function useOnce(port: number, count: number, sockets: Socket[]): Promise<
 	);
 }
 
-/** Returns the median. */
 export function median(values: readonly number[]): number {
 	const sorted = [...values].sort((a, b) => a - b);
 	const middle = sorted.length >> 1;

@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { freePorts, SVC, temporaryFolder } from '../harness.ts';
 import type { StartContender, StartMeasure } from './tasks/task.ts';
 
-/** Milliseconds after the first response by which a server has finished its background work at startup. */
+/** Milliseconds from the first response until a server has finished its background work at startup. */
 const SETTLED = 1500;
 /** Number of additional threads, over which the memory of one thread is averaged. */
 const FURTHER_THREADS = 2;

@@ -88,7 +88,7 @@ confirmation('is rolled back when time is up, without losing a request', async (
 			try {
 				const answer = await load(plain(first, 'new') + plain(added, 'two'), '?handover&confirm=2s');
 				assert.is(answer.status, 200, JSON.stringify(answer.body));
-				// A change while the configuration is being rolled back is refused, whichever process gets it.
+				// While the configuration is being rolled back, a change is refused by whichever process gets it.
 				await until('the previous configuration', async () => {
 					wasClosed ||= await isRefused(dropped);
 					const { status, body } = await load(plain(first, 'new') + plain(added, 'two'), '?dry_run=0').catch(() => ({

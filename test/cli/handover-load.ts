@@ -22,7 +22,7 @@ export interface LoadReport {
 	readonly resumed: number;
 }
 
-/** Starts clients that send requests until `stop` is called. It resolves to their report, at the latest after `limit` milliseconds. */
+/** Starts clients that send requests until `stop` is called. `stop` resolves to their report within `limit` milliseconds. */
 export function startLoad(
 	{ plain, tls }: LoadTarget,
 	clients = 8,

@@ -158,7 +158,7 @@ handover('of a process that is killed is completed by its successor, and a kille
 		([port]) => plain(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
-			// The new process has been started and has received the offer of its predecessor.
+			// This log line shows that the new process has been started and has received its predecessor's offer.
 			const started = (pid: number) => server.output().includes(`a new process has been started","pid":${pid}}`);
 			const loading = load(`${plain(first, 'two')}${plain(second, 'new')}`);
 			await until('a successor', () => processesOf(folder).some(started));

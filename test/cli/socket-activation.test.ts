@@ -58,7 +58,7 @@ activation('sites and the Admin API can listen on inherited sockets', async () =
 		const upgraded = await fetch(`http://127.0.0.1:${api}/upgrade`, { method: 'POST' });
 		assert.is(upgraded.status, 200, await upgraded.text());
 		assert.match(await rawExchange(at, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'), 'two');
-		// The access rules depend on the kind of socket. On this kind, requests from a page on a rebound host name are refused.
+		// The access rules depend on the kind of socket. On a TCP socket, requests from a page on a rebound host name are refused.
 		assert.match(
 			await rawExchange(api, 'GET /live HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'),
 			/ 403 /,

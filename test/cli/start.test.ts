@@ -18,7 +18,7 @@ interface Starting {
 	readonly port: number;
 	/** Lets the startup continue. */
 	release(): Promise<void>;
-	/** Returns the status and body of an Admin API response; the status is 0 while it does not listen. */
+	/** Returns the status and body of an Admin API response; the status is 0 while the API does not listen. */
 	ask(line: string, body?: string): Promise<{ status: number; body: string }>;
 }
 

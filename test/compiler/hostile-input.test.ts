@@ -9,7 +9,7 @@ import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
-/** Returns CPU milliseconds, so that other processes do not count. */
+/** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 const SECRET = 's3cr3t, of {the} Environment';

@@ -39,7 +39,7 @@ writeFileSync(path.join(root, 'env'), SECRET);
 interface Case {
 	readonly of: string;
 	readonly site: string;
-	/** Default `compatfile`. */
+	/** The language; the default is `compatfile`. */
 	readonly format?: 'configfile';
 	readonly method?: string;
 	/** Path and query. */

@@ -20,7 +20,7 @@ export function fuzzHttp3(count: number, from: number): string[] {
 	const sample = Buffer.alloc(LONGEST);
 	for (let i = 0; i < count && findings.length < 5; i++) {
 		const bytes = sample.subarray(0, random(LONGEST));
-		// Inputs that start with plausible bytes get further.
+		// Inputs that start with plausible bytes get further into the parsers.
 		for (let at = 0; at < bytes.length; at++) bytes[at] = random(4) === 0 ? random(256) : random(16);
 		if (bytes.length > 8 && random(2) === 0) bytes.set([0xc0, 0, 0, 0, 1, 8]);
 		try {

@@ -1,7 +1,4 @@
-/**
- * A million inputs for the parsers of HTTP/3, and a million for its connections. Memory must not grow after the first
- * of them.
- */
+/** A million inputs for the parsers of HTTP/3, and a million for its connections. Memory must not grow after the first inputs. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzzHttp3 } from '../fuzz/http3.ts';

@@ -17,8 +17,8 @@ const folder = temporaryFolder();
 const SECONDS = Number(process.env.FLOOD_SECONDS ?? 10);
 const RATE = Number(process.env.FLOOD_RATE ?? 100_000);
 /**
- * If this process gets a smaller share of a processor than this, the flood is made smaller, because it would only
- * measure the other processes.
+ * Minimum share of a processor that this process needs for the full flood. With less, the flood is made smaller, because it would
+ * only measure the other processes.
  */
 const ENOUGH = 0.8;
 /** Maximum bytes by which a flood may increase the memory of the server. */

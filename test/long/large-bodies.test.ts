@@ -92,7 +92,7 @@ large.before(async () => {
 	const { port: behind } = upstream.address() as AddressInfo;
 	writeFileSync(file, `{\n\tadmin off\n\tthreads 1\n}\nhttp://:${port} {\n\treverse_proxy 127.0.0.1:${behind}\n}\n`);
 	server = await serve([file], port);
-	// Warms up, because memory that grows once, with the first bodies, does not count.
+	// Warms up, so that memory that grows only once, with the first bodies, does not count.
 	for (let i = 0; i < 3; i++) {
 		await download(100_000_000);
 		await upload(100_000_000);

@@ -93,7 +93,7 @@ async function replacedDuringLoad(how: StallKind): Promise<void> {
 	});
 }
 
-/** Repeats the test above without loading a configuration. */
+/** Stalls one of a server's two threads without loading a configuration, and asserts that it is replaced. */
 async function replacedWithoutLoad(): Promise<void> {
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;

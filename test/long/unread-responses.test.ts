@@ -16,8 +16,8 @@ const test = suite('unread responses');
 const CONNECTIONS = 20;
 const STREAMS = 100;
 /**
- * Limits in megabytes. The first two limit the growth caused by all connections: 4 MB each and some overhead; more where
- * every response is rendered anew, which leaves garbage. The last limits the growth that may remain afterwards.
+ * Limits on memory growth, in megabytes. `COST` is for all connections together: 4 MB each and some overhead. `COST_OF_PAGES` is
+ * higher, because rendering every response anew leaves garbage. `LEFT` is the growth that may remain afterwards.
  */
 const COST = 120;
 const COST_OF_PAGES = 300;

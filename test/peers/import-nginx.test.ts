@@ -72,7 +72,7 @@ const GENERAL: readonly { readonly judgement: string; readonly accepts: (ours: A
 	},
 ];
 
-/** Returns a location with its path decoded and its dots resolved, as nginx sends that of a folder. */
+/** Returns a location with its path decoded and its dots resolved, as nginx sends it in the redirect to a folder. */
 function cleaned(location: string | undefined): string | undefined {
 	if (location === undefined) return undefined;
 	const { pathname, search } = new URL(location.replace(/\/{2,}/g, '/'), 'http://localhost');
@@ -180,7 +180,7 @@ async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
 		moved === undefined
 			? undefined
 			: String(moved).replace(new RegExp(`^https?://${host}(?::(?:${plain}|${tls}))?/`), '/');
-	// The pages of errors that the servers make themselves differ.
+	// The two servers' built-in error pages differ.
 	const isOwn = response.statusCode >= 300 && (body === '' || /<center>nginx/.test(body));
 	const fields = Object.fromEntries(
 		COMPARED.filter(field => field in headers).map(field => [field, String(headers[field])]),
@@ -191,7 +191,7 @@ async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
 const folder = temporaryFolder();
 cpSync(path.join(import.meta.dirname, 'import-nginx-site'), path.join(folder, 'site'), { recursive: true });
 mkdirSync(path.join(folder, 'logs'));
-/** The upstreams, one for each server, so that the counts of what they were asked can be compared. */
+/** The upstreams, one for each server, so that their request counts can be compared. */
 const upstreams = [createUpstream(), createUpstream()] as const;
 const upstreamPorts: string[] = [];
 for (const upstream of upstreams) {
@@ -201,8 +201,9 @@ for (const upstream of upstreams) {
 }
 
 /**
- * Returns a server that answers with what it was asked. Of a query, `answer=404` is the status, `type=text/html` the content type,
- * `control=max-age=60` the Cache-Control, and with `count` the body says how often this target has been asked for.
+ * Returns a server that answers with a description of the request. The query sets the answer: `answer=404` the status,
+ * `type=text/html` the content type, and `control=max-age=60` the Cache-Control. With `count`, the body says how often this target
+ * has been requested.
  */
 function createUpstream(): Server {
 	const counts = new Map<string, number>();
@@ -252,7 +253,7 @@ const portsOf = (side: number): Ports[] =>
 	});
 const ourPorts = portsOf(0);
 const theirPorts = portsOf(1);
-/** Words in configurations for what is known only here. */
+/** Words in configurations that stand for values known only at run time. */
 const WORDS: { readonly [word: string]: string } = {
 	CACHE: path.join(folder, 'cache'),
 	CACHE2: path.join(folder, 'cache2'),
@@ -329,7 +330,7 @@ peers('the results pass every check', () => {
 	assert.not.match(imported.stderr, /does not pass/, imported.stderr);
 });
 
-/** What a case's requests have shown: those that are answered differently. */
+/** The requests of each case that the two servers answer differently. */
 const found = new Map<ImportCase, Promise<readonly string[]>>();
 
 /** Sends the requests of a case to both servers. Cases do not wait for each other. */

@@ -20,8 +20,8 @@ const PERIOD = 3000;
 const NGINX_TOLERANCE = 1000 / PERIOD + 0.05;
 const OUR_TOLERANCE = 0.05;
 /**
- * How often a rate is measured until it is right. While other programs keep the processors busy, timers and this client are late; a
- * simulated clock shows rates and bursts exactly (test/runtime/protocols/paced-body.test.ts).
+ * Maximum number of times that a rate is measured until it is right. While other programs keep the processors busy, timers and this
+ * client are late; a simulated clock shows rates and bursts exactly (test/runtime/protocols/paced-body.test.ts).
  */
 const ATTEMPTS = 5;
 
@@ -32,7 +32,7 @@ const LIMITS: readonly { readonly at: string; readonly rate: number; readonly af
 	{ at: '/later/', rate: 100 * KIB, after: 1024 * KIB },
 ];
 
-/** Requests a path, and returns the number of bytes that arrive within the period, from the first ones on. */
+/** Requests a path. Returns the number of bytes that arrive within the period, which begins with the first bytes. */
 async function measure(port: number, target: string): Promise<number> {
 	const asked = get({ port, host: '127.0.0.1', path: target, agent: false, headers: { host: 'a.example' } });
 	const [answer] = (await once(asked, 'response')) as [IncomingMessage];

@@ -1,4 +1,4 @@
-/** Access log lines beside nginx: `combined`, and the same text of fields, for hostile requests. */
+/** Access log lines of hostile requests, compared with nginx's: the format `combined`, and a text with the same fields. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -59,7 +59,7 @@ http {
 	const lines = (name: string): string[] => {
 		const file = path.join(folder, name);
 		const text = existsSync(file) ? readFileSync(file, 'latin1') : '';
-		// Only the time differs. Lines of probes for the port are left out.
+		// Only the times may differ, so they are replaced. Lines of port probes are left out.
 		const dated = text.replace(/\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]/g, '[time]').split('\n');
 		const wanted = dated.filter(line => /[ |]\/\d/.test(line));
 		return wanted.sort((a, b) => numberOf(a) - numberOf(b));

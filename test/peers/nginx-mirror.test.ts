@@ -35,7 +35,7 @@ const REQUESTS: readonly Sent[] = [
 	{ line: 'POST /larger', body: 'x'.repeat(200_000) },
 ];
 
-/** Names of fields that a proxy adds by itself, or that frame the message; those of nginx and ours differ. */
+/** Matches fields that a proxy adds by itself or that frame the message; those of nginx and ours differ. */
 const OWN =
 	/^(?:connection|content-length|transfer-encoding|via|x-forwarded-(?:for|proto|host)|x-mirrored|host|x-original-uri)$/i;
 

@@ -1,4 +1,7 @@
-/** Purges that reach all machines of a cluster, with a real redis-server: also those that were cut off, and disks of stopped ones. */
+/**
+ * Purges reach all machines of a cluster, over a real redis-server, including machines that were cut off and the disks of stopped
+ * ones.
+ */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -69,7 +72,7 @@ http://:${this.#port} {
 		this.server = await serve([path.join(this.folder, 'Configfile')], this.#port, { env });
 	}
 
-	/** Returns the body of a response whose URL contains a host that all machines share. */
+	/** Requests a page at a host name that all machines share. Returns the version in the response. */
 	async get(): Promise<string> {
 		const text = await rawExchange(this.#port, 'GET /page HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n');
 		return /version \d+/.exec(text)?.[0] ?? text;
@@ -165,7 +168,7 @@ purging('take effect on every machine before the answer, which names them', asyn
 		assert.ok(connected);
 		assert.equal(members!.map(({ pid }) => pid).sort(), machines.map(({ server }) => server!.child.pid).sort());
 		assert.ok(members!.some(({ id }) => id === self));
-		// The schema of the OpenAPI description, of which other tests only see the answer without a cluster.
+		// Checks the answer against the schema in the OpenAPI description. Other tests see only the answer without a cluster.
 		const { methods } = clusterEndpoint;
 		const validate = new Ajv2020({ strict: false }).compile(methods.GET!.answer!.schema as object);
 		assert.ok(validate(await first.cluster()), JSON.stringify(validate.errors));
@@ -192,7 +195,7 @@ purging('name the machine that does not answer, which purges as soon as it can',
 		assert.equal(await answers([first, second]), ['version 2', 'version 2']);
 		third.server!.child.kill('SIGCONT');
 		await until('the third machine to purge', async () => (await third.get()) === 'version 2');
-		// A machine that ends is not waited for.
+		// A purge does not wait for a machine that has ended.
 		await third.server!.stop();
 		const after = await first.purge({ tag: 'news' });
 		assert.is(after.body.machines?.confirmed.length, 1);
@@ -240,7 +243,7 @@ purging('reach the disk of a machine that was stopped in the meantime', async ()
 			await answers(machines);
 			await until('the responses on disk', async () => (await second.metric('svc_cache_disk_entries')) === 1);
 			await second.server!.stop();
-			// What the disk has is still valid, so a restart keeps it.
+			// The response on the disk is still valid, so it is served after a restart.
 			await second.start();
 			application.version++;
 			assert.is(await second.get(), 'version 1');

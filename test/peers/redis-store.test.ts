@@ -74,7 +74,7 @@ redis('Redis refuses what a process writes under a lock that another one has tak
 	await refuses('store/lock-lost', writer.remove('a'));
 	assert.is((await other.read('a'))!.toString(), 'from the first holder');
 	await other.fenced(next).write('a', 'from the second holder');
-	// The first holder learns of it when it renews the lock, and its release does not free the lock of the second.
+	// The first holder learns that its lock has expired when it renews the lock. Its release does not free the second holder's lock.
 	await until('the lock is lost', () => old.lost.aborted);
 	await old.release();
 	assert.is(await one.tryLock('name'), undefined);

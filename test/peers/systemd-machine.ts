@@ -1,5 +1,5 @@
 /**
- * A machine for tests: systemd as PID 1 in namespaces of its own, on the programs of this machine. It has its own root with an
+ * A machine for tests: systemd as PID 1 in namespaces of its own, with the programs of this machine. It has its own root with an
  * empty /etc, /run and /var, its own processes and its own branch of the cgroup tree; it shares the network. Needs root.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';

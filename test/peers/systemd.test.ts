@@ -38,7 +38,7 @@ if (typeof booted === 'string') {
 	systemd.after(() => machine.stop());
 }
 
-/** Writes the configuration: sites that answer with `body`, and more. */
+/** Writes the configuration: sites that answer with `body`, followed by the text `more`. */
 function configure(body: string, more = ''): void {
 	const options = [`admin 127.0.0.1:${admin}`, 'skip_install_trust', 'auto_https disable_redirects', 'threads 2'];
 	const global = `{\n${[...options, 'grace_period 20s'].map(line => `\t${line}\n`).join('')}}\n`;
@@ -85,7 +85,7 @@ async function statusOfUnit(): Promise<string> {
 	return (await machine.run('systemctl', 'status', '--no-pager', '--full', '--lines=40', UNIT)).text;
 }
 
-/** Waits until a command prints a text. The journal receives messages a little later than the unit its state. */
+/** Waits until a command prints a text. A message may reach the journal a little after the unit has changed its state. */
 async function shows(print: () => Promise<string>, text: RegExp): Promise<void> {
 	let shown = '';
 	await until(`${text}`, async () => {
@@ -255,7 +255,7 @@ test('a handover that must be confirmed makes the successor the main process onl
 		await until('one process', async () => (await machine.processesOf(UNIT)).join() === String(confirmed));
 	});
 
-	// Without the load, because the requests of a killed process fail.
+	// Runs without the load, because the requests of a killed process fail.
 	configure('six');
 	await svc('reload', CONFIGFILE, '--handover');
 	const before = await mainProcess();

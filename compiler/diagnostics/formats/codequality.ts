@@ -24,7 +24,7 @@ export function codequalityReport(configurations: readonly Findings[]): string {
 			const start = span?.source.position(span.start);
 			const end = span?.source.position(span.end);
 			const identity = [path, code, message, start ? lineText(diagnostic) : (pointer ?? '')].join('\n');
-			// A finding in a file that is imported twice counts once. A finding on another line with the same text is a different
+			// A finding in a file that is imported twice counts once. A finding with the same text on another line is a different
 			// finding.
 			const place = `${identity}\n${start?.line}:${start?.column}`;
 			if (seenPlaces.has(place)) continue;

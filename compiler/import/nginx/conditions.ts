@@ -4,7 +4,7 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { hasVariable, regexpOf, translated, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** An expression of matchers, and the variables that can be used where it holds. */
+/** An expression of matchers, and the variables that can be used in requests for which it holds. */
 export interface Condition {
 	readonly expression: string;
 	readonly variables: Variables;
@@ -13,9 +13,12 @@ export interface Condition {
 /** What the translation of a condition depends on. */
 export interface ConditionContext {
 	readonly variables: Variables;
-	/** The folder of `$document_root` here, if it is known and `$request_filename` is the path below it. */
+	/**
+	 * The folder that `$document_root` means at this place, if it is known and `$request_filename` is the path below it; otherwise
+	 * undefined.
+	 */
 	readonly root: string | undefined;
-	/** `$invalid_referer`: the names that `valid_referers` accepts. */
+	/** The names that `valid_referers` accepts, by which `$invalid_referer` is decided. */
 	readonly referers: readonly string[] | undefined;
 	readonly unusedName: (kind: string) => string;
 }

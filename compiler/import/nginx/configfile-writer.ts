@@ -10,17 +10,17 @@ export interface KeptDirective {
 	readonly reason: string;
 }
 
-/** A line with its depth, or a place for lines that are written later. */
+/** A line with its depth, or a slot for lines that are written later. */
 type Piece = { readonly depth: number; readonly text: string } | { readonly depth: number; readonly slot: Slot };
 
-/** Lines that were written apart, to be placed by {@link ConfigfileWriter.append}. */
+/** Lines that were captured instead of written, to be added by {@link ConfigfileWriter.append}. */
 export type Lines = readonly Piece[];
 
-/** A place in the text for lines that are known only after the lines below have been written. */
+/** A slot in the text, for lines that are known only after the lines below it have been written. */
 export class Slot {
 	readonly lines: string[] = [];
 
-	/** Adds a line, once. */
+	/** Adds a line, unless the slot has it already. */
 	line(text: string): void {
 		if (!this.lines.includes(text)) this.lines.push(text);
 	}
@@ -54,7 +54,10 @@ export class ConfigfileWriter {
 		}
 	}
 
-	/** Writes a block, or the `else` of the block that was written last. An empty block is written without anything around it. */
+	/**
+	 * Writes a block, or the `else` of the block that was written last. If the only branch has no condition, its content is written
+	 * without a block.
+	 */
 	branch(head: string | undefined, isFirst: boolean, content: () => void): void {
 		if (isFirst && head === undefined) {
 			content();

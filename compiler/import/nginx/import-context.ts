@@ -17,7 +17,7 @@ export interface ImportContext {
 	/** The `proxy_cache_path` and `fastcgi_cache_path` lines by the names of their zones. */
 	readonly cacheZones: ReadonlyMap<string, NginxDirective>;
 	readonly logFormats: ReadonlyMap<string, NginxDirective>;
-	/** The placeholder of `$remote_addr` and the matcher of its ranges; those of the client if proxies are trusted. */
+	/** The placeholder of `$remote_addr` and the matcher for its ranges: those of the client if proxies are trusted. */
 	readonly address: { readonly placeholder: string; readonly matcher: 'client_ip' | 'remote_ip' };
 	/** Comments at the head of the result. */
 	readonly head: Slot;
@@ -27,24 +27,29 @@ export interface ImportContext {
 export interface ServerContext extends ImportContext {
 	readonly directives: readonly NginxDirective[];
 	readonly variables: Variables;
-	/** Variables that one `set` gives a constant value. */
+	/** The variables to which a single `set` gives a constant value. */
 	readonly constants: ReadonlyMap<string, string>;
-	/** The address of tests; undefined if none can be reached without a certificate. */
+	/** The address to which tests send their requests; undefined if no address can be reached without a certificate. */
 	readonly testAddress: string | undefined;
 	/** Writes the lines that send a request to the location of its path. */
 	readonly chooseLocation: () => void;
 	/** Reports whether nginx may choose another location than the one of `directives` for a path. */
 	readonly mayBelongElsewhere: (path: string, directives: readonly NginxDirective[]) => boolean;
-	/** Returns the name of the route of a named location. Throws Untranslatable if there is none. */
+	/** Returns the name of the route that a named location becomes. Throws Untranslatable if there is no such location. */
 	readonly named: (name: string) => string;
-	/** Returns the location for exactly this path; undefined if there is none. */
+	/** Returns the location for exactly this path (`location = PATH`); undefined if there is none. */
 	readonly exact: (path: string) => NginxDirective | undefined;
 	/** Returns the name of the error rules of a scope; undefined if they are those of the server. */
 	readonly errorPlace: (scope: Scope) => string | undefined;
-	/** Records the start of a location, for a line that resets the error rules of the location that a request came from. */
+	/**
+	 * Records the slot at the start of a location. A line is added to it if a request from another location may have error rules
+	 * that must be reset.
+	 */
 	readonly noteEntry: (slot: Slot) => void;
-	/** True if locations have their own lines about compression, so that the server has none. */
+	/** True if locations have compression lines of their own, so that the server has none. */
 	readonly locationsCompress: boolean;
-	/** True if a location can be reached only from inside, so that requests from inside have the variable `internal`. */
+	/**
+	 * True if some location can be reached only by internal redirects, so that the requests of these have the variable `internal`.
+	 */
 	readonly hasInternal: boolean;
 }

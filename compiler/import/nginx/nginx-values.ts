@@ -16,7 +16,7 @@ const VARIABLES: { readonly [name: string]: string } = {
 	...{ realip_remote_addr: '{remote_host}', proxy_add_x_forwarded_for: '{remote_host}' },
 };
 
-/** Finds the placeholder of a variable that depends on the place; undefined if the place defines none of this name. */
+/** Finds the placeholder of a variable whose meaning depends on the place; undefined if it has none at this place. */
 export type VariableLookup = (name: string) => string | undefined;
 
 /** The variables that a value may refer to. */
@@ -24,7 +24,7 @@ export class Variables {
 	readonly #lookups: readonly VariableLookup[];
 	readonly #captures: string | undefined;
 
-	/** `captures` is the name of the regular expression that `$1` refers to. */
+	/** `captures` is the name of the regular expression whose groups `$1` and so on refer to. */
 	constructor(lookups: readonly VariableLookup[], captures?: string) {
 		this.#lookups = lookups;
 		this.#captures = captures;
@@ -102,7 +102,8 @@ export function regexpOf(pattern: string, ignoreCase = false): string {
 
 /**
  * Replaces a negative lookahead for literal texts at the end of an expression, as in `/\.(?!well-known)`, by an expression for
- * everything that begins otherwise. An anchored rest could not be matched after it, so that only `.*` may follow.
+ * everything that begins otherwise. Only `.*` may follow the lookahead, because an anchored rest could not be matched after that
+ * expression.
  */
 function withoutLookahead(pattern: string): string {
 	const [, before, texts] = /^((?:[^(\\]|\\.)*)\(\?!((?:[\w\-/|]|\\[.\-/])+)\)(?:\.\*\$?)?$/.exec(pattern) ?? [];

@@ -9,7 +9,10 @@ import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
-/** Writes the rules, and returns whether no request passes them. What cannot be translated closes the location, so that an import never opens what was closed. */
+/**
+ * Writes the rules of access. Returns true if no request passes them. A rule that cannot be translated closes the location, so that
+ * an import never opens what was closed.
+ */
 export function writeAccess(scope: Scope, cx: ServerContext, variables: Variables): boolean {
 	const { out } = cx;
 	for (const one of scope.all('limit_req')) orKeep(one, out, () => writeRateLimit(one, scope, cx, variables));
@@ -83,7 +86,7 @@ function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerConte
 	return true;
 }
 
-/** Writes a question to another server. Returns false if it cannot be asked. */
+/** Writes an `auth_request`, which asks another server for permission. Returns false if it has no counterpart. */
 function writeAuthRequest(request: NginxDirective, scope: Scope, cx: ServerContext): boolean {
 	const { out } = cx;
 	return orKeep(request, out, () => {
@@ -158,7 +161,7 @@ function writeConcurrencyLimit(one: NginxDirective, scope: Scope, cx: ServerCont
 		cx.head.line('# Requests beyond a limit of `limit_conn` are answered with 503, not with another status.');
 }
 
-/** Writes the lines of a zone that say what it counts separately. */
+/** Writes the lines of a zone that say which requests it counts separately. */
 function writeKey(key: string, { out }: ServerContext, variables: Variables): void {
 	if (key === '$binary_remote_addr' || key === '$remote_addr') {
 		out.line('ipv6_prefix 128');

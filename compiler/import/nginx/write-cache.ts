@@ -11,14 +11,14 @@ import { orKeep } from './write-rewrites.ts';
 /** The caches that nginx has, by the prefix of their directives. */
 export type CachePrefix = 'proxy' | 'fastcgi';
 
-/** How long nginx keeps a response that nobody asks for, unless `inactive` says otherwise. */
+/** How long nginx keeps a response that is not requested, unless `inactive` says otherwise. */
 const DEFAULT_INACTIVE = '10m';
 /** How long a request waits for another one's response, unless `proxy_cache_lock_timeout` says otherwise. */
 const DEFAULT_LOCK_TIMEOUT = '5s';
 /** The smallest store on disk, in MiB. */
 const MIN_DISK_MIB = 4;
 
-/** Returns the lines `proxy_cache_path` and `fastcgi_cache_path` by the names of their zones. */
+/** Returns the `proxy_cache_path` and `fastcgi_cache_path` lines by the names of their zones. */
 export function cacheZones(http: readonly NginxDirective[]): ReadonlyMap<string, NginxDirective> {
 	const paths = http.filter(({ name }) => name === 'proxy_cache_path' || name === 'fastcgi_cache_path');
 	return new Map(paths.map(one => [optionOf(one, 'keys_zone')?.split(':', 1)[0] ?? '', one]));
@@ -30,7 +30,8 @@ function optionOf({ args }: NginxDirective, name: string): string | undefined {
 
 /**
  * Returns the lines of the global option for the zones that locations use: they share one store, whose settings are those that
- * nginx has. The folder is a new one, because a nginx that still runs removes files that it does not know.
+ * nginx has. The store has a folder of its own, because an nginx that is still running removes files that it does not know from its
+ * folder.
  */
 export function cacheOptionLines(
 	zones: ReadonlyMap<string, NginxDirective>,
@@ -150,7 +151,10 @@ function keyLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, vari
 	return lines;
 }
 
-/** Returns the lines for `proxy_cache_use_stale`: for as long as nginx keeps a response that nobody asks for. */
+/**
+ * Returns the lines for `proxy_cache_use_stale`. Stale responses are used for as long as nginx keeps a response that is not
+ * requested.
+ */
 function staleLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, inactive: string): string[] {
 	const use = scope.last(`${prefix}_cache_use_stale`);
 	const background = scope.last(`${prefix}_cache_background_update`);
@@ -188,8 +192,8 @@ function lockLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): st
 }
 
 /**
- * Returns the lines for `proxy_cache_bypass`, for requests that are not answered from the cache, and `proxy_no_cache`, for those
- * whose responses are not stored. Here, the same requests are both.
+ * Returns the lines for `proxy_cache_bypass` (requests that are not answered from the cache) and `proxy_no_cache` (requests whose
+ * responses are not stored). `cache` has a single condition, so both must name the same requests.
  */
 function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, variables: Variables): string[] {
 	const bypass = scope.all(`${prefix}_cache_bypass`);
@@ -216,7 +220,7 @@ function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, v
 	return [...lines];
 }
 
-/** Settings that need no line here, with the values for which that is so. */
+/** Settings that need no line, because `cache` always behaves as with the values matched here. */
 const BUILT_IN: { readonly [name: string]: RegExp } = {
 	cache_methods: /^(?:GET|HEAD| )*$/,
 	cache_revalidate: /^on$/,

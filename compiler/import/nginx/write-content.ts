@@ -28,7 +28,7 @@ const ELSEWHERE: { readonly [name: string]: string } = {
 	perl: 'scripts have no counterpart',
 };
 
-/** Writes a location from its rewrites to its content. `scope` is that of `block`. */
+/** Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`. */
 export function writeLocationBody(
 	block: readonly NginxDirective[],
 	scope: Scope,
@@ -154,7 +154,7 @@ function writeAnswer(
 	writeFiles(block, scope, cx, root);
 }
 
-/** Writes the folder of a location if it has another one than what is around it, and returns it as nginx has it. */
+/** Writes the folder of a location if it differs from that of the surrounding block. Returns the folder as nginx has it. */
 function writeRoot(
 	block: readonly NginxDirective[],
 	scope: Scope,
@@ -216,7 +216,7 @@ function writeExcept(block: readonly NginxDirective[], scope: Scope, cx: ServerC
 	}
 }
 
-/** Writes `try_files`: what is answered if none of the files exists comes first. */
+/** Writes `try_files`. The fallback for when no file exists is written first. */
 function writeTries(one: NginxDirective, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const fallbackTarget = one.args.at(-1) ?? '';
@@ -254,7 +254,7 @@ function translatedFile(text: string, variables: Variables): string {
 
 const INDEX = ['index.html'];
 
-/** Returns the names of index files, if a folder's index may belong to another location. */
+/** Reports whether the index file of a folder may be answered by another location. */
 function leavesByIndex(block: readonly NginxDirective[], scope: Scope, cx: ServerContext): boolean {
 	if (block.some(({ name }) => CONTENT.has(name) || name === 'return')) return false;
 	const names = scope.last('index')?.args ?? INDEX;
@@ -268,7 +268,7 @@ function indexNames(scope: Scope): string[] {
 	return names.filter(name => !hasVariable(name)).map(name => name.replace(/^\//, ''));
 }
 
-/** Writes that a folder's index is answered by the location of its path. */
+/** Writes that requests for a folder with an index file are answered by the location of that file's path. */
 function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
 	const { out } = cx;
 	out.block(
@@ -282,7 +282,7 @@ function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
 	);
 }
 
-/** Reports whether an `if` answers requests with header fields of its own. */
+/** Reports whether an `if` answers requests and sets header fields of its own. */
 function changesFields({ name, block }: NginxDirective): boolean {
 	return (
 		name === 'if' &&

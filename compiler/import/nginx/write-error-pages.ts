@@ -7,7 +7,7 @@ import type { Scope } from './scope.ts';
 import { hasErrorFields, writeFields } from './write-headers.ts';
 import { orKeep } from './write-rewrites.ts';
 
-/** The scopes of a server that have error rules of their own, by the values that the variable `errors` has in them. */
+/** The scopes of a server with error rules of their own, by the value that the variable `errors` has in each. */
 export class ErrorPlaces {
 	readonly #places = new Map<string, Scope>();
 	readonly #entries: Slot[] = [];
@@ -19,7 +19,7 @@ export class ErrorPlaces {
 		this.#unusedName = unusedName;
 	}
 
-	/** Returns the name of a scope's place; undefined if errors are answered as in the server. */
+	/** Returns the value of `errors` in a scope; undefined if its errors are answered as in the server. */
 	nameOf(scope: Scope): string | undefined {
 		const pages = scope.all('error_page');
 		const isSame =
@@ -38,12 +38,12 @@ export class ErrorPlaces {
 		return name;
 	}
 
-	/** Records the start of a location that has the server's rules. */
+	/** Records the slot at the start of a location that has the server's error rules. */
 	noteEntry(slot: Slot): void {
 		this.#entries.push(slot);
 	}
 
-	/** Writes lines that give requests from another location the server's rules again. */
+	/** Adds the line that makes the server's error rules apply again to requests that come from another location. */
 	writeEntries(): void {
 		if (this.#places.size > 0) for (const slot of this.#entries) slot.line('vars errors ""');
 	}

@@ -10,7 +10,7 @@ interface GeoEntry {
 	readonly value: string;
 }
 
-/** Lines of a `geo` that are not ranges. */
+/** Options in a `geo`; all its other lines are ranges. */
 const OPTIONS: ReadonlySet<string> = new Set(['ranges', 'delete', 'proxy', 'proxy_recursive']);
 
 /** Returns the values that a `geo` may give. */
@@ -20,7 +20,7 @@ export function geoValues(lines: readonly NginxDirective[]): string[] {
 }
 
 /**
- * Returns lines that set `variable` to the value of the longest range that contains the client's address. `matcher` compares
+ * Returns lines that set `variable` to the value of the most specific range that contains the client's address. `matcher` compares
  * `$remote_addr`. Throws Untranslatable.
  */
 export function geoLines({ args, block }: NginxDirective, variable: string, matcher: string): string[] {
@@ -42,7 +42,10 @@ export function geoLines({ args, block }: NginxDirective, variable: string, matc
 	return [...lines, '}'];
 }
 
-/** Returns the networks in the order in which they are tried: the longest prefixes first. Of two lines for a network, the last counts. */
+/**
+ * Returns the networks in the order in which they are tried: the longest prefixes first. If two lines are for the same network, the
+ * last one counts.
+ */
 function fromNetworks(lines: readonly NginxDirective[]): GeoEntry[] {
 	const values = new Map<string, string>();
 	for (const { name, args } of lines) {
@@ -59,7 +62,10 @@ function fromNetworks(lines: readonly NginxDirective[]): GeoEntry[] {
 		.sort((a, b) => b.prefixBits - a.prefixBits || (a.value < b.value ? -1 : a.value > b.value ? 1 : 0));
 }
 
-/** Returns ranges of addresses as networks. A range inside another one comes after it in the file, so the last are tried first. */
+/**
+ * Returns address ranges as networks. In the file, a range inside another one comes after it, so the networks are tried from last
+ * to first.
+ */
 function fromRanges(lines: readonly NginxDirective[]): GeoEntry[] {
 	return lines
 		.filter(({ name }) => !OPTIONS.has(name) && name !== 'default')
@@ -72,7 +78,7 @@ function fromRanges(lines: readonly NginxDirective[]): GeoEntry[] {
 		});
 }
 
-/** Returns an IPv4 address as a number; undefined if it is none. */
+/** Returns an IPv4 address as a number; undefined if the text is not an IPv4 address. */
 function numberOf(text: string): number | undefined {
 	const octets = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? text.split('.').map(Number) : [];
 	if (octets.length !== 4 || octets.some(octet => octet > 255)) return undefined;

@@ -10,12 +10,12 @@ import { orKeep } from './write-rewrites.ts';
 /** The statuses to which nginx adds fields without `always`. */
 const SUCCESSES = 'match status 200 201 204 206 301 302 303 304 307 308';
 
-/** Writes `add_header` and `expires`. With `onError`, only what errors get too. */
+/** Writes `add_header` and `expires`. With `onError`, writes only the fields that error responses get as well. */
 export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Variables, onError = false): void {
 	for (const one of scope.all('add_header')) {
 		const [field = '', value = '', always] = one.args;
 		if (onError && always !== 'always') continue;
-		// A field without a value is not sent, which is how a location turns the inherited ones off.
+		// A field without a value is not sent. A location uses this to turn inherited fields off.
 		const isEmpty = value === '' || (value === '$upstream_cache_status' && !isCached(scope));
 		if (isEmpty) out.count(one);
 		else

@@ -38,7 +38,7 @@ function locationOf(directive: NginxDirective): Location {
 	return { directive, kind: 'prefix', pattern: first, inner };
 }
 
-/** A location, and the condition for which it is chosen if none of the branches above it is. */
+/** A location, and the condition for which it is chosen if no branch before it is. */
 interface Branch {
 	readonly location: Location;
 	readonly parents: readonly Location[];
@@ -53,7 +53,10 @@ function isRegexp({ kind }: Location): boolean {
 	return kind === 'regexp' || kind === 'regexp-nocase';
 }
 
-/** Orders locations as nginx searches them. Branches in `decided` end the search. Those in `longest` are used only if no regular expression of the outer block matches. */
+/**
+ * Orders locations as nginx searches them. A branch in `decided` ends the search. A branch in `longest` is used only if no regular
+ * expression of the outer block matches.
+ */
 function branchesOf(
 	locations: readonly Location[],
 	parents: readonly Location[],
@@ -190,7 +193,7 @@ function writeBranch({ location, parents, place, slash }: Branch, cx: ServerCont
 	writeBlock(location, scope, cx, place, variables);
 }
 
-/** Writes a location's own directives; those inside a regular expression's location are chosen there. */
+/** Writes a location's own directives, and the choice among the locations inside it if it is given by a regular expression. */
 export function writeBlock(
 	location: Location,
 	scope: Scope,
@@ -254,12 +257,12 @@ const KNOWN: ReadonlySet<string> = new Set([
 	...['stub_status', 'empty_gif', 'dav_methods', 'js_content', 'content_by_lua_block', 'perl'],
 ]);
 
-/** Reports whether a directive of a server or location is one that the import reads. */
+/** Reports whether the import reads directives of this name in a server or location. */
 export function isKnown(name: string): boolean {
 	return KNOWN.has(name);
 }
 
-/** Reasons for directives that need no counterpart or have none, by the directive's name. */
+/** Reasons why directives need no counterpart or have none, by the directive's name. */
 const ALWAYS: { readonly [name: string]: string } = {
 	...{ sendfile: 'files are always sent efficiently', tcp_nopush: 'decided by the server', tcp_nodelay: 'always on' },
 	...{ server_tokens: 'no version is ever sent', default_type: 'used by `return` only', http2: 'always on' },
@@ -288,7 +291,7 @@ export function knownReason(name: string): string | undefined {
 	return Object.hasOwn(ALWAYS, name) ? ALWAYS[name] : undefined;
 }
 
-/** Reports whether a regular expression matches, or cannot be read here. */
+/** Reports whether a regular expression matches, or cannot be translated. */
 function matchesOrUnknown({ pattern, kind }: Location, path: string): boolean {
 	try {
 		return new RegExp(pattern, kind === 'regexp' ? '' : 'i').test(path);
@@ -314,7 +317,7 @@ export function mayBelongElsewhere(
 	});
 }
 
-/** Writes a test that pins where a request for the location goes, where that does not depend on files or upstreams. */
+/** Writes a test that pins how a request for the location is answered, provided that this does not depend on files or upstreams. */
 function writeTest(
 	{ location, place }: Branch,
 	locations: readonly Location[],
@@ -357,7 +360,7 @@ function writeTest(
 	}
 }
 
-/** Reports whether a location admits only users of a file. */
+/** Reports whether a location admits only the users in a file. */
 function asksForPassword(block: readonly NginxDirective[]): boolean {
 	const hasUsers = block.some(({ name, args }) => name === 'auth_basic_user_file' && !hasVariable(args[0] ?? ''));
 	const realms = block.filter(({ name }) => name === 'auth_basic');

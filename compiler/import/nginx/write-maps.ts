@@ -19,10 +19,10 @@ interface MapEntry {
 	reason: string | undefined;
 }
 
-/** The directives that define a variable, and what comes before its name in the names of snippets and placeholders. */
+/** The directives that define a variable, each with the prefix of the names of its snippets and placeholders. */
 const PREFIXES: { readonly [name: string]: string } = { map: 'map_', geo: 'geo_', split_clients: 'split_' };
 
-/** The maps of a configuration. They are written when a site first reads one. */
+/** The `map`, `geo` and `split_clients` blocks of a configuration. Each is written when a site first reads its variable. */
 export class MapTable {
 	readonly #out: ConfigfileWriter;
 	readonly #entries = new Map<string, MapEntry>();
@@ -37,7 +37,7 @@ export class MapTable {
 			const variable = directive.args.at(-1)?.replace(/^\$/, '');
 			const prefix = Object.hasOwn(PREFIXES, directive.name) ? PREFIXES[directive.name] : undefined;
 			if (prefix === undefined || !directive.block || variable === undefined) continue;
-			// A `map` is read when its placeholder is; the others set a variable.
+			// A `map` is evaluated when its placeholder is read; the other directives set a variable.
 			const placeholder = directive.name === 'map' ? `{map_${variable}}` : `{vars.${prefix}${variable}}`;
 			this.#entries.set(variable, { directive, variable, placeholder, snippet: undefined, reason: undefined });
 		}
@@ -163,7 +163,7 @@ export class MapTable {
 		return [...lines, `map ${first} ${placeholder} {`, ...cases, `\tdefault "${first}"`, '}'];
 	}
 
-	/** Returns the output of a line. Groups of a regular expression are `${1}` there. */
+	/** Returns the output for a line. Groups of a regular expression become `${1}` and so on. */
 	#outputOf(value: string, input: string): string {
 		if (value === '-') throw new Untranslatable('a value `-` means something else here');
 		const groups = new Set([...input.matchAll(/\(\?P?<(\w+)>/g)].map(([, name]) => name!));

@@ -9,10 +9,10 @@ import { writeField } from './write-proxy.ts';
 import { orKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
-/** What a location may have whose copies can be translated, besides `proxy_set_header`. */
+/** Directives that a location for copies may have, besides `proxy_set_header`, if it is to be translated. */
 const PLAIN: ReadonlySet<string> = new Set(['internal', 'proxy_pass', 'proxy_set_header', 'proxy_pass_request_body']);
 
-/** Writes the copies of requests that hold in a scope. They have the path and query that the client sent. */
+/** Writes the mirrors that apply in a scope. Copies have the path and query that the client sent. */
 export function writeMirrors(scope: Scope, cx: ServerContext, variables: Variables): void {
 	const mirrors = scope.all('mirror');
 	const body = scope.last('mirror_request_body');
@@ -58,7 +58,7 @@ function writeMirror(
 	});
 }
 
-/** Returns the line about bodies, if one is needed. nginx limits those of copies only by the bodies that it accepts. */
+/** Returns the line about the bodies of copies, if one is needed. nginx limits these bodies only by those that it accepts. */
 function bodyLine(body: NginxDirective | undefined, inner: Scope, scope: Scope): string | undefined {
 	if (body?.args[0] === 'off' || inner.value('proxy_pass_request_body') === 'off') return 'body off';
 	const limit = scope.value('client_max_body_size');

@@ -8,13 +8,13 @@ import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
-/** The kind of a location, by which its requests are chosen. */
+/** The kind of a location, that is, how requests are chosen for it. */
 export type Place =
 	| { readonly kind: 'exact' | 'prefix'; readonly path: string }
 	| { readonly kind: 'regexp'; readonly captures: string }
 	| { readonly kind: 'server' | 'named' };
 
-/** Values of request fields that `reverse_proxy` sends without a line. */
+/** Values of request fields that `reverse_proxy` sends without being told to. */
 const SENT: { readonly [field: string]: readonly string[] } = {
 	host: ['$http_host', '$host:$server_port'],
 	'x-forwarded-for': ['$remote_addr', '$proxy_add_x_forwarded_for'],
@@ -24,7 +24,7 @@ const SENT: { readonly [field: string]: readonly string[] } = {
 	'accept-encoding': ['$http_accept_encoding'],
 };
 
-/** Writes `proxy_pass` or `grpc_pass` with the lines about proxying that hold in its block. */
+/** Writes `proxy_pass` or `grpc_pass` with the proxy settings that apply in its block. */
 export function writeProxy(
 	one: NginxDirective,
 	scope: Scope,
@@ -55,7 +55,7 @@ export function writeProxy(
 	if (!isWritten) out.line('error 502');
 }
 
-/** Writes a proxy for each value that a map gives the address. */
+/** Writes one proxy for each value of the map that selects the address. */
 function writeChoice(
 	one: NginxDirective,
 	name: string,
@@ -166,7 +166,7 @@ export function writeField(field: NginxDirective, cx: ServerContext, variables: 
 		);
 	if (key === 'host' && value === '$host')
 		cx.head.line('# lint: off-file proxy/header-up-default -- nginx sends the host without its port');
-	// nginx sends no field whose value is empty, so a field that is passed on as it came needs no line.
+	// nginx sends no field whose value is empty. A field that is passed on unchanged therefore needs no line.
 	const isPassedOn = value === `$http_${key.replaceAll('-', '_')}` && !/^(?:x-forwarded-|te$|keep-alive$)/.test(key);
 	if (key === 'connection' || isPassedOn || (Object.hasOwn(SENT, key) && SENT[key]!.includes(value))) out.count(field);
 	else if (value === '') orKeep(field, out, () => out.line(`header_up ${word(`-${name}`)}`));
@@ -174,7 +174,7 @@ export function writeField(field: NginxDirective, cx: ServerContext, variables: 
 		const isWritten = orKeep(field, out, () =>
 			out.line(`header_up ${word(name)} ${quoted(translated(value, variables))}`),
 		);
-		// The upstream must not take a client's own field for the one that nginx sets.
+		// The upstream must not mistake a field that the client sent for the one that nginx sets.
 		if (!isWritten) out.line(`header_up ${word(`-${name}`)}`);
 	}
 }
@@ -232,7 +232,7 @@ function retriesOf(scope: Scope, out: ConfigfileWriter): string[] {
 	];
 }
 
-/** Writes what nginx replaces in redirects of the upstream: by default, its address and URI. */
+/** Writes what nginx replaces in redirects from the upstream: by default, the upstream's address and URI. */
 function writeRedirects(
 	scope: Scope,
 	{ out }: ServerContext,
@@ -274,7 +274,7 @@ function writeIntercepted(scope: Scope, out: ConfigfileWriter, prefix: string): 
 	out.block('handle_response @error', () => out.line('error "from the upstream" {rp.status_code}'));
 }
 
-/** Parameters that are sent without being written. */
+/** FastCGI parameters that are sent without a line. */
 const PARAMETERS: ReadonlySet<string> = new Set([
 	...['QUERY_STRING', 'REQUEST_METHOD', 'CONTENT_TYPE', 'CONTENT_LENGTH', 'SCRIPT_NAME', 'REQUEST_URI', 'DOCUMENT_URI'],
 	...['DOCUMENT_ROOT', 'SERVER_PROTOCOL', 'REQUEST_SCHEME', 'HTTPS', 'GATEWAY_INTERFACE', 'SERVER_SOFTWARE'],

@@ -24,7 +24,7 @@ export function writeReplacements(scope: Scope, cx: ServerContext, variables: Va
 			if (hasVariable(text)) throw new Untranslatable('the text to search for cannot depend on the request');
 			const written = quoted(translated(replacement, variables));
 			const flags = once?.args[0] === 'off' ? '' : ' once';
-			// Outside of an expression, `{$NAME}` would be read from the environment.
+			// Outside of an expression, `{$NAME}` would be replaced from the environment.
 			if (/[{`]/.test(text)) lines.push(`regexp ${quoted(`(?i)${escapedRegexp(text)}`)} ${written}${flags}`);
 			else lines.push(`text ${quoted(text)} ${written} ignore_case${flags}`);
 			if (hasVariable(replacement))

@@ -5,7 +5,7 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { regexpOf, translated, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** The block that has the directives, and what their translation needs. */
+/** The block that has the directives, and everything that their translation needs. */
 export interface RewritePlace {
 	readonly out: ConfigfileWriter;
 	readonly place: 'server' | 'location';
@@ -14,9 +14,9 @@ export interface RewritePlace {
 	readonly chooseAgain: () => void;
 	/** Writes the lines that come before an answer, such as header fields. */
 	readonly beforeAnswer: () => void;
-	/** As `beforeAnswer`, for an answer in the block of an `if` that has header fields of its own. */
+	/** Like `beforeAnswer`, for an answer in an `if` that sets header fields of its own. */
 	readonly beforeAnswerOf: (block: readonly NginxDirective[]) => void;
-	/** Writes the lines that come before an answer with a text, such as replacements in it. */
+	/** Writes the lines that come before an answer with a text, such as those that replace parts of the text. */
 	readonly beforeText: () => void;
 	/** The type of the texts that `return` sends; undefined for text/plain. */
 	readonly textType: string | undefined;
@@ -37,12 +37,12 @@ export function isRewrite({ name, block }: NginxDirective): boolean {
 	return NAMES.has(name) && (name === 'if') === (block !== undefined);
 }
 
-/** Reports whether an `if` contains something that is no rewrite, so that it decides about the content. */
+/** Reports whether an `if` contains something other than rewrites, so that it affects the content. */
 export function choosesContent(one: NginxDirective): boolean {
 	return one.name === 'if' && (one.block ?? []).some(inner => !isRewrite(inner));
 }
 
-/** Reports whether a request may leave its location in this phase. */
+/** Reports whether a request may leave its location before nginx looks for content. */
 export function mayLeave(directives: readonly NginxDirective[]): boolean {
 	return directives.some(
 		({ name, args, block }) =>
@@ -51,7 +51,7 @@ export function mayLeave(directives: readonly NginxDirective[]): boolean {
 	);
 }
 
-/** Writes the directives in their order, and returns whether one of them answers every request. */
+/** Writes the directives in their order. Returns true if one of them answers every request. */
 export function writeRewrites(
 	directives: readonly NginxDirective[],
 	at: RewritePlace,
@@ -92,7 +92,7 @@ export function writeRewrites(
 		} catch (error) {
 			if (!(error instanceof Untranslatable)) throw error;
 			out.keep(one, error.message);
-			// A `return` that cannot be translated becomes an error. Otherwise, what follows would answer instead.
+			// A `return` that cannot be translated becomes an error. Without it, the lines below would answer instead.
 			if (one.name === 'return') {
 				out.line('error 500');
 				keepRest(rest, out, 'the `return` before it ends the request');
@@ -141,7 +141,7 @@ function isAlways(pattern: string): boolean {
 	return ['^', '.*', '^.*', '^.*$', '^/', '/'].includes(pattern);
 }
 
-/** Writes a `rewrite`. Returns true if the rest has been written, because it runs only if this one does not match. */
+/** Writes a `rewrite`. Returns true if the directives after it have been written, because they run only if it does not match. */
 function writeRewrite(
 	one: NginxDirective,
 	at: RewritePlace,
@@ -163,7 +163,7 @@ function writeRewrite(
 	out.branch(head, true, () => {
 		if (isRedirect) {
 			at.beforeAnswer();
-			// A query that is added to one in the target has `&` before it only if it is not empty.
+			// If the target has a query, the client's query is appended after `&`, but only if it is not empty.
 			if (line.endsWith('&{query}" 301') || line.endsWith('&{query}" 302'))
 				out.block('when vars {query} ""', () => out.line(line.replace('&{query}" ', '" ')));
 		}
@@ -196,7 +196,9 @@ function rewriteTarget(target: string, variables: Variables): string {
 	return keepsQuery ? `${path}&{query}` : target.indexOf('?') === target.length - 1 ? `${path}?` : path;
 }
 
-/** Writes an `if`. Returns true if the rest has been written, because it runs only if the condition does not hold. */
+/**
+ * Writes an `if`. Returns true if the directives after it have been written, because they run only if the condition does not hold.
+ */
 function writeIf(
 	one: NginxDirective,
 	at: RewritePlace,
@@ -244,7 +246,7 @@ function writeIf(
 	return true;
 }
 
-/** Runs a translation; a directive whose value has no counterpart is kept. */
+/** Runs a translation. If the directive has a value without a counterpart, keeps the directive as a comment and returns false. */
 export function orKeep(one: NginxDirective, out: ConfigfileWriter, translate: () => void): boolean {
 	try {
 		translate();

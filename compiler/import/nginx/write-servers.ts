@@ -22,7 +22,7 @@ interface Listening {
 	readonly host: string | undefined;
 	readonly tls: boolean;
 	readonly isDefault: boolean;
-	/** Undefined if the server has no `listen` that the import can read. */
+	/** The `listen` directive; undefined if the server has none that the import can read. */
 	readonly directive: NginxDirective | undefined;
 }
 
@@ -30,17 +30,16 @@ interface Site {
 	readonly server: NginxDirective;
 	readonly listens: readonly Listening[];
 	readonly names: readonly string[];
-	/** Expressions for hosts that no address can name, each with the name of its groups. */
+	/** Expressions for host names that a site address cannot express, each with the name of its groups. */
 	readonly patterns: readonly { readonly label: string; readonly pattern: string; readonly written: string }[];
 }
 
-/** A named route that several places of a site run. */
 interface Route {
 	readonly name: string;
 	readonly lines: Lines;
 }
 
-/** Reports whether a server listens on each of its addresses with each of its ports, as a site does. */
+/** Reports whether a server listens on every combination of its addresses and ports, as a site does. */
 function isProduct(listens: readonly Listening[]): boolean {
 	const hosts = new Set(listens.map(({ host }) => host));
 	const ports = new Set(listens.map(({ port }) => port));
@@ -140,16 +139,16 @@ function writeOptions(
 	out.line('');
 }
 
-/** A site whose content has been written apart. */
+/** A site whose content has been captured, but not written yet. */
 interface PreparedSite extends Site {
 	readonly addresses: readonly string[];
-	/** The ports whose default server it is. */
+	/** The ports at which the site is the default server. */
 	readonly defaultOf: ReadonlySet<string>;
 	/** The named route with the content, if other sites run it. */
 	readonly route: string | undefined;
 	readonly body: Lines;
 	readonly context: ServerContext;
-	/** What answers the site's errors. */
+	/** The lines that answer the site's errors. */
 	readonly errors: Lines;
 }
 
@@ -214,7 +213,7 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 		return;
 	}
 	out.count(server);
-	// Servers with an expression as their name are chosen in the site of the port's default server.
+	// A server whose name is an expression is chosen inside the site of the port's default server.
 	const others = sites.filter(
 		other => other.route !== undefined && other.listens.some(({ port }) => site.defaultOf.has(port)),
 	);
@@ -391,7 +390,7 @@ function listensOf(server: NginxDirective, out: ConfigfileWriter): Listening[] {
 		: [{ port: '80', host: undefined, tls: false, isDefault: false, directive: undefined }];
 }
 
-/** Returns the names that an address can have, and expressions for the others. */
+/** Returns the names of a server that can be site addresses, and expressions for its other names. */
 function namesOf(server: NginxDirective, out: ConfigfileWriter): Pick<Site, 'names' | 'patterns'> {
 	const names: string[] = [];
 	const patterns: { label: string; pattern: string; written: string }[] = [];

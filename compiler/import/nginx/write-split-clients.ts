@@ -34,7 +34,7 @@ export function splitLines({ args, block }: NginxDirective, variable: string, va
 	const lines = [`split ${word(key)} {`];
 	for (const { name, args } of branches) lines.push(`\t${name} {`, `\t\t${set(args[0] ?? '')}`, '\t}');
 	lines.push('}');
-	// The hash of an empty key is 0, which is in the first share of nginx; `split` has such keys in no share.
+	// nginx puts an empty key, whose hash is 0, in the first share; `split` puts it in no share.
 	const mayBeEmpty = /^(?:\{[^{}]+\})+$/.test(key) && !NEVER_EMPTY.test(key);
 	if (!mayBeEmpty) return lines;
 	const isEmpty = key.match(/\{[^{}]+\}/g)!.map(placeholder => `vars ${placeholder} ""`);

@@ -10,7 +10,7 @@ const POLICIES: { readonly [name: string]: string } = {
 	random: 'random',
 };
 
-/** Returns an address of nginx as one of ours. A port that is missing is 80. */
+/** Returns an address of an nginx server in the form of a Configfile. The default port is 80. */
 export function upstreamAddress(text: string, defaultPort = 80): string {
 	if (text.startsWith('unix:')) return `unix/${text.slice(5).replace(/:$/, '')}`;
 	return /:\d+$/.test(text) ? text : `${text}:${defaultPort}`;
@@ -121,7 +121,7 @@ export class Pools {
 		if (backups.length > 0) out.line(`${addresses.length > 0 ? 'backup' : 'to'} ${backups.join(' ')}`);
 		if (policy !== undefined || !hasWeight) out.line(`lb_policy ${policy ?? 'round_robin'}`);
 		const servers = addresses.length + backups.length;
-		// nginx ignores failures of a server that is alone.
+		// nginx ignores the failures of an only server.
 		if (fails !== '0' && servers > 1) {
 			out.line(`fail_duration ${timeout === undefined ? '10s' : durationOf(timeout)}`);
 			out.line(`max_fails ${fails ?? 1}`);

@@ -71,7 +71,7 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 		warmUp: 3,
 		contenders: [
 			{ server: 'svc', configuration: port => svcConfiguration(sites(HOSTS, port)) },
-			// Every host belongs to this one site, and the load uses the same hosts.
+			// This one site serves every host; the load requests the same hosts as from the other servers.
 			{ label: 'svc, one site', server: 'svc', configuration: port => svcConfiguration(sites([''], port)) },
 			{
 				server: 'nginx',
@@ -107,7 +107,8 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 			{
 				label: 'nginx, limited',
 				server: 'nginx',
-				// `return` would answer before the limit is checked; `empty_gif` answers with 43 bytes from memory.
+				// `return` would answer before the limit is checked; `empty_gif`, which is used instead, answers with 43 bytes from
+				// memory.
 				configuration: port =>
 					nginxConfiguration(
 						`listen 127.0.0.1:${port} backlog=4096; location / { limit_req zone=all burst=1000000 nodelay; empty_gif; }`,
@@ -155,7 +156,7 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 			},
 			{ ...FIXED_RESPONSE_CONTENDERS[0]!, label: 'svc, 1 thread', cores: '0', loadCores: [0] },
 		],
-		// Two threads at 1/0.9 of the cost each do 1.8 times the work.
+		// If a request costs two threads 1/0.9 times as much each, they do 1.8 times the work of one thread.
 		bounds: { 'svc, 1 thread': 1.11 },
 	},
 ];

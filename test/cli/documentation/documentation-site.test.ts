@@ -154,7 +154,7 @@ site('explains examples: by the request of a test, or by one that runs through m
 	);
 	assert.match(derived!.request, /^GET http:\/\/[^/]+\/static\/$/);
 	assert.match(derived!.text, /Configfile:4 {4}run {2}file_server/);
-	// An example of only the lines of a site is numbered from its own first line.
+	// An example that consists only of the lines of a site is numbered from its own first line.
 	assert.match((await explain('redir /old /new\n'))!.text, /^Configfile:1 /m);
 	assert.is(await explain(':8080 {\n\tno_such_word\n}\n'), undefined);
 	const without = [...pages].filter(([name]) => /^(?:guides\/proxying|directives\/reverse_proxy)/.test(name));

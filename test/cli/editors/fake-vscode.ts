@@ -141,7 +141,7 @@ function unknownClasses(): { [name: string]: unknown } {
 /** One editor window with an open folder. */
 export class FakeEditor {
 	readonly folder: string;
-	/** The settings of `svc`, without the prefix. */
+	/** The settings of the section `svc`, by their names without the prefix `svc.`. */
 	readonly settings: { [name: string]: unknown };
 	readonly commands = new Map<string, (...args: unknown[]) => unknown>();
 	readonly providers = new Map<string, Provider>();

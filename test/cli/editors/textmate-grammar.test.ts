@@ -1,4 +1,4 @@
-/** The TextMate grammars, in the engine of Visual Studio Code, compared with the language server's semantic tokens. */
+/** Compares the TextMate grammars, run in the engine of Visual Studio Code, with the language server's semantic tokens. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

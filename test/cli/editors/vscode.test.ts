@@ -151,7 +151,7 @@ extension('lists and runs tests, and points at the expectation that failed', asy
 		],
 	);
 	assert.match(editor.results[1]!.message!, 'test/failed');
-	// The results are in the explorer, and need no message.
+	// The results appear in the test explorer, so no message is shown.
 	assert.equal(editor.shown, []);
 	editor.edit('Configfile', 'it is wrong', 'it is renamed');
 	await until('the new name', () =>

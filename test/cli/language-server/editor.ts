@@ -108,7 +108,7 @@ export class Editor {
 		return pathToFileURL(path.resolve(this.folder, file)).href;
 	}
 
-	/** Returns the name of a file in the folder. */
+	/** Returns the path of a file in the folder, given its URI. */
 	file(uri: string): string {
 		const root = `${pathToFileURL(this.folder).href}/`;
 		return uri.startsWith(root) ? decodeURIComponent(uri.slice(root.length)) : uri;
@@ -149,7 +149,7 @@ export class Editor {
 		this.notify('textDocument/didClose', { textDocument: { uri: this.uri(file) } });
 	}
 
-	/** Resolves once the diagnostics of all files are known, and those of every open file are for its current version. */
+	/** Resolves once the diagnostics of all files are known, and those of every open file belong to its current version. */
 	async settled(): Promise<void> {
 		await this.shownVersions();
 		// A change to one file may change the diagnostics of another. Those of all files are published together, before
@@ -157,7 +157,7 @@ export class Editor {
 		await this.request('textDocument/foldingRange', { textDocument: { uri: 'untitled:none' } });
 	}
 
-	/** Resolves once the diagnostics of every open file are for its current version. */
+	/** Resolves once the diagnostics of every open file belong to its current version. */
 	async shownVersions(): Promise<void> {
 		const isSettled = (): boolean =>
 			[...this.buffers].every(([file, { version }]) => this.published.get(file)?.version === version);

@@ -157,8 +157,8 @@ export interface RandomEdits {
 }
 
 /**
- * Makes edits. Fails if the server answers with an internal error, about a text other than the one last sent before the
- * request, with an older version than before, or with other diagnostics than a fresh compilation of the same texts.
+ * Makes edits. Fails if the server answers with an internal error, if an answer is about another text than the last one sent before
+ * the request, if the version of a text decreases, or if diagnostics differ from those of a fresh compilation of the same texts.
  */
 export async function editAtRandom(edits: number, seed: number, every: number): Promise<RandomEdits> {
 	const next = seeded(seed);

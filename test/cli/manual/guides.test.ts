@@ -49,7 +49,7 @@ guides('every guide has a title, a summary of one sentence, and 300 to 900 words
 
 const blocks = new Map<string, CodeBlock[]>(TOPICS.map(topic => [topic, readBlocks(`${FOLDER}/${topic}.md`)]));
 
-/** Reports whether a command names the configuration file, or uses the default one. */
+/** Reports whether a command of the guide uses the configuration file, by name or by default. */
 function isCommanded({ file }: CodeBlock, all: readonly CodeBlock[]): boolean {
 	const commands = all.filter(({ language }) => language === 'console').map(({ text }) => text);
 	return commands.some(text =>

@@ -24,8 +24,8 @@ const option = (configuration: string, name: string): number =>
 	Number(new RegExp(`^\\t${name} (\\d+)s$`, 'm').exec(configuration)?.[1] ?? 0);
 
 /**
- * Serves a configuration as the container does, but on other ports, and requests the targets, whose ports are those of
- * the configuration. Returns the answers.
+ * Serves a configuration as the container does, but on free ports, and requests the targets, which are given with the ports of the
+ * configuration. Returns the answers.
  */
 async function answers(
 	configuration: string,

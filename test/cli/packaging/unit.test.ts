@@ -59,7 +59,7 @@ unit('a stop waits until the main process has ended', async () => {
 	const { command, wordsAfterCommand } = scanCommandLine(words);
 	const stop = await COMMANDS.find(({ name }) => name === command)!.load();
 	assert.equal(parseArguments(stop, wordsAfterCommand).normalized, [`--pid=\${MAINPID}`, '--']);
-	// Without a main process, the variable is empty.
+	// `$MAINPID` is empty if there is no main process.
 	assert.equal(parseArguments(stop, ['--pid=']).normalized, ['--pid=', '--']);
 });
 

@@ -48,7 +48,8 @@ const MATCHES: readonly (readonly [string, string, string | null])[] = [
 ];
 
 /**
- * Expressions that keep a backtracking engine busy for seconds or more, and the text to repeat in their subjects to provoke this.
+ * Expressions that keep a backtracking engine busy for seconds or more, each with the text that a subject must repeat to provoke
+ * this.
  */
 const SLOW: readonly (readonly [string, string])[] = [
 	['^/a/(.*)/(.*)/(.*)/(.*)\\.html$', '/'],

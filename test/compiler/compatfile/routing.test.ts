@@ -36,7 +36,7 @@ const sequence = async (lines: string, url = 'http://a/', options = ''): Promise
 };
 order('route runs its lines as written, and a site sorts them', async () => {
 	assert.is(await sequence('route {\nvars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}\n}'), '1 2');
-	// Consecutive `vars` with equal matchers are reversed, because comparing two of them puts either one before the other.
+	// Consecutive `vars` with equal matchers are reversed, because the comparison puts each of two such directives before the other.
 	assert.is(await sequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '1 1');
 });
 order('the order option moves directives: first, last, before, after; applied in file order', async () => {

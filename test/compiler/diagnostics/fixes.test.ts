@@ -77,9 +77,9 @@ applying.run();
 const REVEALED: { readonly [fixture: string]: readonly string[] } = {
 	// Two matchers with equal contents are reported once. After one is fixed, the other is reported.
 	'adapt/compat-routes-are-consolidated': ['path/prefix-without-slash'],
-	// The misspelled option is also written correctly.
+	// The file also contains the option in its correct spelling.
 	'diagnostics/invalid-global-options': ['option/given-twice'],
-	// The misspelled word is `password`. Once it is read as one, the password in the file is found, too.
+	// The misspelled word is `password`. Once it is corrected, the password in the file is reported, too.
 	'diagnostics/cluster-with-invalid-settings': ['secret/in-file'],
 	// Once corrected, the misspelled directive answers all requests before those after it can run. The corrected log
 	// writer lacks its argument.

@@ -186,7 +186,8 @@ formats('reports of several configurations are merged, and findings in a shared 
 	const ajv = new Ajv({ strict: false, validateFormats: false });
 	assert.ok(ajv.compile(SARIF)(structuredClone(log) as unknown));
 	assert.is(log.runs.length, 1);
-	// Two findings are in a file that both configurations import, and count once. The error is in the document of each.
+	// Two findings are in a file that both configurations import, and count once. The error is in each configuration's own document,
+	// and counts twice.
 	assert.is(log.runs[0].results.length, 4);
 	assert.equal(log.runs[0].invocations, [{ executionSuccessful: true, exitCode: 1 }]);
 	assert.is(githubReport([findings, other]).match(/^::/gm)!.length, 4);

@@ -7,7 +7,10 @@ import { restoreSecrets } from '../../../compiler/schema/secrets.ts';
 
 const DOCUMENT = { settings: { threads: 1 }, sites: [{ a: 1 }, { b: [1, 2] }] };
 
-/** Returns the edited document, or `reason nearest` if the edit is refused. The original must not change. */
+/**
+ * Returns the edited document or, if the edit is refused, the reason and the nearest existing path. Asserts that the original does
+ * not change.
+ */
 function edited(line: string, value?: unknown): unknown {
 	const before = JSON.stringify(DOCUMENT);
 	const [method, pointer = ''] = line.split(' ') as ['POST' | 'PUT' | 'PATCH' | 'DELETE', string];

@@ -10,7 +10,7 @@ import { documentSchema } from '../../../compiler/schema/schema.ts';
 import { ROOT } from '../../harness.ts';
 import { Random } from '../syntax/random-text.ts';
 
-/** Returns CPU milliseconds, so that other processes do not count. */
+/** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false, meta: false });

@@ -8,7 +8,7 @@ import { Random } from '../syntax/random-text.ts';
 import { CONFIG_FOLDER, type ConfigFiles, changingReader } from './files.ts';
 import { applyRandomEdit, draftFiles, randomDraft } from './random-configuration.ts';
 
-/** Returns CPU milliseconds, so that other processes do not count. */
+/** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 /** Serializes a whole result for comparison, including the places of the document's objects. */

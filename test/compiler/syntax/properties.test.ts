@@ -7,7 +7,7 @@ import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { parseInMemory } from './memory-config.ts';
 import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
 
-/** Returns CPU milliseconds, so that other processes do not count. */
+/** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 /** Maximum number of texts tried for each property. */

@@ -1,4 +1,4 @@
-/** How fast this machine computes at the moment, beside the one on which the bounds of timed tests were chosen. */
+/** How fast this machine computes at the moment, compared with the one on which the bounds of timed tests were chosen. */
 import { createHash } from 'node:crypto';
 
 /** Processor time of {@link workload} on the reference machine without other load, in milliseconds. */
@@ -18,8 +18,8 @@ function workload(): void {
 }
 
 /**
- * Returns how many times as much processor time as on the reference machine the same work takes at the moment; at least 1. Other
- * programs that share a core or its caches, and slower processors, increase it.
+ * Returns the processor time that the workload takes at the moment as a multiple of its time on the reference machine; at least 1.
+ * Other programs that share a core or its caches, and slower processors, increase it.
  */
 export function machineSlowness(): number {
 	// The first runs also compile the workload.

@@ -95,7 +95,7 @@ test("the attacker is cut off, and a client's p99 stays below five times its p99
 		console.log(said);
 		// On a busy machine the attacker is slower, too.
 		assert.ok(sent >= RATE * SECONDS * 0.5, said);
-		// The server closes each connection soon at this rate of resets.
+		// At this rate of resets, the server soon closes each connection.
 		assert.ok(sent / connections < 2000, said);
 		assert.ok(calmed > connections / 2, said);
 		assert.ok(p99(during) < 5 * Math.max(1, p99(quiet)), said);

@@ -1,6 +1,6 @@
 /**
- * `limit_concurrent` in a server with two threads: together, they never exceed the limit, keep the order of requests,
- * and free each place however its request ends.
+ * `limit_concurrent` in a server with two threads: the threads together never exceed the limit, keep the order of requests, and
+ * free each place however its request ends.
  */
 import { randomInt } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

@@ -28,8 +28,8 @@ interface Tried {
 }
 
 /**
- * A model of the table that keeps all requests in one list: no more than the limit run, and of those that may run, the
- * first is admitted first.
+ * A model of the table that keeps all requests in one list: the number of running requests never exceeds the limit, and of the
+ * waiting requests that may run, the first is admitted first.
  */
 class Model {
 	readonly running: Tried[] = [];

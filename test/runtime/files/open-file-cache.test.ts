@@ -189,7 +189,7 @@ kept('a change takes effect at once', async () => {
 	assert.is(text('rewritten'), 'after it');
 	assert.is(text('same-size'), 'behind');
 	assert.is(reason('removed'), 'not_found');
-	// Root may read everything, but the server can find that out only by opening the file again.
+	// Root may read everything, but the server learns this only by opening the file again, so it does not keep the file.
 	assert.not(isKept('modes'));
 });
 

@@ -70,14 +70,14 @@ test('a client gets no more connections than its limit, until a load raises it',
 		assert.equal([await open(runtime), await open(runtime), await open(runtime)], [true, true, false]);
 		await eventually('logged', () => log.text().includes('QUIC packets were refused'));
 		const entries = log.entries.filter(({ msg }) => msg === 'QUIC packets were refused');
-		// One entry a minute.
+		// At most one entry a minute is logged.
 		assert.is(entries.length, 1);
 		assert.is(entries[0]!.level, 'warn');
 		assert.is(entries[0]!.port, port);
 		assert.ok((entries[0]!.refused as { client_limit?: number }).client_limit! >= 1);
 		const loaded = await runtime.load(jsonInput(document({ connections_per_client: 3 })), { force: false });
 		assert.is(loaded.result, 'applied', JSON.stringify(loaded));
-		// The refused client retries until then.
+		// The refused client keeps retrying until it is closed here.
 		clients.at(-1)!.close();
 		assert.equal([await open(runtime), await open(runtime)], [true, false]);
 	});

@@ -48,7 +48,7 @@ listeners('a client that was reset before it was accepted is not counted', async
 	try {
 		await Promise.all([once(gone, 'connect'), once(stays, 'connect')]);
 		gone.resetAndDestroy();
-		// Both connections wait with those that arrived before the first settings.
+		// Both connections wait, like those that arrived before the first settings.
 		await pauseFor(50);
 		listener.open();
 		assert.equal(counted, ['127.0.0.1']);

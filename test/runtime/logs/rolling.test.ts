@@ -193,7 +193,7 @@ rolling('at the end of an interval, a file without new lines is rolled, and an e
 
 rolling('a line, a roll or a compression interrupted by a kill is completed', async () => {
 	const rolled = join(folder, 'a-2026-11-21T09-00-00.000.log');
-	// A process was killed while it renamed the file, when the file had both names, and in the middle of a line.
+	// A process was killed while it renamed the file: the file had both names, and its last line was incomplete.
 	writeFileSync(rolled, '1\n2');
 	linkSync(rolled, join(folder, 'a.log'));
 	// The process was killed after writing the compressed file and before removing the original.

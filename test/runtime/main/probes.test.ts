@@ -69,7 +69,7 @@ http://127.0.0.1:${site} {
 	}
 });
 
-/** Returns the fields of an answer in JSON. */
+/** Returns the expected fields of an answer whose body is JSON of this length. */
 function json(length: number): Answer['fields'] {
 	return { 'cache-control': 'no-store', 'content-length': String(length), 'content-type': 'application/json' };
 }

@@ -98,7 +98,7 @@ files('a file that is replaced, or edited in place, is read again', async () => 
 	await becomes('bob');
 	writeFileSync(file, line('bob') + line('carol'));
 	await becomes('bob carol');
-	// Same size and same time of modification.
+	// The file keeps its size and modification time.
 	const { mtime } = statSync(file);
 	writeFileSync(file, line('bob') + line('david'));
 	utimesSync(file, mtime, mtime);

@@ -22,12 +22,12 @@ const KIB = 1024;
 /** Bytes per second. */
 const RATE = 16 * KIB;
 const SIZE = 40 * KIB;
-/** Milliseconds that a body of this size takes at least, less a tenth of a second that may be sent at once. */
+/** Minimum milliseconds that a body of this size takes if the bytes of a tenth of a second are sent at once. */
 const SHORTEST = ((SIZE - RATE / 10) / RATE) * 1000;
-/** Milliseconds that the server gives a response, without what it waits for its rate. */
+/** Milliseconds that the server gives a response, not counting the time that it waits because of the rate. */
 const WRITE_TIMEOUT = 2000;
 
-// Random, and without characters that take more than one byte, so that gzip halves it at most.
+// Random text without characters of more than one byte, so that gzip at most halves its size.
 const text = randomBytes(SIZE / 2).toString('hex');
 const folder = temporaryFolder();
 let server: ServerProcess;
@@ -57,7 +57,7 @@ const upstream = createServer((asked, answer) => {
 	} else if (asked.url!.includes('large')) answer.end(Buffer.alloc(LARGE, 97));
 	else answer.end(text);
 });
-/** Bytes of a response that takes hours at the rate. */
+/** Size in bytes of a response that takes hours at the limited rate. */
 const LARGE = 4 * 1024 * KIB;
 
 function configuration(): string {
@@ -150,7 +150,7 @@ const CLIENTS: { [name: string]: Client } = {
 	'HTTP/1.1': overHttp1,
 	'HTTP/1.1 over TLS': over(secureGet as typeof get, () => `https://localhost:${tlsPort}`),
 	'HTTP/2': async (where, fields = {}) => {
-		// A window that is smaller than the body, so that the response also waits for its client.
+		// The window is smaller than the body, so that the response also waits for its client.
 		const session = connectHttp2(`https://localhost:${tlsPort}`, {
 			rejectUnauthorized: false,
 			settings: { initialWindowSize: 9000 },
@@ -189,7 +189,7 @@ if (isDirectIo()) {
 
 for (const [protocol, client] of Object.entries(CLIENTS)) {
 	test(`every kind of body is sent at its rate and complete over ${protocol}`, async () => {
-		// Stored once, so that it is a hit below.
+		// Stores the response, so that the request below is a cache hit.
 		assert.is((await client('/cached', FAST)).body.toString(), text);
 		const before = seen.requests;
 		const bodies = ['/file.txt', '/fixed', '/proxied', '/unannounced', '/cached'];
@@ -231,7 +231,7 @@ test('a client that leaves releases its upstream at once, and the upstream is re
 		});
 		answer.on('error', () => {});
 		await until('some parts', () => received > 4 * KIB);
-		// What sockets and the server hold is a few megabytes at most, whatever the rate.
+		// Sockets and the server hold a few megabytes at most, whatever the rate.
 		assert.ok(seen.sent < 32 * 1024 * KIB, `${seen.sent} bytes were read ahead`);
 		asked.destroy();
 		await until('the end of the upstream response', () => seen.closed === closed + 1);
@@ -248,7 +248,7 @@ test('a response that is slow because of its rate is stored at once', async () =
 	answer.on('error', () => {});
 	await until('some parts', () => received > KIB);
 	const before = seen.requests;
-	// Waits for the response that is being stored, and gets all of it.
+	// This request waits for the response that is being stored, and gets all of it.
 	const { body } = await overHttp1('/cached/large', FAST);
 	assert.is(body.length, LARGE);
 	assert.is(seen.requests, before);

@@ -30,7 +30,7 @@ class SimulatedClock implements PaceClock {
 		return this.exactly(milliseconds + this.#late[this.#count++ % this.#late.length]!, callback);
 	}
 
-	/** As `after`, with a timer that is never late. */
+	/** Like `after`, but with a timer that is never late. */
 	exactly(milliseconds: number, callback: () => void): () => void {
 		const timer = { at: this.time + milliseconds, callback };
 		this.#timers.push(timer);
@@ -93,7 +93,7 @@ class Pattern implements BodySource {
 		this.pulls++;
 		const left = this.#size - this.#at;
 		const size = Math.min(left, this.#piece(most));
-		// The same memory for each piece, as files and sockets have it.
+		// All pieces share one memory, as those of files and sockets do.
 		if (this.#memory.byteLength < size) this.#memory = new Uint8Array(size);
 		for (let done = 0; done < size; ) {
 			const part = PATTERN.subarray((this.#at + done) % PATTERN.byteLength).subarray(0, size - done);
@@ -114,7 +114,7 @@ function byteAt(at: number): number {
 	return PATTERN[at % PATTERN.byteLength]!;
 }
 
-/** When bytes passed: milliseconds since the first, and the total number. */
+/** A time at which bytes passed, in milliseconds since the first ones, and the total number of bytes until then. */
 type Passage = readonly [time: number, total: number];
 
 /** Pulls for some simulated milliseconds, or to the end. `start` bytes have been pulled before. */
@@ -137,7 +137,7 @@ async function passagesOf(
 	return passages;
 }
 
-/** The kinds of bodies: what a pull returns. */
+/** Creates the bodies. Their kinds differ in what a pull returns. */
 const BODIES: { readonly [name: string]: (clock: SimulatedClock, size: number) => BodySource } = {
 	'a file': (_, size) => new Pattern(size, most => Math.min(most, 64 * KIB)),
 	'large pieces': (_, size) => new Pattern(size, () => 300_000),
@@ -163,7 +163,8 @@ for (const [name, create] of Object.entries(BODIES)) {
 			async () => {
 				for (const rate of [10 * KIB, 64 * KIB, 500_000, MIB, 10 * MIB, 100 * MIB]) {
 					if (name === 'small pieces' && rate > MIB) continue;
-					// 1,400 bytes in memory for a pull of any size would not be the simulated clock's matter.
+					// At a high rate, a body that returns 1,400 bytes whatever the size of the pull depends on more than the simulated
+					// clock.
 					const clock = new SimulatedClock(lateness);
 					const body = new PacedBody(create(clock, 2.5 * rate), rate, 0, clock);
 					const passages = await passagesOf(body, clock, 2000);
@@ -171,7 +172,7 @@ for (const [name, create] of Object.entries(BODIES)) {
 					const share = sent / (2 * rate);
 					assert.ok(share > 0.95 && share < 1.05, `${rate} B/s: ${share.toFixed(4)} of the rate`);
 					const burst = Math.max(rate / 10, KIB);
-					// In each period from one passage to another, the first of them included.
+					// Checks each period from one passage to a later one, including the first passage.
 					let lowest = 0;
 					for (const [index, [time, total]] of passages.entries()) {
 						const before = index === 0 ? 0 : passages[index - 1]![1];
@@ -282,7 +283,7 @@ paced('nothing is pulled while the rate allows nothing', async () => {
 
 paced('bodies are paced only if there is a rate, and only if they are longer than what is sent at once', () => {
 	const limits = { maxWriteRate: 20 * KIB, maxWriteRateAfter: 1000 };
-	// A twentieth of a second, after the first 1,000 bytes.
+	// The bytes of a twentieth of a second, in addition to the first 1,000 bytes.
 	const most = 1000 + KIB;
 	assert.is(paceBody('a'.repeat(most + 1), undefined), undefined);
 	assert.is(paceBody('a'.repeat(most + 1), { maxWriteRate: 0 }), undefined);

@@ -11,7 +11,7 @@ const limited = (body: string, zone: object): Document => ({
 	settings: { metrics: {} },
 	sites: [respondingSite(body, { steps: [{ handler: 'rate_limit', zones: [{ name: 'all', ...zone }] }] })],
 });
-/** A window so long that no request is regained while a test runs. */
+/** A window in milliseconds, so long that no used-up request becomes available again while a test runs. */
 const DAY = 86_400_000;
 
 /** Sends requests on connections of their own, so that both threads get some, and returns how many had each status. */

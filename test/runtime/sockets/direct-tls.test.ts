@@ -470,7 +470,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			});
 			await once(socket, 'secureConnect');
 			const resumed = socket.isSessionReused();
-			// Tickets come in after the handshake, and only to a client that reads.
+			// Tickets arrive after the handshake, and only if the client reads.
 			socket.write(post('/', 0));
 			await rest(socket);
 			return [resumed, ticket!];

@@ -231,7 +231,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			}
 			assert.ok(pending > 0);
 			assert.ok(one.output.pending);
-			// A write through `net.Socket` does not overtake them either.
+			// A write through `net.Socket` does not overtake pending output either.
 			one.socket.write('last', 'latin1');
 			sent += 'last';
 			let back = '';

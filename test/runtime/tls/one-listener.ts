@@ -15,7 +15,7 @@ export interface TestTlsListener {
 	close(): void;
 }
 
-/** Ignores what a connection without a stream reports. It closes once both sides have ended. */
+/** Ignores the events of a connection without a stream. The connection closes once both sides have ended. */
 const HOLDER: SocketOwner = { received: () => {}, ended: () => {}, drained: () => {}, closed: () => {} };
 
 /** Starts a listener that answers every connection with one response after the handshake, and then closes it. */

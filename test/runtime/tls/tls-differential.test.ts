@@ -164,8 +164,8 @@ function open(port: number, options: ConnectionOptions): { socket: TLSSocket; ou
 }
 
 /**
- * Sends pieces of bytes; with `waits`, each only after an answer to the one before. Returns the types of the records
- * that arrive until the connection ends, with the content of alerts.
+ * Sends pieces of bytes; with `waits`, each piece only after an answer to the previous one. Returns the types of the records that
+ * arrive before the connection ends, and the content of alerts.
  */
 function exchange(port: number, pieces: readonly Uint8Array[], ends: boolean, waits: boolean): Promise<string> {
 	return new Promise(resolve => {

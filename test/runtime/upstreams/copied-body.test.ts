@@ -60,7 +60,7 @@ for (const late of [false, true]) {
 		});
 		assert.is(await readAll(body), 'one two three');
 		assert.equal(got, ['one two three']);
-		// The receiver gives it back.
+		// The receiver gives the memory back.
 		assert.not.ok(memory.reserve(MEMORY));
 		memory.release(13);
 		assert.ok(memory.reserve(MEMORY));

@@ -18,7 +18,7 @@ import { jsonInput, respondingSite, type TestServer, withServer } from '../runni
 
 const mirrored = suite('mirrored requests');
 
-/** Closed at the end, whatever became of the tests. */
+/** Servers that are closed at the end, even if tests fail. */
 const opened: { close(): void }[] = [];
 
 mirrored.after(() => {
@@ -78,10 +78,10 @@ class RecordingUpstream {
 	}
 }
 
-/** An upstream that does to each connection what a test says. */
+/** An upstream that treats each connection as a test defines. */
 class RawUpstream {
 	readonly sockets = new Set<Socket>();
-	/** Connections so far. */
+	/** Number of connections so far. */
 	accepted = 0;
 	readonly #server: NetServer;
 
@@ -346,7 +346,7 @@ mirrored('are not copied again, so that a mirror that leads back to its server e
 		assert.is((await server.get('/', { to })).status, 200);
 		await metric(server, 'svc_mirror_dropped_total', 'reason="already_mirrored"', 1);
 		await metric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
-		// An address from the request that is none leads nowhere.
+		// A value from the request that is not an address leads nowhere.
 		assert.is((await server.get('/', { to: 'http://' })).status, 200);
 		await metric(server, 'svc_mirror_dropped_total', 'reason="no_upstream"', 1);
 	});

@@ -204,7 +204,7 @@ generations('a site that needs shared memory for many leases waits for all of it
 	const { generation } = await new GenerationBuild(source, FACTS).run(delta, 1, bench.generations, NOTHING);
 	assert.is(generation.sites[0]!.leases.length, names.length);
 	assert.is(bench.registry.size, names.length);
-	// Once for the first lease, and once for all others.
+	// There is one wait for the first lease, and one for all others.
 	assert.is(waits, 2);
 	for (const handle of generation.sites[0]!.leases) bench.registry.release(handle);
 	assert.is(bench.registry.size, 0);
@@ -221,7 +221,7 @@ generations('a site that needs shared memory is built once the memory has arrive
 	assert.is(bench.registry.size, 2);
 });
 
-/** Returns the milliseconds of CPU time that this thread has used, which other processes do not prolong. */
+/** Returns the milliseconds of CPU time that this thread has used, which do not depend on other processes. */
 function threadTime(): number {
 	const { user, system } = process.threadCpuUsage();
 	return (user + system) / 1000;
@@ -251,7 +251,7 @@ generations('changing one of ten thousand sites takes a thread less than five mi
 		cost += threadTime() - began;
 		bench.before = after;
 	}
-	// The system counts this time in steps of up to 4 ms, so only the average says something.
+	// The system counts this time in steps of up to 4 ms, so only an average is meaningful.
 	assert.ok(cost / rounds < 5, `${cost / rounds} ms`);
 });
 

@@ -98,7 +98,7 @@ const RULES: { readonly [rule: string]: { readonly when: Matcher; readonly expec
 		when: { type: 'expression', expression: "url_pattern('/admin/*')" },
 		expected: SENSITIVE,
 	},
-	// A placeholder is the path decoded only once. It is meant for insertion, not for access control.
+	// The value of the placeholder is the path decoded only once. The placeholder is meant for insertion, not for access control.
 	'vars of a placeholder': {
 		when: { type: 'vars_regexp', variable: '{http.request.uri.path}', pattern: '^/admin/' },
 		expected: 'y n y y n n n n n n n n n n y y',

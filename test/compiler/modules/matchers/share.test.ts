@@ -36,7 +36,7 @@ shares('each branch gets its percentage', async () => {
 		['c', 0.645],
 	] as const) {
 		const count = found.filter(body => body === name).length;
-		// Five standard deviations. The keys are always the same, so that this either always holds or never.
+		// The tolerance is five standard deviations. The keys never change, so the test either always passes or always fails.
 		const tolerance = 5 * Math.sqrt(KEYS.length * part * (1 - part));
 		assert.ok(Math.abs(count - KEYS.length * part) < tolerance, `${name}: ${count}`);
 	}

@@ -358,7 +358,7 @@ for (const cuts of [true, false]) {
 tier('a thread that died holding the lock does not stop writes to disk', async () => {
 	const process = await startCacheProcess(temporaryFolder());
 	putResponse(process, 'k', bodyForKey('k', 100));
-	// The response is held in memory until it is written. Releasing a removed one takes the lock.
+	// The response is held in memory until it is written. Releasing a removed response takes the lock.
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[HEADER_WORD.lock] = 2;
 	await pauseFor(0);

@@ -14,7 +14,7 @@ const answers = (text: string): number => text.split('HTTP/1.1 200 OK').length -
 
 const connections = suite('HTTP/1.1: connections');
 
-/** Runs a test with its own server. At its end, every exchange must be finished and every connection closed. */
+/** Runs a test with its own server. When the test ends, every exchange must be finished and every connection closed. */
 function test(
 	name: string,
 	handler: Handler,
@@ -450,7 +450,7 @@ test(
 		idle.send(GET);
 		await idle.until(text => answers(text) === 1);
 		server.protocol.drain({ next: 20, first: 60_000 });
-		// Both would be closed in the same tick of the engine's clock.
+		// Both connections would be closed in the same tick of the engine's clock.
 		assert.not.match(await idle.whole(), 'Connection: close');
 		fresh.send(GET + GET);
 		const text = await fresh.whole();

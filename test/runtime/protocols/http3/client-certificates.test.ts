@@ -242,7 +242,7 @@ test('another host on the same connection gets 421, whichever of them asks for c
 			openControlStream(client);
 			assert.is((await ask(client, name)).status, '200');
 			assert.is((await ask(client, host)).status, '421', `${host} over the connection of ${name}`);
-			// The connection continues.
+			// The connection remains usable.
 			assert.is((await ask(client, name)).status, '200');
 			client.close();
 		}

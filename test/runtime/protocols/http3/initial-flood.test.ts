@@ -115,7 +115,7 @@ test('packets of one client beyond a rate are discarded, and those of others are
 	await sendFrom(await firstPackets(80), server.port, '127.0.0.9');
 	await until('refusals', () => countOf(server, 'client_rate') > 0);
 	await visit(server);
-	// The one with the address of the flood is served, because most of its packets have a token.
+	// A client with the address of the flood is served, because most of its packets carry a token.
 	await sendFrom(await firstPackets(80), server.port, '127.0.0.1');
 	await visit(server);
 });

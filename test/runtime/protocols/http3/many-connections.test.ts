@@ -10,7 +10,7 @@ import { udpRelay } from './udp-relay.ts';
 const test = http3Suite('many HTTP/3 connections');
 const servers: FrameServer[] = [];
 const clients: QuicClient[] = [];
-/** Ticks of the connections' clock last this many milliseconds. */
+/** Milliseconds between two ticks of the connections' clock. */
 const TICK = 10;
 
 async function start(handler: (x: Exchange) => void | Promise<void>, limits = {}): Promise<FrameServer> {

@@ -95,7 +95,7 @@ export class ClientStream {
 	ended = false;
 	/** The code of the server's reset. */
 	resetCode: number | undefined = undefined;
-	/** The longest time without any bytes, from the opening of the stream on, in milliseconds. */
+	/** The longest time without any received bytes, counted from the opening of the stream, in milliseconds. */
 	longestWait = 0;
 	#progress = performance.now();
 	/** Set to true to stop reading. */
@@ -274,7 +274,7 @@ export class QuicClient {
 		this.look();
 	}
 
-	/** Called after something was given to OpenSSL. */
+	/** Handles pending events after something was given to OpenSSL, unless the owner calls `look` itself. */
 	given(): void {
 		if (this.#timer !== undefined) this.look();
 	}

@@ -174,11 +174,11 @@ test('certificates are issued on demand, once for all handshakes that wait for o
 	await withServer({ settings: settings!, sites: [site] }, { threads: 2 }, async () => {
 		const first = await Promise.all(Array.from({ length: 6 }, () => connected('new.test')));
 		for (const client of first) assert.is(await get(client, 'new.test'), 'for new.test');
-		// Clients over TCP have the same certificate.
+		// Clients over TCP get the same certificate.
 		assert.is((await tlsGet(port, { servername: 'new.test' })).names, 'DNS:new.test');
 		const again = await connected('new.test');
 		assert.is(await get(again, 'new.test'), 'for new.test');
-		// No certificate can be issued for such a name.
+		// No certificate can be issued for a name such as `a..b`.
 		assert.is(typeof (await handshake('a..b')), 'number');
 	});
 });

@@ -13,7 +13,7 @@ export interface OriginAnswer {
 	readonly status?: number;
 	readonly headers?: readonly (readonly [name: string, value: string])[];
 	readonly body?: Body;
-	/** Fails like a proxy whose upstream is unreachable. */
+	/** True to fail like a proxy whose upstream is unreachable. */
 	readonly fails?: boolean;
 	/** Milliseconds that the response takes on the fake clock. */
 	readonly takes?: number;

@@ -81,7 +81,7 @@ for (const awaited of [true, false]) {
 		let text = '';
 		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 			const seen = Buffer.from(piece).toString();
-			// Shorter than what would be too long at once.
+			// A pause of this length is too short to count as a slow client by itself.
 			await pause(100);
 			assert.is(Buffer.from(piece).toString(), seen, 'bytes already handed to the client are unchanged');
 			text += seen;

@@ -350,7 +350,7 @@ folders('a path whose last element was rewritten is not redirected', async () =>
 });
 
 folders('the slash in the original request decides, because relative links depend on it', async () => {
-	// The paths are as if rewritten by `try_files {path} {path}/`.
+	// The paths are those to which `try_files {path} {path}/` would have rewritten the received ones.
 	assert.is((await ask({}, '/docs/', { received: '/docs' })).headers.get('location'), '/docs/');
 	assert.is((await ask({}, '/hello.txt', { received: '/hello.txt/' })).headers.get('location'), '/hello.txt');
 	assert.is((await ask({}, '/docs/', { received: '/app/docs' })).headers.get('location'), '/app/docs/');

@@ -26,7 +26,7 @@ function searchFor(replacements: readonly Partial<TextReplacement>[], maxMatch =
 
 const bracketed = (number: number, [found]: RegExpExecArray): string => `<${number}:${found}>`;
 
-/** A body in pieces, whose memory is overwritten by the next pull, as that of a socket is. */
+/** A body in pieces. Each pull overwrites the memory of the previous piece, as when reading from a socket. */
 class Pieces implements BodySource {
 	readonly length = undefined;
 	pulls = 0;
@@ -41,7 +41,7 @@ class Pieces implements BodySource {
 		this.#last?.fill(0x21);
 		const next = this.#pieces[this.pulls++];
 		this.#last = next && Uint8Array.prototype.slice.call(next);
-		// Every other piece has to be waited for.
+		// Every second piece arrives asynchronously.
 		return this.pulls % 2 === 0 ? Promise.resolve(this.#last ?? null) : (this.#last ?? null);
 	}
 

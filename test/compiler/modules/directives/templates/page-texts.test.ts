@@ -128,7 +128,7 @@ texts('invalid front matter is an error, and its size is bounded', () => {
 	for (const [text, message] of wrong) {
 		const before = process.cpuUsage();
 		assert.throws(() => splitFrontMatter(text, parsers), message, text.slice(0, 40));
-		// Processor time, because other programs may run meanwhile.
+		// Measures processor time, because other programs may run meanwhile.
 		const { user, system } = process.cpuUsage(before);
 		assert.ok(user + system < 1_000_000, `${text.slice(0, 20)} takes long`);
 	}

@@ -254,7 +254,7 @@ data('placeholder values in the body of the template are not executed', async ()
 	const target = `/${query}`;
 	assert.is(bodyText(await served(steps('<{http.request.uri.query.q}> {{1}}'), { target })), `<${ATTACK}> 1`);
 	assert.is(bodyText(await served(steps('{{upper "{http.request.uri.query.q}"}}'), { target })), ATTACK.toUpperCase());
-	// Data next to half a delimiter, and two values that together form a delimiter.
+	// The page has data next to half a delimiter, and two values that together form a delimiter.
 	const brace = { target: '/?q=%7B' };
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{{1}}'), brace)), '{1');
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{http.request.uri.query.q}1}}'), brace)), '{{1}}');

@@ -37,7 +37,7 @@ function choice(settings: BalanceSettings): UpstreamChoice {
 	});
 }
 
-/** Settings that a policy needs in order to work. */
+/** The settings that some policies require, by the policy's name. */
 const NEEDED: { readonly [id: string]: object } = {
 	weighted_round_robin: { weights: [1, 1, 1] },
 	query: { key: 'k' },
