@@ -19,7 +19,7 @@ import { trimBlanks } from '../compiler/exchange/field-syntax.ts';
 import { AdminError } from './errors.ts';
 import { type AdminEndpointAddress, isLoopback, isWildcard } from './listen-address.ts';
 
-/** An allowed origin; `scheme` is undefined if the configuration names none. */
+/** An allowed origin. `scheme` is undefined if the configuration gives none. */
 interface AllowedOrigin {
 	readonly scheme: string | undefined;
 	/** Host, with its port if that is not the scheme's default, in lower case. */
@@ -100,7 +100,10 @@ export class AdminAccess {
 		}
 	}
 
-	/** Reports whether the Host field names this API. A client without the field (HTTP/1.0) is not a browser. An address cannot be rebound, but only our own ones are accepted. */
+	/**
+	 * Reports whether the Host field names this API. A client without the field (HTTP/1.0) is not a browser. An address cannot be
+	 * rebound; nevertheless, only our own addresses are accepted.
+	 */
 	#isOwnHost(x: Exchange): boolean {
 		const host = x.request.host;
 		return (

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { someoneListens } from '../runtime/listeners/someone-listens.ts';
 import type { AdminAddress, AdminEndpointAddress } from './listen-address.ts';
 
-/** The address cannot be bound. The message is `failed to bind admin API on ADDR`, `cause` the system's error. */
+/** Thrown if the address cannot be bound. The message is `failed to bind admin API on ADDR`; `cause` is the system's error. */
 export class AdminBindError extends Error {
 	/** The system's error code, such as `EADDRINUSE`. */
 	readonly code: string;
@@ -18,8 +18,8 @@ export class AdminBindError extends Error {
 }
 
 /**
- * Listens on the address. Replaces a Unix socket file on which no process listens any longer. Returns the address with its real
- * port; for an inherited socket, the socket's actual address. Throws AdminBindError.
+ * Listens on the address. Replaces the file of a Unix socket on which no process listens any longer. Returns the address with its
+ * real port; for an inherited socket, the socket's actual address. Throws AdminBindError.
  */
 export async function bindAdmin(server: Server, address: AdminAddress): Promise<AdminEndpointAddress> {
 	try {
@@ -64,7 +64,7 @@ async function listenOnUnix(server: Server, { path: file, mode }: AdminAddress &
 	if (lstatSync(temporaryPath, { throwIfNoEntry: false })?.isSocket()) unlinkSync(temporaryPath);
 	await listen(server, { path: temporaryPath });
 	try {
-		// Until here, the umask keeps others out, because connecting requires write permission.
+		// Until this point, the umask keeps other users out, because connecting requires write permission.
 		chmodSync(temporaryPath, mode);
 		renameSync(temporaryPath, file);
 	} catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Rolls loads back unless they are confirmed in time. Operators who lock themselves out or break something get the previous
+ * Rolls loads back unless they are confirmed in time, so that operators who lock themselves out or break something get the previous
  * configuration back.
  */
 import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
@@ -19,23 +19,26 @@ const CHECK_INTERVAL_MS = 250;
 /** Minimum number of responses for judging the error rate. */
 const MIN_RESPONSES = 20;
 
-/** A rollback is retried if a thread dies meanwhile, which the loaded configuration may cause. The delay is in milliseconds. */
+/**
+ * A rollback is retried if a thread dies meanwhile, which the loaded configuration may cause. These are the delay in milliseconds
+ * and the number of attempts.
+ */
 const MAX_TRIES = 20;
 const RETRY_DELAY_MS = 500;
 
-/** The outcome of a rollback. After a handover, another process serves the previous configuration. */
+/** The outcome of a rollback. After a rollback by handover, another process serves the previous configuration. */
 export type RollbackOutcome =
 	| LoadOutcome
 	| ({ readonly result: 'handed_over' } & Omit<Extract<HandoverResult, { result: 'done' }>, 'result'>);
 
-/** What has been applied, and how it is undone. */
+/** What has been applied, and how to undo it. */
 export interface Revertible {
 	readonly generation: number;
 	/** True to save the configuration for `run --resume` once it is confirmed. */
 	readonly shouldSave: boolean;
 	/** Restores the previous configuration. Never rejects. */
 	readonly rollBack: () => Promise<RollbackOutcome>;
-	/** Called once the configuration has been confirmed, or replaced on purpose. */
+	/** Called once the configuration has been confirmed, or has been replaced on purpose. */
 	readonly onKept?: () => void;
 }
 
@@ -85,7 +88,6 @@ export class Confirmation {
 		);
 	}
 
-	/** Starts to wait for a confirmation. Returns the deadline, in milliseconds since 1970. */
 	awaitConfirmation(load: Revertible, { within, maxErrorRate }: ConfirmationTerms): number {
 		this.#clearPending();
 		this.#failedRollback = undefined;
@@ -110,7 +112,7 @@ export class Confirmation {
 		return until;
 	}
 
-	/** Keeps the pending load, and returns it; undefined if none is pending. */
+	/** Confirms the pending load and returns it; undefined if none is pending. */
 	confirm(): Revertible | undefined {
 		this.#clearReplaced();
 		const load = this.#pending?.load;
@@ -119,9 +121,7 @@ export class Confirmation {
 		return load;
 	}
 
-	/**
-	 * Rolls back the pending load, or one whose earlier rollback failed. Resolves to undefined if there is neither.
-	 */
+	/** Rolls back the pending load, or one whose earlier rollback failed. Resolves to undefined if there is no such load. */
 	async revert(cause: string): Promise<RollbackOutcome | undefined> {
 		this.#clearReplaced();
 		const load = this.#pending?.load ?? this.#failedRollback;
@@ -158,7 +158,7 @@ export class Confirmation {
 		this.#clearPending();
 	}
 
-	/** Forgets a load that another one has replaced, which was intended and must not be undone. */
+	/** Forgets the pending load because another one has intentionally replaced it, so that it must not be undone. */
 	#clearReplaced(): void {
 		const { generation } = this.#runtime;
 		const pendingLoad = this.#pending?.load;

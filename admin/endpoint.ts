@@ -9,29 +9,33 @@ import type { AdminErrorCode } from './errors.ts';
 
 /** A request to hand over to a new process. */
 export interface HandoverRequest {
-	/** The new process's configuration; undefined for the running one. */
+	/** The new process's configuration; undefined for the running configuration. */
 	readonly input?: ConfigInput | undefined;
-	/** Absolute path of the new process's program; undefined for the running one. */
+	/** Absolute path of the new process's program; undefined for the running program. */
 	readonly binary?: string | undefined;
-	/** Milliseconds in which the new process must be ready; a default if undefined. */
+	/** Milliseconds in which the new process must be ready; undefined for the default. */
 	readonly within?: number | undefined;
 	/** True to save the configuration for `run --resume` once it is served. */
 	readonly shouldSave: boolean;
-	/** If set, the new process hands back to one with the present program and configuration unless it is told to stay. */
+	/** If set, the new process hands back to a process with the present program and configuration unless it is confirmed. */
 	readonly confirm?: ConfirmationTerms | undefined;
 }
 
 /** Dependencies of endpoints. */
 export interface AdminContext {
 	readonly runtime: RuntimeControl;
-	/** The load that may be awaiting its confirmation. */
+	/** The pending load, if any, and its rollback. */
 	readonly confirmation: Confirmation;
-	/** Throws AdminError 409 while a load awaits its confirmation, because the configuration to roll back to must not change. */
+	/**
+	 * Throws AdminError 409 while a load awaits its confirmation, because the configuration to which a rollback returns must not
+	 * change.
+	 */
 	refuseWhilePending(): void;
 	/**
-	 * Must be called with every outcome of a change, which it records and saves for `run --resume`. A `tentative` change is saved only
-	 * when it is confirmed, so that a server that dies earlier restarts with the previous configuration. Resolves to the outcome to
-	 * answer with: the same one, with a warning if it could not be saved.
+	 * Records the outcome of a change, and saves the configuration for `run --resume`. Must be called for every change. A
+	 * `tentative` change is saved only when it is confirmed, so that a server that dies earlier restarts with the previous
+	 * configuration. Resolves to the outcome to answer with, which is the given one, with a warning if the configuration could not
+	 * be saved.
 	 */
 	recordChange(x: Exchange, outcome: LoadOutcome, tentative?: boolean): Promise<LoadOutcome>;
 	/** Saves a tentative change that has been confirmed. Resolves to warnings for the answer. */
@@ -59,7 +63,10 @@ export interface AdminOperation {
 	readonly fields?: readonly ('If-Match' | 'If-None-Match')[];
 	/** Accepted media types, each with the schema of its body. */
 	readonly body?: { readonly [mediaType: string]: AnswerSchema };
-	/** Media type and schema of the answer with 200; `others` are alternatives for `Accept`, `fields` the response fields. */
+	/**
+	 * The media type and schema of the answer with status 200. `others` are alternatives for `Accept`; `fields` are the response
+	 * fields.
+	 */
 	readonly answer: {
 		readonly description: string;
 		readonly type: string;
@@ -73,7 +80,7 @@ export interface AdminOperation {
 	readonly errors?: readonly AdminErrorCode[];
 }
 
-/** Requests that share a path. */
+/** The operations on one path. */
 export interface AdminEndpoint {
 	/** The path; also its label in metrics and logs. */
 	readonly path: string;
@@ -81,7 +88,7 @@ export interface AdminEndpoint {
 	readonly includesSubpaths?: boolean;
 	/** Paths for the API description if they differ from `path`, with descriptions of their parameters. */
 	readonly describedPaths?: { readonly [path: string]: { readonly [parameter: string]: string } };
-	/** The operations, by method. HEAD defaults to GET. */
+	/** The operations, by method. Without one for HEAD, that for GET is used. */
 	readonly methods: { readonly [method: string]: AdminOperation };
 }
 

@@ -2,7 +2,7 @@
 
 export type AdminAddress =
 	| AdminEndpointAddress
-	/** An inherited socket. Whether it is TCP or Unix is known only once it is used. */
+	/** An inherited socket, which may be TCP or Unix; this is known only once it is used. */
 	| { readonly kind: 'fd'; readonly descriptor: number; readonly text: string };
 
 /** The address of a listening API. */
@@ -36,7 +36,7 @@ export function parseAdminAddress(text: string): AdminAddress | undefined {
 	return { kind: 'tcp', host: host === 'localhost' ? '127.0.0.1' : host, port, text };
 }
 
-/** Reports whether an address is a loopback address: 127.0.0.0/8, ::1, or the former mapped into IPv6. */
+/** Reports whether an address is a loopback address: 127.0.0.0/8 (also in its IPv4-mapped IPv6 form) or ::1. */
 export function isLoopback(address: string): boolean {
 	return /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/i.test(address) || address === '::1';
 }

@@ -126,7 +126,7 @@ const PREVIEW_SCHEMA: AnswerSchema = {
 	additionalProperties: false,
 };
 
-/** Returns the format for a request's media type, or `fallback` if the request names none. Throws AdminError 415. */
+/** Returns the format for a request's media type, or `fallback` if the request has none. Throws AdminError 415. */
 export function configurationFormatOf(x: Exchange, fallback: ConfigFormat): ConfigFormat {
 	const type = mediaType(x);
 	if (type === undefined) return fallback;
@@ -191,7 +191,7 @@ async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 		return;
 	}
 	cx.refuseWhilePending();
-	// A failed load would be counted and logged as such, so the outcome is determined by a preview first.
+	// A failed load would be counted and logged as a failure, so a preview determines the outcome first.
 	if (handover && needsNewProcess(await runtime.preview(input, loadOptions))) {
 		if (terms) await refuseIrreversible(runtime);
 		answerHandover(x, await cx.handOver({ input, shouldSave: true, confirm: terms, ...handover }));
@@ -204,7 +204,7 @@ async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 	} else answerOutcome(x, outcome);
 }
 
-/** Reports whether the configuration, or a return to the running one, needs a new process. */
+/** Reports whether loading the configuration, or returning to the running one, needs a new process. */
 function needsNewProcess(preview: LoadPreview): boolean {
 	return preview.result === 'restart_required' || (preview.result === 'irreversible' && preview.reasons.length > 0);
 }
@@ -282,7 +282,7 @@ function isFlagSet(query: URLSearchParams, name: string): boolean {
 /** Minimum time limit, in milliseconds, for a new process to become ready. */
 const MIN_READY_MS = 10;
 
-/** Reports whether a new process may be given this number of milliseconds to become ready. */
+/** Reports whether a time limit, in milliseconds, for a new process to become ready is permitted. */
 export function isReadyTime(milliseconds: number): boolean {
 	return milliseconds >= MIN_READY_MS && milliseconds <= MAX_CONFIRMATION_MS;
 }

@@ -143,7 +143,7 @@ function contentOf(schemas: { readonly [mediaType: string]: AnswerSchema }) {
 	return Object.fromEntries(Object.entries(schemas).map(([type, schema]) => [type, { schema }]));
 }
 
-/** Returns one response for each status, with its possible codes. */
+/** Returns one response for each status, with the error codes that it may have. */
 function errorResponses(codes: readonly AdminErrorCode[]) {
 	const byStatus = new Map<number, AdminErrorCode[]>();
 	for (const code of new Set(codes)) {
@@ -161,7 +161,7 @@ function errorResponses(codes: readonly AdminErrorCode[]) {
 	);
 }
 
-/** Returns `/openapi.json`, which describes itself too. */
+/** Returns the endpoint `/openapi.json`, whose description includes itself. */
 export function createOpenapiEndpoint(endpoints: readonly AdminEndpoint[]): AdminEndpoint {
 	const endpoint: AdminEndpoint = {
 		path: '/openapi.json',

@@ -44,9 +44,9 @@ export const CHANGE_ERRORS = [
 ];
 
 /**
- * Answers 200 `{"generation":N,"diagnostics":[warnings]}`, with `"unchanged":true` for a change that changes nothing, and
- * `extraFields`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required` and
- * `irreversible`, 503 `load_failed`.
+ * Answers 200 `{"generation":N,"diagnostics":[warnings]}`, with `"unchanged":true` for a change without effect, and with
+ * `extraFields`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required` and `irreversible`,
+ * 503 `load_failed`.
  */
 export function answerOutcome(
 	x: Exchange,

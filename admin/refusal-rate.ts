@@ -1,4 +1,4 @@
-/** Limits how often refusals of one client are logged, so that guessing tokens does not flood the log. */
+/** Limits how often the log records refusals of one client, so that guessing tokens does not flood the log. */
 
 /** Number of consecutive refusals of a client that are logged. */
 const MAX_LOGGED = 20;

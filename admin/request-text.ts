@@ -7,7 +7,10 @@ import { AdminError } from './errors.ts';
 /** Maximum bytes of a body: 64 MiB. */
 export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
-/** Media types that an HTML form or script can send to another site without permission (Fetch standard, CORS-safelisted). */
+/**
+ * Media types of requests that a page of another site can send by a form or script without permission (Fetch standard,
+ * CORS-safelisted).
+ */
 const FORM_TYPES: readonly string[] = ['application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain'];
 
 /** Returns the request's media type in lower case, without parameters; undefined if it has none. */

@@ -86,7 +86,7 @@ export type AdminLog = (
 
 /** Options of the Admin API. */
 export interface AdminOptions {
-	/** Settings to use if the running document has none: for a process started without a configuration. */
+	/** The settings if the running document has none, for a process started without a configuration. */
 	readonly settings?: AdminSettings;
 	/** Records writes and refusals, with the client and the result. */
 	readonly log: AdminLog;
@@ -136,7 +136,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 		: await bindAdmin(server, addressOf(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
-	// No connection can have been accepted yet, because that happens in a later turn of the event loop.
+	// No connection can have been accepted yet, because connections are accepted in a later turn of the event loop.
 	const peer = address.kind === 'unix' ? UNIX_PEER : undefined;
 	const placeMaker = new PlaceMaker(
 		() => [protocol],
@@ -181,7 +181,7 @@ function addressOf(settings: AdminSettings): AdminAddress {
 
 class ListeningAdmin implements AdminServer {
 	readonly address: string;
-	/** The file of a Unix socket, to be removed at the end. */
+	/** The path of a Unix socket's file, which is removed when the API closes. */
 	#file: { readonly path: string; readonly inode: bigint } | undefined;
 	readonly #boundAddress: AdminEndpointAddress;
 	readonly #server: Server;
@@ -257,7 +257,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	/** The settings from which `#access` was made. */
 	#accessSettings: AdminSettings;
 	readonly #refusals = new RefusalRate();
-	/** Refused requests that are not logged, because enough of the client's refusals have been. */
+	/** Number of refusals that were not logged, because enough refusals of their clients had been. */
 	readonly #unloggedRequests = new WeakSet<Exchange>();
 	#finalExchange: Exchange | undefined = undefined;
 	#isStopRequested = false;

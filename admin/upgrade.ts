@@ -105,7 +105,7 @@ function readyTimeOf(within: unknown): number {
 function programOf(binary: unknown): string {
 	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw badRequest('`binary` must be an absolute path.');
 	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw badRequest(`There is no program ${binary}.`);
-	// The path is resolved, because others might change a link in the meantime.
+	// The path is resolved, because others might change a link in it in the meantime.
 	const program = realpathSync(binary);
 	// A caller of this API must not be able to run programs that others have put in place.
 	if (!isTrusted(statSync(program)) || !isTrusted(statSync(path.dirname(program)))) {

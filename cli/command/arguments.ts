@@ -1,5 +1,5 @@
 /**
- * Parses the command line before sade does, and passes it to sade in a form without ambiguities. sade would take `-v` for the
+ * Parses the command line before sade does, and passes it to sade in an unambiguous form. By itself, sade would take `-v` for the
  * version, `-c -` for a flag, `-p 007` for a number, an empty value for the next word and `--no-…` for a negation.
  */
 import type { Command, CommandOption, Invocation } from './command.ts';
@@ -7,7 +7,7 @@ import { CommandFailure } from './command.ts';
 
 /** The command line before the command is looked up. */
 export interface ScannedCommandLine {
-	/** The first word that is not an option, `version` if `-V` asks for it, or undefined. */
+	/** The first word that is not an option; `version` if `-V` is given; undefined if there is neither. */
 	readonly command: string | undefined;
 	/** Everything after the command. */
 	readonly wordsAfterCommand: readonly string[];
@@ -31,7 +31,7 @@ export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 			throw new CommandFailure(`${quoteWord(word)} is not a global flag; a command's options go after its name.`);
 		} else break;
 	}
-	// A request for the version must not start anything, whatever else the command line says.
+	// A request for the version must start nothing else, whatever else the command line says.
 	const [command, ...wordsAfterCommand] = version && !help ? ['version'] : joinTwoWordCommand(words.slice(at));
 	return {
 		command,
@@ -52,7 +52,7 @@ function joinTwoWordCommand(words: readonly string[]): readonly string[] {
 export interface ParsedArguments {
 	readonly help: boolean;
 	readonly verbose: boolean;
-	/** The command line in a form that sade understands in only one way: `--name=value …`, flags, `--`, then the arguments. */
+	/** The command line in a form that sade cannot misunderstand: `--name=value …`, flags, `--`, then the arguments. */
 	readonly normalized: readonly string[];
 }
 

@@ -1,6 +1,8 @@
 /** The definition of an `svc` command: its arguments, options, help text and action, in one object. */
 
-/** The completions that a shell offers for a value: fixed words, files, folders, or names of commands, also with those of guides. */
+/**
+ * The completions that a shell offers for a value: fixed words, files, folders, names of commands, or names of commands and guides.
+ */
 export type CompletionCandidates = readonly string[] | 'file' | 'folder' | 'command' | 'command-or-guide';
 
 /** An option, `--name`. */
@@ -12,7 +14,7 @@ export interface CommandOption {
 	readonly aliases?: readonly string[];
 	/** Name of the value in help texts. An option without one is a flag. */
 	readonly value?: string;
-	/** True if the value may be omitted. If given, it follows `=`: the next word is never taken for it. */
+	/** True if the value may be omitted. A value follows `=`; the next word is never taken for the value. */
 	readonly valueOptional?: boolean;
 	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */
 	readonly offers?: CompletionCandidates;
@@ -22,7 +24,7 @@ export interface CommandOption {
 	readonly repeatable?: boolean;
 	/** One sentence, without its period. */
 	readonly summary: string;
-	/** The default, as help prints it. */
+	/** The default value, as help shows it. */
 	readonly default?: string;
 	/** True for options that our own processes pass to each other. They are omitted from the help text. */
 	readonly internal?: boolean;
@@ -97,7 +99,7 @@ export class CommandFailure extends Error {
 /** A command as the list shows it. */
 export interface CommandEntry {
 	readonly name: string;
-	/** Equals the summary in the command's definition; a test compares the two. */
+	/** The summary in the command's definition, repeated here; a test compares the two. */
 	readonly summary: string;
 	readonly load: () => Promise<Command>;
 }

@@ -17,7 +17,7 @@ export function colorOnStandardError(): boolean {
 	return isColorful(process.stderr);
 }
 
-/** Reports the same about standard output. */
+/** Reports whether to use colors on standard output, by the rules of {@link colorOnStandardError}. */
 export function colorOnStandardOutput(): boolean {
 	return isColorful(process.stdout);
 }

@@ -8,7 +8,7 @@ import { TOPICS } from '../manual/topics.ts';
 import { findCommand } from './find-command.ts';
 import { COMMANDS } from './index.ts';
 
-/** Number of sections that a search names after the one that it prints. */
+/** Number of further sections that a search names, besides the one that it prints. */
 const MORE_RESULTS = 5;
 
 /** Maximum width of guides in columns. Longer lines are hard to read. */
@@ -55,7 +55,7 @@ export const help: Command = {
 	},
 };
 
-/** Reports whether a word is almost the name of a command, so that a search for it would be no help. */
+/** Reports whether a word is nearly the name of a command. It is then a misspelling, for which a search would be no help. */
 async function isMisspelled(word: string, commands: readonly string[]): Promise<boolean> {
 	const { nearestName } = await import('../../compiler/diagnostics/suggest.ts');
 	return nearestName(word, commands) !== undefined;

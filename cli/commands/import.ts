@@ -5,7 +5,7 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 
-/** Directives that may have denied requests. Without them, the site may admit more than before. */
+/** Directives that may have denied requests. Without these directives, the site may admit more requests than before. */
 const GUARD_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['auth_jwt', 'auth_request', 'geo', 'if', 'internal', 'limit_conn', 'limit_except', 'limit_req', 'location'],
 	...['map', 'rewrite', 'secure_link', 'ssl_verify_client', 'valid_referers'],

@@ -47,7 +47,9 @@ export const listModules: Command = {
 	},
 };
 
-/** Returns handlers, site options, matchers, balancing policies, global options and the Admin API, in lexical order. */
+/**
+ * Returns all modules: handlers, site options, matchers, balancing policies, global options and the Admin API, in lexical order.
+ */
 async function allModules(): Promise<Module[]> {
 	const [
 		{ directives },

@@ -126,7 +126,7 @@ function commandLine(): string {
 	return ['svc', ...words].join(' ');
 }
 
-/** Adds the places that logs show to the document. */
+/** Returns the document together with the places of its steps, which logs show. */
 async function withPlaces(document: string, places: StepPlaces): Promise<string> {
 	const { formatPlacedDocument } = await import('../../compiler/lower/step-places.ts');
 	return formatPlacedDocument(document, places);

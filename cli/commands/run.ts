@@ -63,10 +63,10 @@ export const run: Command = {
 
 async function runServer(invocation: Invocation, report: (report: StartReport) => void): Promise<number> {
 	const watch = invocation.flag('watch');
-	// A contradictory command line is refused even if a saved document replaces both files.
+	// A contradictory command line is refused even if a saved document is served instead of the file.
 	givenPath(invocation);
 	const saved = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
-	// A saved document does not follow a file: the file may differ from what was being served.
+	// A saved document does not follow a file, because the file may differ from what was being served.
 	const source = saved ? undefined : configurationSource(invocation);
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
 	const input = saved ?? (source && (await readConfiguration(source)));
@@ -103,7 +103,7 @@ function createReporter(fd: string | undefined): (report: StartReport) => void {
 			writeSync(descriptor, `${JSON.stringify(report)}\n`);
 			closeSync(descriptor);
 		} catch {
-			// The process that started this one has exited. This one serves nevertheless.
+			// The process that started this one has exited. This process keeps serving.
 		}
 		descriptor = undefined;
 	};

@@ -55,7 +55,7 @@ export const start: Command = {
 	},
 };
 
-/** A failed start, with the diagnostics and the closing sentence that the server would have printed. */
+/** The error for a failed start, with the diagnostics and the closing sentence that the server would have printed. */
 class StartFailure extends CommandFailure {
 	constructor(text: string) {
 		const lines = text.trimEnd().split('\n');

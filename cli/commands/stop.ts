@@ -35,10 +35,10 @@ export const stop: Command = {
 	},
 };
 
-/** Milliseconds between two checks whether a process has ended. Only the parent of a process is told. */
+/** Milliseconds between two checks whether a process has ended. Only the parent of a process is notified of its end. */
 const CHECK_INTERVAL_MS = 50;
 
-/** Stops a process and waits until it has ended (`--pid`). systemd passes an empty text if the main process has ended already. */
+/** Stops a process and waits until it has ended (`--pid`). systemd passes an empty PID if the main process has ended already. */
 async function stopProcess(text: string, invocation: Invocation): Promise<number> {
 	if (!/^(?:[1-9]\d{0,9})?$/.test(text)) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
 	const conflictingOption = ['config', 'adapter', 'address'].find(name => invocation.value(name) !== undefined);

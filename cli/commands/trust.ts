@@ -56,7 +56,7 @@ export async function runTrustChange(invocation: Invocation, action: 'trust' | '
 	}
 }
 
-/** Copies the root certificate of a store that is no folder to a temporary folder, and closes the store. Returns the folder. */
+/** Copies the root certificate to a temporary folder if the store is not a folder, and closes the store. Returns the folder. */
 async function copyRoot(store: Store, authority: string): Promise<string> {
 	const key = `pki/authorities/${authority}/root.crt`;
 	const pem = await store

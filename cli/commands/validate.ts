@@ -98,8 +98,8 @@ async function runChecks(checks: readonly Check[]): Promise<CheckedConfiguration
 }
 
 /**
- * Leaves out configurations that were found in a folder and are imported by another, because they were checked as a part of that
- * one.
+ * Leaves out configurations that were found in a folder and are imported by another, because they are checked as parts of the
+ * importing configuration.
  */
 function withoutImported(all: readonly CheckedConfiguration[]): CheckedConfiguration[] {
 	return all.filter(({ input, isFromFolder }) => {
@@ -119,7 +119,10 @@ function fixOf({ flag, value }: Invocation): FixSafety | undefined {
 	throw new CommandFailure(`${quoteWord(`--fix=${safety}`)} is unknown; write --fix, or --fix=unsafe.`);
 }
 
-/** Returns the checks for a command line, in its order. @throws {@link CommandFailure} if it contradicts itself */
+/**
+ * Returns the checks that a command line asks for, in its order. @throws {@link CommandFailure} if the options contradict each
+ * other
+ */
 function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: FixSafety | undefined): Check[] {
 	const check = async (source: ConfigurationSource): Promise<CheckedConfiguration> => {
 		const input = await readConfiguration(source);
@@ -147,7 +150,7 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: 
 			try {
 				return await check(requiredSource({ args: [file], value: name => (file === '-' ? value(name) : undefined) }));
 			} catch (error) {
-				// A file that cannot be read must not prevent the reports about the others.
+				// A file that cannot be read must not prevent the reports about other files.
 				if (error instanceof CommandFailure) return unreadableResult(file, error.message);
 				throw error;
 			}
@@ -156,7 +159,10 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: 
 	return args.flatMap(file => (isFolderOfMany(file) ? checksInFolder(file) : [checkNamed(file)]));
 }
 
-/** Reports whether a folder holds configurations, none of which has a default name directly in it. */
+/**
+ * Reports whether a folder holds configurations in its subfolders or under other names, but none with a default name directly in
+ * it.
+ */
 function isFolderOfMany(file: string): boolean {
 	if (file === '-' || !isFolder(file)) return false;
 	return defaultFile(file) === undefined && configurationsBelow(file).length > 0;
@@ -283,7 +289,7 @@ function fixedSentence({ count, changedFiles }: FixedConfiguration): string {
 	return `Fixed ${count} problem${count === 1 ? '' : 's'} in ${files}.\n`;
 }
 
-/** Returns how to fix some of the findings, as a line after them; '' if none has a fix. */
+/** Returns a line that says how to fix some of the findings; '' if no finding has a fix. */
 async function fixAdvice(findings: readonly Diagnostic[]): Promise<string> {
 	const { countFixes } = await import('../configuration/fixing.ts');
 	const { safe, unsafe } = countFixes(findings);

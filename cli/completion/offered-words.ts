@@ -48,7 +48,7 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 			summary: command.summary,
 			options: [
 				...ownOptions.map(option => offeredOption(option, names)),
-				// A command may use the letter of a global flag.
+				// If a command uses the letter of a global flag for an option of its own, the flag is offered without the letter.
 				...globalOptions.map(option => ({
 					...option,
 					spellings: option.spellings.filter(spelling => !ownSpellings.has(spelling)),
@@ -57,7 +57,7 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 			args: (command.args ?? []).flatMap(argument => {
 				const { name, required } = argument;
 				const offeredArgument = { name, required: required === true, offer: offerOf(argument, name, names) };
-				// What follows the first word of `svc help` is searched for.
+				// The words after `svc help` that follow the first one are search words, so nothing is offered for them.
 				const isRepeated = argument.repeatable && argument.offers !== 'command-or-guide';
 				return isRepeated ? Array.from({ length: MAX_OFFERED_ARGUMENTS }, () => offeredArgument) : [offeredArgument];
 			}),
@@ -65,7 +65,7 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 	});
 }
 
-/** Number of argument positions that are completed if the last argument is repeatable. */
+/** Number of argument positions for which words are offered if the last argument is repeatable. */
 const MAX_OFFERED_ARGUMENTS = 8;
 
 /**

@@ -162,7 +162,7 @@ export function fileSource(name: string, format?: ConfigFormat): ConfigurationSo
 	return { kind: 'file', name, path: path.resolve(name), format: format ?? formatOfName(name) };
 }
 
-/** Returns the configuration with a default name directly in a folder. '' is the current folder. */
+/** Returns the configuration with a default name directly in a folder. '' stands for the current folder. */
 export function defaultFile(folder: string): string | undefined {
 	return DEFAULT_FILES.map(name => path.join(folder, name)).find(file => kindOf(file) === 'file');
 }

@@ -23,8 +23,8 @@ export interface FixedConfiguration {
 }
 
 /**
- * Applies fixes until none is left. A fix is left out if more errors or failing tests would follow from it. Writes nothing: see
- * {@link writeFixes}.
+ * Applies fixes until none is left. A fix that would cause more errors or failing tests is left out. Writes nothing: see {@link
+ * writeFixes}.
  */
 export async function fixConfiguration(
 	input: ConfigInput,
@@ -44,7 +44,7 @@ export async function fixConfiguration(
 	};
 	let validation = await validateConfiguration(input, options);
 	let count = 0;
-	/** Keeps the fixes of these diagnostics if they do no harm. */
+	/** Applies the fixes of these diagnostics and keeps them if they do no harm. Returns false if they do. */
 	const tryFixes = async (diagnostics: readonly Diagnostic[]): Promise<boolean> => {
 		const { texts: fixedTexts, applied } = applyFixes(diagnostics, safety);
 		if (applied.length === 0) return true;
@@ -68,7 +68,7 @@ export async function fixConfiguration(
 		const candidates = validation.canStart ? fixable : fixable.filter(({ severity }) => severity === 'error');
 		if (candidates.length === 0) break;
 		if (await tryFixes(candidates)) continue;
-		// One of the fixes does harm. The places of the others change with each fix, so only the first is tried here.
+		// One of the fixes does harm. Each fix that is applied changes the places of the others, so only the first one is tried here.
 		const [first] = candidates;
 		if (!(await tryFixes([first!]))) rejectedKeys.add(findingKey(first!));
 	}
@@ -88,7 +88,7 @@ export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; 
 
 /**
  * Writes the changed files, each by renaming a complete one over it. @throws {@link CommandFailure} if a file has been changed
- * since it was read, or cannot be written; then none, or only those before it, were written
+ * since it was read (then no file is written) or cannot be written (then only the files before it are written)
  */
 export function writeFixes(changed: readonly FixedText[]): void {
 	const files = changed.flatMap(({ path, before, after }) => (path === undefined ? [] : [{ path, before, after }]));

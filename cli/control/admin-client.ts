@@ -74,7 +74,10 @@ export async function postToAdmin(
 	}
 }
 
-/** Turns an error reply into a failure with the diagnostics, the output of a program that failed, the server's message, and `more`. */
+/**
+ * Returns the failure for an error reply: the diagnostics, the output of a program that failed, the server's message, and
+ * `hintText`.
+ */
 export function answerFailure(answer: AdminAnswer, failedAction: string, hintText = ''): CommandFailure {
 	const error = memberOf(answer.body, 'error');
 	const message = memberOf(error, 'message');

@@ -11,7 +11,7 @@ import { TOKEN_VARIABLE } from './admin-client.ts';
  */
 export async function adminSettings(invocation: Invocation): Promise<AdminSettings | undefined> {
 	const source = configurationSource(invocation);
-	// The command line and the environment already say everything that the file could.
+	// The command line and the environment already give the address and the token, for which the file would be read.
 	if (!source || (invocation.value('address') !== undefined && process.env[TOKEN_VARIABLE])) return undefined;
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
 	try {

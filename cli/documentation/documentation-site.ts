@@ -11,7 +11,7 @@ import { type MarkdownContext, renderMarkdown } from './markdown.ts';
 import type { Page } from './page.ts';
 import { DIRECTIVES_GROUP, REFERENCE_GROUP, referencePages } from './reference-pages.ts';
 
-/** The icon: the initial in a rounded square. */
+/** The icon of the site: its initial in a rounded square. */
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#2558b8"/><path d="M9 11l7 11 7-11" fill="none" stroke="#fff" stroke-width="3.4" stroke-linecap="round" stroke-linejoin="round"/></svg>\n`;
 
 const FIRST_PAGE = `
@@ -61,7 +61,7 @@ export async function documentationSite(
 			files: page.files ?? new Map(),
 			link: code => {
 				const target = links.get(code);
-				// In a table of words of another server, code may be a word of that server.
+				// In a guide for users of another server, code in a table may be a word of that server.
 				const isForeign = page.path.startsWith('guides/from-') && target?.startsWith('directives/');
 				return target === undefined || target === page.path || isForeign ? undefined : toRoot + target;
 			},
@@ -98,7 +98,7 @@ function overview(groups: Site['groups']): string {
 	}).join('');
 }
 
-/** Returns the page to link from each code span: a directive's name, a command, or `svc help` with a guide. */
+/** Returns the page to link from each code span: the name of a directive, a command, or `svc help` with the name of a guide. */
 function linksOf(pages: readonly Page[], commands: readonly Command[]): ReadonlyMap<string, string> {
 	return new Map([
 		...pages.filter(({ group }) => group === DIRECTIVES_GROUP).map(({ title, path }) => [title, path] as const),
@@ -108,8 +108,8 @@ function linksOf(pages: readonly Page[], commands: readonly Command[]): Readonly
 }
 
 /**
- * Returns the search index as a script, which also works where a page may not fetch files (`file:`). An entry is its URL, its
- * title, and the title of its page.
+ * Returns the search index as a script, which also works where a page may not fetch files (`file:`). An entry consists of the URL
+ * and title of a section, and the title of its page.
  */
 function searchIndex(pages: readonly Page[]): string {
 	const builder = new RankingIndexBuilder();

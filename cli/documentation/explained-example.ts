@@ -1,6 +1,6 @@
 /**
- * Explains an example of the documentation: a request of its first test, or one that `svc diff` derives from it, runs through the
- * compiled handlers. There is no network, and every file that a request looks for is assumed to exist.
+ * Explains an example of the documentation: runs a request through the compiled handlers, either one of the example's first test or
+ * one that `svc diff` derives from the example. There is no network, and every file that a request looks for is assumed to exist.
  */
 import { HTTPS_REDIRECT_HANDLER } from '../../compiler/codegen/plan/https-redirect.ts';
 import { type CompileResult, compile } from '../../compiler/compiler.ts';
@@ -37,10 +37,13 @@ export interface ExplainedExample {
 const FOLDER = '/example';
 /** Maximum number of requests that are derived from an example. */
 const MAX_REQUESTS = 300;
-/** The time of requests, so that explanations are the same each time. */
+/** The time of all requests, so that explanations are reproducible. */
 const NOW = Date.UTC(2026, 0, 1, 12);
 
-/** Returns the explanation of an example; undefined if it does not compile by itself, or if no request shows anything. */
+/**
+ * Returns the explanation of an example; undefined if the example does not compile by itself, or if no request shows anything of
+ * interest.
+ */
 export async function explainExample(example: Example): Promise<ExplainedExample | undefined> {
 	const reader = exampleReader(example.files);
 	const fileResult = compileExample(example.text, example, reader);
@@ -79,8 +82,8 @@ function compileExample(text: string, { dialect, name }: Example, reader: Reader
 }
 
 /**
- * Returns the explanation of the most informative request: of one request for each way in which requests are answered, the one that
- * runs through the most handlers.
+ * Returns the explanation of the most informative request. Of the requests that are answered in the same way, only one is
+ * considered; of these, the one that runs through the most handlers is chosen.
  */
 async function mostInformative(
 	configuration: { readonly plan: NonNullable<CompileResult['plan']>; readonly locate: CompileResult['locate'] },
@@ -105,7 +108,7 @@ async function mostInformative(
 		explained?.result.response?.close();
 		return explained?.explanation;
 	};
-	// The query that was derived is left out if it makes no difference.
+	// A derived query is left out if it makes no difference.
 	const { url } = best.request;
 	const withoutQuery = { ...best.request, url: { ...url, text: url.text.replace(/\?.*$/, ''), query: undefined } };
 	const [originalExplanation, plainExplanation] = [await explain(best.request), await explain(withoutQuery)];
@@ -124,7 +127,7 @@ function comparisonKey(explanation: Explanation | undefined): string {
 	return JSON.stringify([places, explanation?.answer?.status]);
 }
 
-/** Returns an explanation with the line numbers that the example had before it was put into a site. */
+/** Returns an explanation with the line numbers of the example itself, which was put into a site to compile it. */
 function shiftLines(explanation: Explanation): Explanation {
 	return JSON.parse(
 		JSON.stringify(explanation, (_key, value) => {
@@ -135,7 +138,7 @@ function shiftLines(explanation: Explanation): Explanation {
 	) as Explanation;
 }
 
-/** Returns a reader that knows the files of an example alone. Every variable of the environment is set. */
+/** Returns a reader that knows only the files of an example. Every environment variable is set. */
 function exampleReader(files: ReadonlyMap<string, string>): Reader {
 	const readText = (path: string): string => {
 		const content = files.get(path.replace(`${FOLDER}/`, ''));
@@ -175,7 +178,7 @@ function exampleEnvironment(): DryRunEnvironment {
 
 const CONTENT = new TextEncoder().encode('Hello.\n');
 
-/** Every path without a slash at its end is a small file. */
+/** A reader for which every path without a final slash is a small file. */
 const ASSUMED_FILES: FileReader = {
 	open: (root, path) => ({
 		path: `${root.replace(/\/$/, '')}${path}`,

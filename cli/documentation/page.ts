@@ -7,7 +7,7 @@ export interface Page {
 	readonly title: string;
 	/** The heading of the navigation under which it is listed. */
 	readonly group: string;
-	/** The introduction, without a heading, first. */
+	/** The sections. The first one is the introduction, which has no heading. */
 	readonly sections: readonly PageSection[];
 	/** The files that examples of the page name, by name. */
 	readonly files?: ReadonlyMap<string, string>;
@@ -19,7 +19,7 @@ export interface PageSection {
 	/** Plain text, without Markdown. */
 	readonly title: string;
 	readonly markdown: string;
-	/** The texts in which the search looks for the section, each with the weight of its words. */
+	/** The texts in which a search looks for this section, each with the weight of its words. */
 	readonly searchTexts: readonly (readonly [text: string, weight: number])[];
 }
 

@@ -23,8 +23,8 @@ export const REFERENCE_GROUP = 'Reference';
 export const DIRECTIVES_GROUP = 'Directives';
 
 /**
- * Weights of the reference's words in a search. They are half of those in a guide, because a guide answers a question in everyday
- * words better. The name of a directive is an exception: whoever searches for it means the directive.
+ * Weights of the reference's words in a search. They are half of the weights in a guide, because a guide answers a question in
+ * everyday words better. The name of a directive is an exception: whoever searches for it means the directive.
  */
 const WEIGHT = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
 
@@ -159,7 +159,7 @@ function directivePage(directive: DocumentedModule): Page {
 	};
 }
 
-/** Returns a code span, also for text that contains backquotes. */
+/** Returns a code span, even if the text contains backquotes. */
 function codeSpan(text: string): string {
 	return `\`\`${text.startsWith('`') || text.endsWith('`') ? ` ${text} ` : text}\`\``;
 }

@@ -1,4 +1,4 @@
-/** The files of the editors that are derived from the modules' words. The test of this folder writes them. */
+/** The editors' files that are derived from the modules' words. The test of this folder writes these files. */
 import { emacsWords } from './emacs-words.ts';
 import { textMateGrammar } from './textmate-grammar.ts';
 import { vimSyntax } from './vim-syntax.ts';

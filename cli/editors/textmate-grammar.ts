@@ -17,7 +17,7 @@ interface Rule {
 
 type Captures = { readonly [group: string]: { readonly name: string } };
 
-/** A grammar, as JSON. */
+/** A grammar in the JSON form of TextMate. */
 export interface TextMateGrammar {
 	readonly name: string;
 	readonly scopeName: string;
@@ -26,7 +26,7 @@ export interface TextMateGrammar {
 	readonly repository: { readonly [name: string]: Rule };
 }
 
-/** A statement ends with its line, unless a backslash continues it. */
+/** Matches the end of a statement: the end of a line without a backslash that continues it. */
 const LINE_END = '(?<!\\\\)$';
 
 /** Returns the grammar of a dialect. */
@@ -80,7 +80,9 @@ function captureNames(...names: readonly string[]): Captures {
 	return Object.fromEntries(names.map((name, index) => [String(index + 1), { name }]));
 }
 
-/** Returns the rule for a line that begins with a match. It extends to the end of the line or of its block. */
+/**
+ * Returns the rule for lines that begin with a match of `begin`. It covers the rest of the line and, if a block follows, the block.
+ */
 function lineRule(begin: string, captures: Captures, ...inside: readonly string[]): Rule {
 	return { begin: `^\\s*${begin}`, beginCaptures: captures, end: LINE_END, patterns: include(...inside, 'arguments') };
 }

@@ -51,7 +51,7 @@ export function answerActions(connection: Connection, deps: FeatureDeps): void {
 		const version = documents.get(path)?.version;
 		const published = await publisher.findings(path);
 		const requested = findDocument(textDocument.uri);
-		// A change while the findings were awaited makes the range meaningless.
+		// The text has changed while the findings were awaited, so the range is meaningless.
 		if (!requested || requested.document.version !== version) return [];
 		const findings = published.map(({ finding }) => finding);
 		const offsets = { start: requested.document.offsetAt(range.start), end: requested.document.offsetAt(range.end) };

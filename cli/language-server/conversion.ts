@@ -17,7 +17,7 @@ import type { RequestedDocument } from './requested-document.ts';
 
 export const CONVERT = 'svc.convertToConfigfile';
 
-/** LSP 3.17: RequestFailed. */
+/** The error code RequestFailed of LSP 3.17. */
 const REQUEST_FAILED = -32803;
 
 /** Reports whether a client can create the file that a conversion makes. */
@@ -30,7 +30,10 @@ export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
 	);
 }
 
-/** Returns the conversions of a document and of the block at a position. They compile several times, so they wait until chosen. */
+/**
+ * Returns the actions that convert a document, or the block at a position. Conversions compile several times, so they are performed
+ * only when chosen.
+ */
 export function conversionActions({ document, syntax }: RequestedDocument, position: Position): CodeAction[] {
 	if (syntax.dialect !== 'compatfile') return [];
 	const action = (title: string, ...more: readonly unknown[]): CodeAction => ({
@@ -46,8 +49,8 @@ export function conversionActions({ document, syntax }: RequestedDocument, posit
 }
 
 /**
- * Converts the document of a URI, or its block at a position. Answers with the new text; asks the client to create the file, or
- * says why it cannot be.
+ * Converts the document of a URI, or its block at a position. Answers with the new text. Asks the client to create the file, or
+ * shows why there is none.
  */
 export async function convertDocument(
 	connection: Connection,

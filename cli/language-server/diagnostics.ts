@@ -86,7 +86,7 @@ export class DiagnosticsPublisher {
 		const roots = new Set(workspace.openPaths.flatMap(path => workspace.rootsOf(path)));
 		for (const root of roots) {
 			const result = await workspace.check(root);
-			// A text has changed meanwhile: its own check is already scheduled.
+			// A text has changed meanwhile. The check for that change is already scheduled.
 			if (this.#changeCount !== change) return;
 			if (!result) continue;
 			for (const finding of result.diagnostics) this.#addFinding(published, finding, root);
@@ -94,7 +94,7 @@ export class DiagnosticsPublisher {
 		const previous = this.#published;
 		this.#published = published;
 		this.#versions = versions;
-		// Closed files come first, so that everything has been published once the diagnostics of the last open file are.
+		// Closed files come first, so that everything has been published once the diagnostics of the last open file have been.
 		const closedPaths = [...new Set([...previous.keys(), ...published.keys()])].filter(path => !versions.has(path));
 		for (const path of [...closedPaths, ...versions.keys()]) {
 			const diagnostics = (published.get(path) ?? []).map(({ diagnostic }) => diagnostic);
@@ -138,7 +138,7 @@ export class DiagnosticsPublisher {
 		}
 		if (relatedLocations.length > 0) diagnostic.relatedInformation = relatedLocations;
 		const list = published.get(path);
-		// A file that several configurations import has most of its findings in each of them.
+		// If several configurations import a file, most of its findings occur in each of them.
 		if (list?.some(entry => isSame(entry.diagnostic, diagnostic))) return;
 		if (list) list.push({ diagnostic, finding });
 		else published.set(path, [{ diagnostic, finding }]);

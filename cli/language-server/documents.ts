@@ -13,7 +13,7 @@ export class Documents {
 	readonly #uris = new Map<string, string>();
 	#lastClosed: { readonly path: string; readonly document: TextDocument } | undefined;
 
-	/** Returns the path of a document. One that is not a file gets a path of its own, so that the compiler can name it. */
+	/** Returns the path of a document. A document that is not a file gets a path of its own, so that the compiler can name it. */
 	pathOf(uri: string): string {
 		const file = filePath(uri) ?? path.join('/', encodeURIComponent(uri));
 		this.#uris.set(file, uri);
@@ -43,7 +43,7 @@ export class Documents {
 		return new Map([...this.#openDocuments].map(([file, { version }]) => [file, version]));
 	}
 
-	/** Returns a document with which to convert positions: the open one, or one with the given text. */
+	/** Returns the document for converting positions in a file: the open one, or else one with the given text. */
 	#document(file: string, text: string): TextDocument {
 		const document = this.#openDocuments.get(file);
 		if (document) return document;
@@ -64,7 +64,7 @@ export class Documents {
 		return text === undefined ? undefined : { uri: this.uriOf(file), range: this.range(file, text, { start, end }) };
 	}
 
-	/** Returns edits by path as edits of documents. The editor refuses those of open documents that have changed meanwhile. */
+	/** Returns edits by path as edits of documents. The editor refuses edits of open documents that have changed meanwhile. */
 	documentEdits(edits: ReadonlyMap<string, TextEdit[]>): TextDocumentEdit[] {
 		return [...edits].map(([file, textEdits]) => ({
 			textDocument: { uri: this.uriOf(file), version: this.#openDocuments.get(file)?.version ?? null },

@@ -33,14 +33,14 @@ export const LENS_FEATURES: ServerCapabilities = {
 	executeCommandProvider: { commands: [RUN_TEST, EXPLAIN, CONVERT] },
 };
 
-/** LSP 3.17: RequestFailed. */
+/** The error code RequestFailed of LSP 3.17. */
 const REQUEST_FAILED = -32803;
 
 /** Registers the handlers. */
 export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);
-	/** What the tests of a configuration reach. The tests run again only after a change. */
+	/** The places that the tests of a configuration reach. The tests run again only after a change. */
 	let reachedCache:
 		| { readonly document: CompileResult['document']; readonly tests: string; readonly reached: ReachedPlaces }
 		| undefined;
@@ -65,7 +65,7 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		let line = 0;
 		let character = 0;
 		for (const { start, end, type, definition } of requested ? semanticTokens(requested.syntax) : []) {
-			// Tokens of several lines are not supported by all editors.
+			// Not all editors support tokens that span several lines.
 			for (const part of linesOf(requested!.syntax.text, start, end)) {
 				const { start: startPosition, end: endPosition } = documents.range(
 					requested!.path,
@@ -126,7 +126,7 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 			return requestFailed(`${command} needs a document and a name or request.`);
 		const compiled = await compiledOf(documents.pathOf(uri));
 		if (!compiled?.plan) return requestFailed('The configuration is not open, or it has errors.');
-		// The user has asked for this run, so files below the sites' roots may be read, as by `svc validate`.
+		// The user has asked for this run, so it may read files below the sites' roots, like `svc validate`.
 		const realEnvironment = dryRunEnvironment(deps.workspace().reader.workingDirectory);
 		if (command === RUN_TEST) {
 			const result = await runTest(compiled, subject, realEnvironment);
@@ -160,7 +160,7 @@ function commandOf(lens: Lens, uri: string): { title: string; command: string; a
 	}
 }
 
-/** Yields the parts of a range that are on one line each. */
+/** Splits a range at line breaks, and yields the part on each line. */
 function* linesOf(text: string, start: number, end: number): Generator<{ start: number; end: number }> {
 	for (let at = start; at < end; ) {
 		const newline = text.indexOf('\n', at);

@@ -131,7 +131,7 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 			requested.document.offsetAt(position),
 			newName,
 		);
-		// LSP 3.17: RequestFailed.
+		// The error code RequestFailed of LSP 3.17.
 		if ('problem' in renameResult) return new ResponseError(-32803, renameResult.problem);
 		const newText = newName.replace(/^@/, '');
 		const edits = new Map<string, TextEdit[]>();

@@ -15,7 +15,7 @@ export function workspaceReader(folders: ReadonlySet<string>): Reader {
 		const resolvedPath = realPath(absolutePath);
 		if (resolvedPath === undefined) throw new ReadError('ENOENT', file);
 		if (resolvedPath !== absolutePath && !isBelow(resolvedPath, realFolders())) throw new ReadError(WITHHELD, file);
-		// Returns the resolved path, so that a link that is replaced meanwhile leads nowhere else.
+		// The resolved path is returned, so that replacing the link afterwards has no effect.
 		return resolvedPath;
 	};
 	return {

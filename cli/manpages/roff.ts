@@ -126,7 +126,7 @@ function renderInline(text: string): string {
 	for (const match of text.matchAll(/(`+)(.+?)\1(?!`)|\*\*(\S(?:.*?\S)?)\*\*|\*([\w](?:[^*]*\w)?)\*/g)) {
 		output += escapeProse(text.slice(proseStart, match.index));
 		proseStart = match.index + match[0].length;
-		// `` ` `` is a code span with a backquote: the space on either side is not part of it.
+		// In the code span `` ` ``, the space on either side of the backquote is not part of the code.
 		if (match[2] !== undefined) output += boldCode(match[2].replace(/^ (.*) $/, '$1'));
 		else if (match[3] !== undefined) output += `\\fB${escapeProse(match[3])}\\fR`;
 		else output += `\\fI${escapeProse(match[4]!)}\\fR`;

@@ -22,7 +22,7 @@ export function searchGuides(guides: readonly Guide[], question: string): FoundS
 
 /** Returns the texts in which a search looks for a section, each with the weight of its words. */
 export function weightedTexts(guide: Guide, section: GuideSection): [text: string, weight: number][] {
-	// The introduction has the words of the whole guide. A section that answers the question itself is better.
+	// The introduction holds the words of the whole guide. A section that answers the question itself is the better result.
 	const isIntroduction = section === guide.sections[0];
 	return [
 		...(isIntroduction ? [] : [[section.title, WEIGHT.heading] as [string, number]]),

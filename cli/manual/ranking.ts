@@ -1,15 +1,18 @@
 /**
  * Ranks documents for a question in everyday words. `svc help` and the documentation site share it.
  *
- * The site's script contains the source text of the two functions (see documentation/assets.ts). So they are plain JavaScript
- * without their types, and refer to nothing outside of themselves.
+ * The site's script contains the source text of the two functions (see documentation/assets.ts). Without their types, these
+ * functions are therefore plain JavaScript, and they refer to nothing outside of themselves.
  */
 
 /** The search index of a set of documents, as JSON. */
 export interface RankingIndex {
 	/** Number of documents. */
 	readonly count: number;
-	/** For each word, as returned by {@link wordsOf}: the numbers of the documents that contain it, with its weight in each. */
+	/**
+	 * For each word, as returned by {@link wordsOf}: the numbers of the documents that contain the word, and the weight of the word
+	 * in each.
+	 */
 	readonly words: { readonly [word: string]: readonly (readonly [document: number, weight: number])[] };
 }
 
@@ -21,8 +24,8 @@ export interface RankedDocument {
 }
 
 /**
- * Splits a text into words, in lower case and without endings of the plural and of verbs. An identifier such as `reverse_proxy`
- * is a word itself, followed by its parts.
+ * Splits a text into words, in lower case and without the endings of plurals and verbs. An identifier such as `reverse_proxy` is a
+ * word itself, followed by its parts.
  */
 export function wordsOf(text: string): string[] {
 	return (text.toLowerCase().match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? []).flatMap(identifier => {
@@ -42,7 +45,7 @@ export function rank(
 	questionWords: readonly string[],
 	completes: boolean = false,
 ): RankedDocument[] {
-	// Words of questions that say nothing about their subject.
+	// Words in questions that say nothing about the subject of the question.
 	const ignored = new Set(
 		'a an and are as at be by can cannot do does for from get have how i in is it me my of on or our set should so svc that the this to use using want what when where which why with without you your'.split(
 			' ',
@@ -60,7 +63,7 @@ export function rank(
 			}
 			postings = [...best];
 		}
-		// A rare word says more about the subject than one that is everywhere.
+		// A rare word says more about the subject of a question than a common one.
 		const rarity = Math.log(1 + index.count / Math.max(1, postings.length));
 		for (const [document, weight] of postings) {
 			const { score, matched } = scores.get(document) ?? { score: 0, matched: 0 };

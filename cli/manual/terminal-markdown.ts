@@ -8,16 +8,16 @@ export interface TerminalOptions {
 	readonly styled: boolean;
 }
 
-/** Escape sequences: the start and the end of each style. */
+/** The escape sequences that start and end each style. */
 const STYLES = { heading: ['\x1b[1m', '\x1b[22m'], code: ['\x1b[36m', '\x1b[39m'] } as const;
 
-/** Two characters of a private area, which stand for the backquotes around code until its line has been wrapped. */
+/** Two private-use characters, which stand for the backquotes around code until its line has been wrapped. */
 const CODE_BEGIN = '\ue000';
 const CODE_END = '\ue001';
-/** A third one: a blank inside code, where a line must not be wrapped. */
+/** A private-use character that stands for a blank inside code, at which a line must not be wrapped. */
 const CODE_BLANK = '\ue002';
 
-/** Returns the text, which ends with a line break. */
+/** Returns the rendered text, which ends with a line break. */
 export function renderForTerminal(markdown: string, { width, styled }: TerminalOptions): string {
 	const style = (kind: keyof typeof STYLES, text: string): string =>
 		styled ? `${STYLES[kind][0]}${text}${STYLES[kind][1]}` : text;

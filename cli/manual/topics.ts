@@ -9,7 +9,6 @@ const GROUPS = {
 	'Move from another server': ['from-caddy', 'from-nginx', 'from-haproxy'],
 } as const;
 
-/** The name of a guide. */
 export type Topic = (typeof GROUPS)[keyof typeof GROUPS][number];
 
 /** All guides. */

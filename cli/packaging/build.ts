@@ -29,7 +29,7 @@ import { acceptRepeatableCaches, REPEATABLE_FLAGS } from './repeatable-caches.ts
 const root = path.resolve(import.meta.dirname, '../..');
 const THIS_PLATFORM = `${process.platform}-${process.arch}`;
 
-/** What the binary runs first. */
+/** The script that the binary runs first. */
 const LOADER = 'program-loader.js';
 
 /** Files copied next to the binary. */
@@ -66,13 +66,13 @@ interface BinaryOptions {
 /** Builds the binary and returns its size in bytes. */
 async function buildBinary({ release, output, platform, node, threadCode }: BinaryOptions): Promise<number> {
 	mkdirSync(path.dirname(output), { recursive: true });
-	// Next to the output, so that the finished file can be renamed over the old one.
+	// The folder is next to the output, so that the finished file can be renamed over the old one.
 	const folder = mkdtempSync(path.join(path.dirname(output), '.build-'));
 	try {
 		const inFolder = (name: string): string => path.join(folder, name);
 		const bundles = await writeBundles(release, folder);
 		const caches = bundles.map(cacheAsset);
-		// V8's code caches hold only for the kind of processor on which they were made; an empty one is ignored.
+		// V8's code caches hold only for the kind of processor on which they were made; V8 ignores an empty cache.
 		const isForeign = platform !== THIS_PLATFORM;
 		if (isForeign) for (const cache of caches) writeFileSync(inFolder(cache), '');
 		else {
@@ -96,7 +96,7 @@ async function buildBinary({ release, output, platform, node, threadCode }: Bina
 			assets: Object.fromEntries(assets.map(name => [name, name])),
 		};
 		writeFileSync(inFolder('sea.json'), JSON.stringify(config));
-		// Paths become part of the program, so that they must be the same wherever it is built.
+		// Paths become part of the program, so they must be the same wherever it is built.
 		if (isLinux) runNode([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], folder);
 		else runNode(['--build-sea', 'sea.json'], folder);
 		if (isLinux) {

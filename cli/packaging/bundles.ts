@@ -1,6 +1,6 @@
 /**
- * Bundles the program for the binary, which has no module loader: each bundle is a script that is a function, and an asset of the
- * binary together with its V8 code cache.
+ * Bundles the program for the binary, which has no module loader: each bundle is a script that evaluates to a function, and is an
+ * asset of the binary together with its V8 code cache.
  *
  * A thread loads one bundle (thread-source.ts). The main thread's code is split into chunks along its `import()`s, which
  * program-loader.js loads when they are needed, so that a command loads little more than it uses.
@@ -20,10 +20,10 @@ const root = path.resolve(import.meta.dirname, '../..');
 /** The chunk that starts the program. */
 export const FIRST_CHUNK = 'main.js';
 
-/** The script that returns the chunks' `require` for modules of Node, given Node's. */
+/** The script that returns the function `require` with which chunks load modules of Node. It is given Node's own `require`. */
 export const NODE_MODULES_SCRIPT = 'node-modules.js';
 
-/** Modules of Node that are loaded when they are used. Node itself loads the others before it runs a program. */
+/** Modules of Node that are loaded when they are first used. Node loads its other modules before it runs a program. */
 const DEFERRED_MODULES: readonly string[] = [
 	...['child_process', 'crypto', 'dgram', 'dns', 'dns/promises', 'fs/promises', 'http', 'http2', 'https', 'inspector'],
 	...['module', 'net', 'os', 'readline', 'readline/promises', 'stream/promises', 'tls', 'v8', 'worker_threads', 'zlib'],
@@ -34,13 +34,13 @@ export function isChunk(name: string): boolean {
 	return name === FIRST_CHUNK || /^(?:chunk-|\w.*-)[A-Z0-9]{8}\.js$/.test(name);
 }
 
-/** Replaces the modules with the content types, the guides and the documentation site's assets with their results. */
+/** Replaces the modules that compute the content types, the guides and the documentation site's assets by the results. */
 const PRECOMPUTED_MODULES: Plugin = {
 	name: 'prepared',
 	setup(builder) {
 		builder.onLoad({ filter: /\/extension-table\.ts$/ }, () => {
 			const lines = [...EXTENSION_TYPES].map(entry => entry.join('\t')).join('\n');
-			// A single text takes less time to load than a list.
+			// A single text loads faster than a list.
 			const table = `${JSON.stringify(lines)}.split('\\n').map(line => line.split('\\t'))`;
 			return { contents: `export const EXTENSION_TYPES = new Map(${table});` };
 		});
@@ -131,15 +131,15 @@ function exportNames(): { readonly [module: string]: readonly string[] } {
 	return Object.fromEntries(DEFERRED_MODULES.map(name => [name, Object.getOwnPropertyNames(require(`node:${name}`))]));
 }
 
-/** Lets `import()` of a CommonJS package name its exports. In chunks, esbuild makes all of them the default export. */
+/** Lets `import()` of a CommonJS package name its exports. In chunks, esbuild puts all exports into the default export. */
 const EXPORT_DEFAULT = 'module.exports=module.exports.default;';
 
-/** A script cannot use `import()`. It becomes `require`, which is called when `import()` would have been. */
+/** The bundle is a script, which cannot use `import()`. esbuild replaces it by `require`, which runs at the same moment. */
 const COMMON_JS = { format: 'cjs', supported: { 'dynamic-import': false } } as const;
 
 /**
- * Escapes characters that esbuild leaves in regular expressions. A source with a single one of them takes two bytes for each of
- * its millions of characters, in every thread.
+ * Escapes characters that esbuild leaves in regular expressions. If a source has a single character beyond Latin-1, V8 stores each
+ * of its millions of characters in two bytes, in every thread.
  */
 function escapeNonAscii(code: string): string {
 	return code.replace(/[^\0-\x7f]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -30,7 +30,7 @@ const scripts = new Map(
 	}),
 );
 
-/** Runs a bundle like a thread of the given kind and returns the main thread's port. */
+/** Runs a bundle as a thread of the given kind would. Returns the main thread's port. */
 function runBundle(kind: ThreadKind, workerData: object): MessagePort {
 	const load = createRequire(import.meta.url);
 	const { port1, port2 } = new MessageChannel();

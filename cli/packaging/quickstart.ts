@@ -12,7 +12,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 const port = portFrom('QUICKSTART_PORT', 8080);
 const apiPort = portFrom('QUICKSTART_API_PORT', 8081);
 
-/** Returns a port from the environment. If it is not one, prints a sentence and exits with status 1. */
+/** Returns a port from the environment. If the variable is not a port, prints a sentence and exits with status 1. */
 function portFrom(name: string, fallback: number): number {
 	const text = process.env[name];
 	if (text === undefined || text === '') return fallback;
@@ -98,7 +98,7 @@ server.on('exit', (status, signal) => {
 });
 
 let isStopping = false;
-/** Stops the server gracefully the first time; a second call sends a second signal, which stops it at once. */
+/** Stops the server gracefully when called first. The second call sends a second signal, which stops the server at once. */
 function stop(): void {
 	if (isStopping) process.kill(-server.pid!, 'SIGTERM');
 	else guardPipe.end();

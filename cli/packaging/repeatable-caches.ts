@@ -18,7 +18,7 @@ export const REPEATABLE_FLAGS = [
 	'--hash-seed=1',
 	'--random-seed=1',
 	'--no-flush-bytecode',
-	// In megabytes.
+	// The sizes are in megabytes.
 	'--initial-heap-size=2048',
 	'--min-semi-space-size=256',
 	'--max-semi-space-size=256',

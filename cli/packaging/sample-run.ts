@@ -1,4 +1,4 @@
-/** What is run to create code caches. It determines which code is in them, and must be the same in every build. */
+/** The program that is run to create code caches. It determines which code the caches hold, and must be the same in every build. */
 
 /** A typical configuration. */
 export const SAMPLE_CONFIGURATION = `{
@@ -30,7 +30,8 @@ http://example.com, http://www.example.com {
 }
 `;
 
-// Which code runs must not depend on the speed of the machine: some gives way to other work after a few milliseconds.
+// Which code runs must not depend on the speed of the machine, because some code yields after a few milliseconds. The clock is
+// therefore a fake.
 let currentMs = 0;
 performance.now = () => (currentMs += 0.001);
 Date.now = () => 1_700_000_000_000 + Math.floor(performance.now());

@@ -26,7 +26,7 @@ export class Autosave {
 	readonly #folder: string;
 	readonly #onFailed: (error: Error) => void;
 	#nextDocument: string | undefined = undefined;
-	/** Callbacks for the outcome of `#next`. */
+	/** Called with the outcome of writing `#nextDocument`. */
 	#callbacks: ((failure: Error | undefined) => void)[] = [];
 	#writing: Promise<void> | undefined = undefined;
 	readonly #cleanup: Promise<void>;

@@ -24,7 +24,7 @@ import { canDuplicateDescriptors } from '../../runtime/sockets/duplicate-descrip
 import { printError } from '../command/terminal.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
 
-/** How a server was started, as its successors need to know. */
+/** The settings with which a server was started, as far as its successors need them. */
 export interface StartedAs {
 	readonly adminAnyway?: boolean | undefined;
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
@@ -39,15 +39,15 @@ export interface StartedAs {
 export interface SuccessorOffer {
 	readonly served: StartedAs;
 	readonly admin?: (InheritedAdmin & { readonly wanted: string }) | undefined;
-	/** Descriptor of the pipe to the first process, if that one waits for its successors; see {@link Keeper}. */
+	/** Descriptor of the pipe to the first process, if the first process waits for its successors; see {@link Keeper}. */
 	readonly keeper?: number | undefined;
 	/** True to save the configuration for `run --resume`. */
 	readonly saves: boolean;
-	/** Set if the successor must be confirmed. */
+	/** Present if the successor must be confirmed. */
 	readonly tentative?: TentativeOffer | undefined;
 }
 
-/** The terms of a successor that must be confirmed, and what it hands back to if it is not. */
+/** The terms of a successor that must be confirmed, and the program and configuration to return to if it is not. */
 export interface TentativeOffer {
 	readonly terms: ConfirmationTerms;
 	readonly program: KeptProgram;
@@ -63,7 +63,7 @@ export interface KeptProgram extends SuccessorProgram {
 
 /** A handover as this process carries it out. */
 export interface OwnHandover extends HandoverRequest {
-	/** The program of the new process, with its arguments, instead of `binary`. */
+	/** The program of the new process and its arguments, used instead of `binary`. */
 	readonly program?: SuccessorProgram | undefined;
 }
 
@@ -111,7 +111,7 @@ export function startSuccessor(
 			tentative: { terms: confirm, program: { ...ownProgram(), executable }, input: predecessor.input },
 		}),
 	};
-	// The pipe's number follows that of the last descriptor, so nothing may be added after it.
+	// The number of the pipe's descriptor follows that of the last one here, so no descriptor may be added after it.
 	const offer: Offer<SuccessorOffer> = {
 		type: 'offer',
 		protocol: confirm ? CONFIRMED_HANDOVER_PROTOCOL : HANDOVER_PROTOCOL,
@@ -131,16 +131,16 @@ export function startSuccessor(
 	}
 }
 
-/** The number of standard error. */
+/** The file descriptor of standard error. */
 export const STANDARD_ERROR = 2;
 
-/** Stands for the pipe of a first process that has not handed over yet. */
+/** Stands for the pipe of a first process that has not yet handed over. */
 export const OWN_KEEPER = -1;
 
 /** Returns the running program. If its file has been replaced since it was started, the new file is used: a new release. */
 function ownProgram(): SuccessorProgram {
 	const { argv, execArgv, execPath } = process;
-	// What the system calls a file that was replaced before this process was started from it.
+	// The system appends ` (deleted)` to the path if the file was replaced before this process was started from it.
 	const file = execPath.replace(/ \(deleted\)$/, '');
 	return { file, args: isSea() ? argv.slice(2) : [...execArgv, argv[1]!, ...argv.slice(2)] };
 }
@@ -156,7 +156,7 @@ export function keptProgram({ executable, ...program }: KeptProgram): SuccessorP
 	return executable === undefined ? program : { ...program, file: `/proc/${process.pid}/fd/${executable}` };
 }
 
-/** The executable file of this process, on Linux. */
+/** The path of this process's executable file, on Linux. */
 const OWN_EXECUTABLE = '/proc/self/exe';
 
 /** Opens the executable file of this process. Returns undefined where the system does not offer that. */

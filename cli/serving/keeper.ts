@@ -9,14 +9,14 @@ import { reapOrphans } from '../../runtime/main/handover/reap-orphans.ts';
 
 /** The read end of the pipe, in the first process. */
 export class Keeper {
-	/** Resolves to the exit status once no process serves any longer; undefined if the last one did not report it. */
+	/** Resolves to the exit status once no process serves any longer; undefined if the last process did not report its status. */
 	readonly exitStatus: Promise<number | undefined>;
 	#servingPid: number;
 
 	/** @param servingPid PID of the process that serves now. */
 	constructor(pipe: Readable, servingPid: number) {
 		this.#servingPid = servingPid;
-		// As PID 1, this process inherits the children of processes that have exited.
+		// As PID 1, this process becomes the parent of orphaned processes, and must reap them.
 		if (process.pid === 1) process.on('SIGCHLD', reapOrphans);
 		this.exitStatus = new Promise(resolve => {
 			let text = '';
@@ -52,6 +52,6 @@ export function reportToKeeper(pipe: number | undefined, message: `serving ${num
 	try {
 		writeSync(pipe, `${message}\n`);
 	} catch {
-		// The first process has been killed.
+		// The first process has been killed, so nobody reads the report.
 	}
 }

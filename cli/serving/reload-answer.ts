@@ -1,6 +1,6 @@
 /**
- * The result of a reload by signal. If a service manager has provided a folder for run-time files, the server writes the result to a
- * file in it. `svc reload --pid` waits for that file, so that `systemctl reload` fails if the configuration is refused.
+ * The result of a reload by signal. If a service manager has provided a folder for run-time files, the server writes the result to
+ * a file in this folder. `svc reload --pid` waits for that file, so that `systemctl reload` fails if the configuration is refused.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,7 +12,7 @@ export interface ReloadAnswer {
 	/** Time at which the reload began: `process.hrtime.bigint()` as a decimal number. All processes of a machine share that clock. */
 	readonly began: string;
 	readonly isServed: boolean;
-	/** A sentence. */
+	/** The result as a sentence. */
 	readonly message: string;
 	/** Diagnostics with source excerpts, to be printed before the message. */
 	readonly details: string;
@@ -41,9 +41,8 @@ export function answerReload(answer: ReloadAnswer): void {
 }
 
 /**
- * Sends the signal to a server, and resolves to its answer.
- * @param limitMs Maximum milliseconds to wait for the answer.
- * @throws {@link CommandFailure} if none can come, or none has come in time
+ * Sends the signal to a server, and resolves to its answer. @param limitMs Maximum milliseconds to wait for the answer. @throws
+ * {@link CommandFailure} if there can be no answer, or none has come in time
  */
 export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Promise<ReloadAnswer> {
 	const file = answerFile(process.env, pid);
@@ -57,7 +56,7 @@ export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Pr
 	sendSignal(pid, 'SIGUSR1');
 	for (;;) {
 		const answer = readAnswer(file);
-		// The answer may be that of an earlier reload, which has ended only now.
+		// The answer may belong to an earlier reload that has ended only now.
 		if (answer !== undefined && BigInt(answer.began) >= sentAt) return answer;
 		if (performance.now() >= deadline) {
 			throw new CommandFailure(

@@ -39,7 +39,7 @@ import type { ConfigurationWatch } from './watch.ts';
 
 /** Options for serving. */
 export interface ServeOptions extends StartedAs {
-	/** The configuration; undefined starts without sites. */
+	/** The configuration; if undefined, the server starts without sites. */
 	readonly input: ConfigInput | undefined;
 	/** Set in a process that takes over from another. */
 	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<SuccessorOffer> } | undefined;
@@ -70,14 +70,14 @@ class ServerProcess {
 	#autosave: Autosave | undefined;
 	#watch: ConfigurationWatch | undefined;
 	#serviceManager: ServiceManager | undefined;
-	/** Set once the configuration is served. */
+	/** True once the configuration is served. */
 	#isServing = false;
 	readonly #heldAdminEntries: Parameters<AdminLog>[] = [];
 	#isReady = false;
 	#isStopping = false;
-	/** A successor that has been started but does not serve yet. */
+	/** The successor that has been started but does not serve yet. */
 	#successor: SuccessorProcess | undefined;
-	/** True if a stop was requested when the successor could no longer be stopped. */
+	/** True if a stop was requested when it was too late to stop the successor. */
 	#stopsAfterHandover = false;
 	/** Set once another process serves. */
 	#completedHandover:
@@ -87,7 +87,7 @@ class ServerProcess {
 	#successorGuard: SuccessorGuard | undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
 	#keeperPipe: number | undefined;
-	/** The cause of a reload that is to be done once the start is complete. */
+	/** The cause of a reload that must wait until the start is complete. */
 	#pendingReloadCause: string | undefined;
 	#lastReload: Promise<void> = Promise.resolve();
 
@@ -136,11 +136,11 @@ class ServerProcess {
 			inheritance,
 			onStep: succession && (step => succession.channel.step(step)),
 			version,
-			// The Admin API reports that the server is not ready yet. If the API cannot listen, no site is served.
+			// The Admin API opens first, and reports that the server is not ready yet. If the API cannot listen, no site is served.
 			beforeListening: starting => this.#openAdmin(starting),
 		}).catch(async error => {
 			await this.#admin?.close();
-			// The predecessor reports the diagnostics.
+			// A successor throws the error as it is, because its predecessor reports the diagnostics.
 			throw succession && error instanceof StartError ? error : startFailure(error, this.#options);
 		});
 		if (succession) await this.#takeOver(runtime, succession);
@@ -164,7 +164,8 @@ class ServerProcess {
 		const usesInheritedAdmin = admin !== undefined && this.#admin === undefined;
 		if (usesInheritedAdmin) await this.#listenOnAdmin(runtime, admin);
 		await this.#notifyManager(runtime);
-		// If this process must be confirmed, its predecessor stays the main process until then, so that it can take over again.
+		// If this process must be confirmed, its predecessor stays the service's main process until then, so that it can take over
+		// again.
 		if (tentative) this.#serviceManager?.reloaded('The new configuration awaits its confirmation.');
 		else if (this.#serviceManager && !(await this.#serviceManager.isMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
@@ -188,7 +189,8 @@ class ServerProcess {
 		const rollBack = async (): Promise<RollbackOutcome> => {
 			void channel.report('reverting');
 			let result = await this.#handOver({ input, program: keptProgram(program), shouldSave: false });
-			// The file that was kept open cannot be started where processes may not see each other's descriptors.
+			// A descriptor of the program that was kept open cannot be used where processes may not see each other's descriptors. The
+			// program is then started by its path.
 			if (result.result === 'failed') result = await this.#handOver({ input, program, shouldSave: false });
 			return result.result === 'done' ? { ...result, result: 'handed_over' } : result;
 		};
@@ -274,11 +276,11 @@ class ServerProcess {
 	#forwardSignal(signal: NodeJS.Signals): void {
 		const { keeper, successor, signaled } = this.#completedHandover!;
 		if (keeper) keeper.signal(signal);
-		// Until the successor is confirmed, the service manager knows only this process.
+		// Until the successor is confirmed, the service manager knows only this process, so the signal is passed on.
 		else if (this.#successorGuard?.isWatching) successor.signal(signal);
 		const isStopSignal = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
 		if (signaled) this.#runtime?.kill();
-		// systemd has signaled the successor, too, and waits for both before it starts the service again.
+		// systemd has signaled the successor, too, and waits for both processes before it starts the service again.
 		else if (isStopSignal && !keeper) void successor.exited.then(() => this.#resolveExit(EXIT_STATUS.ok));
 		this.#completedHandover!.signaled = isStopSignal;
 	}
@@ -287,7 +289,7 @@ class ServerProcess {
 		if (this.#completedHandover) this.#forwardSignal(signal);
 		else if (!this.#isReady) this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the server serves');
 		else if (this.#admin?.unconfirmedGeneration !== undefined) {
-			// The new process would have nothing to roll back to.
+			// SIGUSR2 is ignored, because the new process would have nothing to roll back to.
 			const generation = this.#admin.unconfirmedGeneration;
 			this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the load is confirmed or rolled back', {
 				generation,
@@ -309,7 +311,7 @@ class ServerProcess {
 					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.letGo());
 					this.#successor = successor;
 					const ended = successor.run();
-					// From here on, the successor serves even if this process dies.
+					// Once the successor runs, it serves even if this process dies.
 					runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
 					result = await ended;
 					if (result.result === 'failed') return false;
@@ -380,12 +382,13 @@ class ServerProcess {
 			const drained = Promise.all([runtime.stop(), this.#admin?.close()])
 				.then(() => this.#autosave?.whenWritten())
 				.then(() => this.#successorGuard?.settled);
-			// If no process serves any longer, whoever can restart the service must learn it at once, not after the last connection
-			// has ended.
+			// If no process serves any longer, the parent must learn this at once to restart the service, not after the last
+			// connection has ended.
 			const lossStatus = await Promise.race([drained, this.#waitForLoss(runtime, predecessor)]);
 			if (typeof lossStatus === 'number') {
 				if (lossStatus !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');
-				// systemd restarts the service only if its main process fails and is a child of its own.
+				// systemd restarts the service only if the main process is its own child and fails, so this process becomes the main
+				// one again.
 				await this.#serviceManager?.isMain('The process that had taken over has failed.');
 				await this.#options.succession?.channel.report('lost');
 				runtime.kill();
@@ -408,8 +411,8 @@ class ServerProcess {
 	}
 
 	/**
-	 * Resolves to an exit status once the process that serves has failed. Stays pending if there is nobody to restart it: then the
-	 * connections that are left may end by themselves.
+	 * Resolves to an exit status once the process that serves has failed. Stays pending if nobody would restart the service; the
+	 * remaining connections may then end by themselves.
 	 */
 	async #waitForLoss(runtime: Runtime, predecessor: Predecessor): Promise<number> {
 		const { keeper, successor } = this.#completedHandover!;
@@ -554,7 +557,7 @@ class ServerProcess {
 	}
 }
 
-/** Returns the answer to a reload from the file `name`. */
+/** Returns the answer that reports the outcome of reloading the file `name`. */
 function reloadAnswerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 'began'> {
 	if (outcome.result === 'applied') {
 		const state = outcome.unchanged ? 'has not changed' : 'is now being served';
@@ -587,7 +590,7 @@ function startFailure(error: unknown, { input, madeOfFlags, source }: ServeOptio
 	return new CommandFailure(refusalSentence(input?.name ?? 'The configuration', diagnostics), { preamble });
 }
 
-/** Returns a hint about an address in use if one of our servers uses it. */
+/** Returns a hint if an address is in use by one of our own servers. */
 function handoverHint(code: string, file: string | undefined): string {
 	if (code !== 'EADDRINUSE' || file === undefined) return '';
 	return ` If a running svc uses it, \`svc reload ${file} --handover\` makes that one serve this file, without downtime.`;

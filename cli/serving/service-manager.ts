@@ -32,8 +32,8 @@ export class ServiceManager {
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
 		const period = Number(WATCHDOG_USEC) / 1000;
 		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
-		// The predecessor's last notification may be half a period old. If each process of a series of handovers waited for half a
-		// period, none of them would notify the watchdog in time.
+		// The predecessor's last notification may be half a period old. If each process in a series of handovers first waited for
+		// half a period, the watchdog might not be notified in time.
 		this.#notify('WATCHDOG=1');
 		// Notifies after half the period, as sd_watchdog_enabled(3) recommends. A hung process stops notifying.
 		this.#watchdog ??= setInterval(() => void this.#notifyWatchdog(), Math.max(100, period / 2));
@@ -107,7 +107,8 @@ export class ServiceManager {
 
 /** Returns why a notification failed; undefined if it did not. */
 function failureOf(status: number | null, signal: NodeJS.Signals | null): string | undefined {
-	// When the unit is stopped, SIGTERM reaches its children, too. The service manager then knows already.
+	// When the unit is stopped, SIGTERM reaches its children, too. This is not a failure, because the service manager knows that the
+	// service ends.
 	if (status === 0 || signal === 'SIGTERM') return undefined;
 	return `${PROGRAM} exited with ${signal ?? `status ${status}`}`;
 }

@@ -1,7 +1,7 @@
 /**
- * Watches over a successor until its configuration has been confirmed. Meanwhile, this process keeps the sockets open, so that it can
- * start another successor if this one fails. It does not accept connections from them. Where descriptors cannot be duplicated, it
- * only watches.
+ * Watches over a successor until its configuration has been confirmed. Meanwhile, this process keeps the listening sockets open
+ * without accepting connections, so that it can start another successor if this one fails. Where descriptors cannot be duplicated,
+ * it only watches.
  */
 import { closeSync } from 'node:fs';
 import type { InheritedAdmin } from '../../admin/bind.ts';
@@ -17,7 +17,10 @@ const HANG_LIMIT_MS = 10_000;
 export class SuccessorGuard {
 	/** Resolves once no rollback is possible any longer. */
 	readonly settled: Promise<void>;
-	/** Undefined where descriptors cannot be duplicated: then no other successor can be started. */
+	/**
+	 * The sockets kept for another successor; undefined where descriptors cannot be duplicated, so that no other successor can be
+	 * started.
+	 */
 	readonly sockets: KeptSockets | undefined;
 	#adminSocket: InheritedAdmin | undefined;
 	#resolveSettled: () => void = () => {};
@@ -40,7 +43,7 @@ export class SuccessorGuard {
 		}
 	}
 
-	/** The socket of the Admin API, if the successor uses it, too. */
+	/** The socket of the Admin API, if the successor uses it. */
 	get adminSocket(): InheritedAdmin | undefined {
 		return this.#adminSocket;
 	}

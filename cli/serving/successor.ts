@@ -9,15 +9,17 @@ import { firstLineOf } from '../command/failure-report.ts';
 import { printError } from '../command/terminal.ts';
 import { STANDARD_ERROR, type SuccessorOffer } from './handover.ts';
 
-/** Takes over and serves until stopped. On failure, reports the reason to the predecessor and ends the process. */
+/**
+ * Takes over from the predecessor and serves until stopped. On failure, reports the reason to the predecessor and ends the process.
+ */
 export async function runSuccessor(): Promise<never> {
 	const channel = new PredecessorChannel();
-	// Removed once this process serves. The entry point also reports the error, and ends the process.
+	// This listener is removed once this process serves. The entry point also reports the error, and ends the process.
 	process.prependListener('uncaughtException', error => void channel.failed({ message: firstLineOf(error) }));
 	try {
 		const offer = (await channel.offer()) as Offer<SuccessorOffer>;
 		if (offer.standardError !== undefined) replaceDescriptor(STANDARD_ERROR, offer.standardError);
-		// The variable names the predecessor, although the service manager means the whole service.
+		// The variable names the predecessor, although the service manager means whichever process serves.
 		delete process.env.WATCHDOG_PID;
 		const { serve } = await import('./serve.ts');
 		const serving = serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });
@@ -28,7 +30,7 @@ export async function runSuccessor(): Promise<never> {
 		const message = error instanceof Error ? error.message : firstLineOf(error);
 		if (!channel.isOpen) printError(`error: ${message}\n`);
 		await channel.failed({ message, ...(refusal && { diagnostics: refusal.diagnostics }) });
-		// A thread that hangs, perhaps the reason for the failure, would keep the process alive.
+		// A thread that hangs, which may be the reason for the failure, would keep the process alive.
 		exitWithoutThreads(EXIT_STATUS.failed);
 		throw error;
 	}

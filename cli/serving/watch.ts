@@ -12,7 +12,7 @@ const INTERVAL_MS = 1000;
 /** Calls back after each change of the files that a configuration reads. */
 export class ConfigurationWatch {
 	readonly #timer: NodeJS.Timeout;
-	/** The state of each path when it was last polled. */
+	/** The fingerprint of each path when it was last polled. */
 	#fingerprints: ReadonlyMap<string, string>;
 
 	/** Must be created before the configuration is compiled, so that no later change is missed. */
@@ -44,8 +44,8 @@ export class ConfigurationWatch {
 }
 
 /**
- * Returns every path that the expansion of the configuration asks for, including missing files and the folders of glob
- * patterns: creating a file there is a change.
+ * Returns every path that the expansion of the configuration asks for, including missing files and the folders of glob patterns,
+ * because a created file is a change, too.
  */
 function filesOf(input: ConfigInput): string[] {
 	const paths = new Set(input.path === undefined ? [] : [input.path]);

@@ -45,7 +45,7 @@ export interface MeaningChange {
 	readonly aspects: readonly ChangedAspect[];
 	/** Number of request classes that differ in this way. */
 	readonly classes: number;
-	/** The site that serves the request; undefined if nothing listens at the address. */
+	/** The explanation of the request in the first configuration; undefined if nothing listens at the request's address. */
 	readonly before: Explanation | undefined;
 	readonly after: Explanation | undefined;
 }
@@ -150,7 +150,7 @@ class Side {
 	/** Returns paths of requests for files that exist where the last request for `path` looked for one. */
 	async existingPaths(path: string, omitted: ReadonlySet<string>): Promise<readonly string[]> {
 		const found = [...this.#files.roots].map(async ([root, asked]) => {
-			// For a folder, its index is looked for first, below the requested path.
+			// For a request for a folder, the path asked for is that of an index file, so its folder is compared as well.
 			const part = [asked, asked.slice(0, asked.lastIndexOf('/') + 1)].find(end => path.endsWith(end)) ?? path;
 			const prefix = path.slice(0, path.length - part.length);
 			return (await this.#files.examplesIn(root)).filter(name => !omitted.has(name)).map(name => `${prefix}/${name}`);

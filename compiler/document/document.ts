@@ -97,6 +97,7 @@ export interface AdminSettings {
 	readonly token?: string;
 	readonly origins?: readonly string[];
 	readonly enforce_origin?: boolean;
+	/** True if the Admin API is turned off (`admin off`). */
 	readonly off?: boolean;
 }
 

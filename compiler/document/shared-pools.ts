@@ -17,7 +17,7 @@ export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPo
 	const collectPools = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		for (const [key, inner] of Object.entries(value)) {
-			// A step with a pool of its own has it under the key `pool`.
+			// A step with a pool of its own has it under the key `upstreams`.
 			if (key === 'upstreams' && isPool(inner)) pools.push({ to: inner.to });
 			else collectPools(inner);
 		}

@@ -20,8 +20,8 @@ import { SiteMemory } from './site-memory.ts';
 import { lowerPieces, type TextMemory } from './text-compilation.ts';
 
 /**
- * A compiler that remembers earlier results. Each result equals that of `compile` for the same input and files. Unchanged sites
- * are the same objects as in the previous result.
+ * A compiler that remembers earlier results. Each result equals the one that `compile` returns for the same input and files.
+ * Unchanged sites are the same objects as in the previous result.
  */
 export class CompilerSession {
 	readonly #reader: Reader;
@@ -45,7 +45,8 @@ export class CompilerSession {
 }
 
 /**
- * Maximum passes before the text is parsed as a whole. Each pass corrects the wrong assumptions of the previous one about a piece.
+ * Maximum passes before the text is parsed as a whole. Each pass corrects the assumptions about pieces that were wrong in the
+ * previous pass.
  */
 const MAX_PASSES = 4;
 

@@ -51,7 +51,7 @@ export class DocumentChecks {
 	}
 
 	/**
-	 * Plans the listeners. The last plan is reused if the addresses, `bind` and TLS of all sites are unchanged. `asked` are the
+	 * Plans the listeners. The last plan is reused if the addresses, `bind` and TLS of all sites are unchanged. `asked` holds the
 	 * reads that `reader` recorded.
 	 */
 	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan {

@@ -51,7 +51,7 @@ export class PieceStore {
 	}
 
 	/**
-	 * Returns the extents of the pieces in the original text; undefined if a piece would begin or end inside an environment value.
+	 * Returns the ranges of the pieces in the original text; undefined if a piece would begin or end inside an environment value.
 	 */
 	#extents(source: Source, env: (name: string) => string | undefined): readonly TextExtent[] | undefined {
 		const substituted = substituteEnvironment(source.text, env);

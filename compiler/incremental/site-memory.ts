@@ -14,7 +14,7 @@ import { TextPiece } from '../syntax/text-piece.ts';
 /** The expansion of a piece's site, and everything that it depended on. */
 interface Expansion {
 	readonly block: SiteBlock;
-	/** A number for everything before the piece except sites. Equal numbers mean equal contents. */
+	/** A number that identifies everything before the piece except sites. Equal numbers mean equal contents. */
 	readonly context: number;
 	readonly reads: readonly RecordedRead[];
 	readonly snippets: readonly string[];
@@ -200,7 +200,7 @@ export class SiteMemory implements PieceMemory {
 		return this.#reader!.confirms(lowered.reads) ? lowered : undefined;
 	}
 
-	/** Stores the lowering of a piece, unless a later compilation could not determine whether it is still valid. */
+	/** Stores the lowering of a piece, unless a later compilation would be unable to determine whether it is still valid. */
 	storeLowering(piece: TextPiece, lowered: LoweredSite): void {
 		const knownPiece = asKnownPiece(piece);
 		const { dependencies } = lowered;

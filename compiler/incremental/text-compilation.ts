@@ -65,7 +65,7 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	memory.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
 	structure.addFile(main);
 	const tree = structure.finish();
-	// In these cases the order of processing matters, or parts of one site are in different pieces.
+	// In these cases, the order of processing matters, or parts of one site are in different pieces.
 	if (expansion.exhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
 	const sites = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
@@ -84,7 +84,7 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	};
 }
 
-/** The shared record of sites whose lowering depended only on their own lines, which are most sites. */
+/** The dependencies of a site whose lowering depended only on its own lines, shared by all such sites, which are most sites. */
 const NO_DEPENDENCIES: SiteDependencies = new SiteDependencies();
 const NO_READS: readonly RecordedRead[] = [];
 const NO_SPANS: readonly (SourceSpan | undefined)[] = [];

@@ -30,7 +30,7 @@ export class SilencingComments {
 		this.#dialect = dialect;
 	}
 
-	/** Scans the comments of a file, so that {@link reportUnused} covers it. */
+	/** Scans the comments of a file. {@link reportUnused} then covers the file as well. */
 	add(source: Source): void {
 		this.#silencesOf(source);
 	}

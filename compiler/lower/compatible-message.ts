@@ -2,12 +2,12 @@
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 
-/** Messages outside of any directive that begin with their place instead of ending with it. */
+/** Beginnings of messages outside of any directive in which the place comes first instead of last. */
 const PLACE_FIRST = ['unrecognized directive: ', 'unrecognized global option: '];
 const NESTING_ADVICE = 'are you sure your Compatfile structure (nesting and braces) is correct?';
 
 /**
- * Adds the name of the directive or option to a message, and determines on which side of the message the place is inserted.
+ * Adds the name of the directive or option to a message, and determines whether the place is inserted before or after the message.
  * Messages without a counterpart in the compatible server contain backticks or end with a period; they are returned unchanged.
  */
 export function withCompatibleMessage(
@@ -21,7 +21,7 @@ export function withCompatibleMessage(
 	return { message, place: isPlaceFirst ? 'before' : 'behind' };
 }
 
-/** Inserts the place into the message. This is the last step, because the line can change before it. */
+/** Inserts the place into the message. This is the last step, because the place's line can change until then. */
 export function insertPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...diagnosticWithoutPlace } = diagnostic;
 	const { message, span } = diagnosticWithoutPlace;

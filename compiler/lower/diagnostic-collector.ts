@@ -43,8 +43,8 @@ export class DiagnosticCollector {
 	};
 
 	/**
-	 * Returns a function that adds diagnostics about a lowered document. It gives each diagnostic the span from which the object
-	 * was lowered, and drops diagnostics at a place that already has an error.
+	 * Returns a function that adds diagnostics about a lowered document. It gives each diagnostic the span from which the object was
+	 * lowered, and drops a diagnostic at a place that already has an error.
 	 */
 	documentReport(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
 		return diagnostic => {
@@ -60,7 +60,7 @@ export class DiagnosticCollector {
 	}
 }
 
-/** Returns a diagnostic whose strings are short enough to be shown and sent. */
+/** Returns a diagnostic with all strings shortened to a length that can be shown and sent. */
 function withShortStrings(diagnostic: Diagnostic): Diagnostic {
 	const { message, label, hint, pointer } = diagnostic;
 	const longest = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);

@@ -47,8 +47,8 @@ export interface SortedDirective {
 	readonly module: Pick<HandlerDirective, 'order'>;
 	readonly when: Matcher | undefined;
 	/**
-	 * Number of routes that the compatible server generates for it. Its routes stay together, but each one affects the result of
-	 * the sort.
+	 * Number of routes that the compatible server generates for it. These routes stay together, but their number affects the result
+	 * of the sort.
 	 */
 	readonly routeCount: number;
 }

@@ -31,8 +31,8 @@ interface LoweredDirective {
 	/** Number of routes that the compatible server generates for this directive. */
 	readonly routeCount: number;
 	/**
-	 * Number of the run of adjacent alternatives to which it belongs. Two `handle` blocks are alternatives only if their numbers
-	 * are equal.
+	 * Number of the run of adjacent alternatives to which the directive belongs. Two `handle` blocks are alternatives only if they
+	 * are in the same run.
 	 */
 	readonly runNumber: number;
 }

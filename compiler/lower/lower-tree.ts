@@ -46,7 +46,7 @@ export class TreeLowering {
 	/** Number of anonymous logs that have been named so far, in all sites. */
 	logCount = 0;
 	/**
-	 * A key for everything that the lowering of a site can depend on, apart from what a {@link SiteDependencies} records. If it
+	 * Identifies everything that the lowering of a site can depend on, except what {@link SiteDependencies} records. If this key
 	 * changes, all sites must be lowered again.
 	 */
 	readonly context: string;
@@ -59,7 +59,7 @@ export class TreeLowering {
 	readonly #routes: ReadonlyMap<string, readonly Step[]>;
 	readonly #ports: SchemePorts;
 
-	/** Lowers options, upstreams and named routes. `sites` is called only if the contents of all sites matter. */
+	/** Lowers options, upstreams and named routes. `sites` returns all sites, and is called only if their contents matter. */
 	constructor(tree: SharedTree, sites: () => Iterable<SiteBlock>, input: LowerTreeInput) {
 		this.#input = input;
 		this.#tree = tree;

@@ -33,7 +33,7 @@ export interface LoweringEnvironment {
 	readonly files: readonly string[];
 	/** Folder against which relative paths in a configuration without a file are resolved. */
 	readonly workingDirectory: string;
-	/** The upstreams that can be used by name, and whether each was. */
+	/** The upstreams that can be used by name, and whether each has been used. */
 	readonly upstreams: Map<string, { used: boolean }>;
 	readonly routes: NamedRoutes;
 	/** Names of the placeholders that `map`s in the site and in named routes define. */

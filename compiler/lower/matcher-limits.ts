@@ -6,7 +6,7 @@ export const MAX_MATCHER_DEPTH = 64;
 /** Maximum number of matchers in a configuration. A named matcher counts once per reference. */
 const MAX_MATCHERS = 2_000_000;
 
-/** Counts the matchers that the lowering of one tree creates. */
+/** Counts the matchers that are created while one tree is lowered. */
 export class MatcherLimits {
 	/** Current nesting depth. */
 	depth = 0;

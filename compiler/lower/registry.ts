@@ -10,7 +10,7 @@ import { options } from '../modules/registry/options.ts';
 /** The modules of one dialect. */
 export interface Registry {
 	readonly directives: ReadonlyMap<string, Directive>;
-	/** Maps obsolete names to the current ones. */
+	/** Maps obsolete names of directives to the current ones. */
 	readonly oldSpellings: ReadonlyMap<string, string>;
 	readonly matchers: ReadonlyMap<string, MatcherModule>;
 	readonly options: ReadonlyMap<string, GlobalOption>;

@@ -11,7 +11,7 @@ export class SiteDependencies {
 	readonly diagnostics: Diagnostic[] = [];
 	/** The upstreams of the file that were looked up. May contain duplicates. */
 	readonly upstreams: string[] = [];
-	/** Named routes that the site runs. */
+	/** Uses of named routes in the site. */
 	readonly routes: Word[] = [];
 	/** True if the result depends on the configuration's folder. */
 	usesFolder = false;

@@ -6,7 +6,7 @@
 /** Blocks of this length are sorted by insertion, and then merged. */
 const BLOCK_LENGTH = 20;
 
-/** Reports whether the first item goes before the second. Need not be transitive or antisymmetric. */
+/** Reports whether item `a` goes before item `b`. Need not be transitive or antisymmetric. */
 type SortsBefore<T> = (a: T, b: T) => boolean;
 
 /**

@@ -70,7 +70,7 @@ export interface LoweredText {
 	readonly files: readonly string[];
 	readonly locate: CompileResult['locate'];
 	readonly places: StepPlaces | undefined;
-	/** Contains the diagnostics so far, and receives those of later phases. */
+	/** Holds the diagnostics so far, and receives those of later phases. */
 	readonly collector: DiagnosticCollector;
 }
 
@@ -129,7 +129,7 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 
 /** The result of the first phases, for both text and JSON. */
 type FirstPhases = Omit<LoweredText, 'document' | 'locate'> & {
-	/** Undefined if later phases cannot run. */
+	/** The lowered or parsed document; undefined if later phases cannot run. */
 	readonly document: Document | undefined;
 	readonly locate: CompileResult['locate'] | undefined;
 };

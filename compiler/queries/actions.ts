@@ -71,7 +71,7 @@ function fixTitle({ edits }: Fix, { code }: Diagnostic): string {
 	return oldText === '' ? `Insert \`${newText}\`` : `Change \`${oldText}\` to \`${newText}\``;
 }
 
-/** Trims a text. Returns undefined if it is too long for a title, or has several lines. */
+/** Returns a text without surrounding white space as a title; undefined if it is too long, or has several lines. */
 function shortTitle(text: string): string | undefined {
 	const trimmed = text.trim();
 	return trimmed.length <= 60 && !trimmed.includes('\n') ? trimmed : undefined;

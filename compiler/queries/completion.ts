@@ -225,7 +225,7 @@ class Completer {
 			this.#add('keyword', 'let', { manual: keywordManual('let', dialect), insert: 'let ' });
 	}
 
-	/** Returns the manual of the innermost enclosing line that has one. */
+	/** Returns the manual of the innermost enclosing line whose first word has one. */
 	#outerManual(): Manual | undefined {
 		const { dialect } = this.#syntax;
 		for (const { words } of this.#place.enclosingLines.toReversed()) {

@@ -63,7 +63,7 @@ export function convertibleBlock(syntax: TextSyntax, offset: number): Convertibl
 
 /**
  * Converts the block at an offset of a Compatfile, with the snippets and named routes that it uses. A site also gets the global
- * options, so that the result compiles to the same document as the Compatfile with this site alone. A snippet or named route is
+ * options, so that the result compiles to the same document as a Compatfile that has only this site. A snippet or named route is
  * checked in the sites that use it.
  */
 export function convertBlock(input: CompatInput, offset: number, reader: Reader): Conversion {
@@ -84,8 +84,8 @@ export function convertBlock(input: CompatInput, offset: number, reader: Reader)
 	}
 	const checkedLines = [...linesOfKind('options'), ...withUsedDefinitions(syntax, [line, ...usingSites])];
 	const shownLines = kind === 'site' ? checkedLines : [...usedLines];
-	// Imports at the top level are left out in the first attempt, because the files may contain other sites. They are needed only
-	// if a snippet is defined in one of these files.
+	// The first attempt leaves out imports at the top level, because the imported files may contain other sites. They are needed
+	// only if an imported file defines a snippet that is used.
 	for (const importLines of [[], linesOfKind('import')]) {
 		const text = blankOthers(syntax, [...checkedLines, ...importLines]);
 		const conversion = convertChecked({ ...input, text }, blankOthers(syntax, [...shownLines, ...importLines]), reader);

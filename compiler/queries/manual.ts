@@ -11,7 +11,7 @@ export interface Manual {
 	readonly usage: string | undefined;
 	/** A description of one sentence. */
 	readonly summary: string;
-	/** Further paragraphs; may be empty. */
+	/** Further paragraphs of documentation; may be empty. */
 	readonly details: string;
 }
 

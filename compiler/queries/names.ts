@@ -231,8 +231,8 @@ export function renameAt(
 }
 
 /**
- * Reports whether two equal names of a kind would collide. A name in an inner scope would hide the one in the outer scope, so these
- * collide as well.
+ * Reports whether two equal names of a kind would collide. Names in nested scopes collide as well, because the inner one would hide
+ * the outer one.
  */
 function collides(other: NameUse, use: NameUse, scope: string): boolean {
 	if (use.kind === 'parameter') return other.key.split(' ')[1] === use.key.split(' ')[1];

@@ -42,7 +42,10 @@ export interface LoweringObserver {
 	value?(span: SourceSpan, kind: ReadValue, text: string): void;
 	/** Called with the usage of a line. */
 	usage?(line: Line, usage: string): void;
-	/** Called for lines that are directives. `inOrder`: they run in the order in which they are written, even in a Compatfile. */
+	/**
+	 * Called for lines that are directives. `inOrder`: the directives run in the order in which they are written, even in a
+	 * Compatfile.
+	 */
 	pipeline?(lines: readonly Line[], inOrder: boolean): void;
 	/** Called for words and a block that are a matcher. */
 	matcher?(words: readonly Word[], block: Block | undefined): void;

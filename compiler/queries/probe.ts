@@ -30,8 +30,8 @@ export interface Expected {
 }
 
 /**
- * Returns what the modules expect at a place. `keepWord` keeps the word at the place instead of replacing it with the mark, so that
- * the usage of its line is found.
+ * Returns what the modules expect at a place. With `keepWord`, the word at the place is kept instead of being replaced by the mark,
+ * so that the usage of its line is found.
  */
 export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean = false): Expected {
 	const { enclosingLines, line, index, word } = place;

@@ -72,7 +72,7 @@ export interface Place {
 	readonly enclosingLines: readonly ParsedLine[];
 	/** The line that the offset is in, or at whose end it is; undefined between lines. */
 	readonly line: ParsedLine | undefined;
-	/** Index of the word that the offset is in, or at whose end it is; otherwise, of the word that would be inserted there. */
+	/** Index of the word that contains the offset or ends at it. Between words, the index that a word inserted there would have. */
 	readonly index: number;
 	/** The word at the offset, if any. */
 	readonly word: ParsedWord | undefined;
@@ -125,7 +125,7 @@ function placeInWords(line: ParsedLine, enclosingLines: readonly ParsedLine[], o
 }
 
 /**
- * Yields every line of a text, depth first, with the lines that enclose it. An `else` part is yielded after the line to which it
+ * Yields every line of a text, depth first, with the lines that enclose it. An `else` part comes after the line to which it
  * belongs.
  */
 export function* everyLine(

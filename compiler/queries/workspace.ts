@@ -32,7 +32,7 @@ export interface CheckedConfiguration {
 const CONFIGURATION_NAME = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
 const COMPATFILE_NAME = /^(?:compat|caddy)file|\.(?:compat|caddy)file$/i;
 
-/** Limits of the search for configurations in a workspace. */
+/** Limits on the search for configurations in a workspace: number of folders, depth of folders, and number of configurations. */
 const MAX_FOLDERS = 2000;
 const MAX_DEPTH = 8;
 const MAX_CONFIGURATIONS = 200;

@@ -69,7 +69,7 @@ export function checkValues(document: Document, report: Report): void {
 		}
 	});
 	const ranges = document.settings?.trusted_proxies as unknown;
-	// Building a site reports invalid ranges, so they are reported here only if there is no site.
+	// If there are sites, building them reports invalid ranges. Therefore, ranges are checked here only if there is no site.
 	if (!Array.isArray(ranges) || (document.sites ?? []).length > 0) return;
 	ranges.forEach((range: unknown, index) => {
 		if (typeof range !== 'string' || parseIpRange(range)) return;
@@ -79,7 +79,7 @@ export function checkValues(document: Document, report: Report): void {
 	});
 }
 
-/** Reports log outputs with placeholders that need a request: logs are opened when the configuration is loaded. */
+/** Reports log outputs with placeholders that need a request, because logs are opened when the configuration is loaded. */
 function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 	for (const field of ['path', 'address'] as const) {
 		const text = (log.output as { readonly [field: string]: unknown } | undefined)?.[field];

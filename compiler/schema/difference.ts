@@ -87,7 +87,7 @@ function compareArrays(
 	}
 }
 
-/** Returns a member, and the member at the same place in the redacted document. */
+/** Returns a member of a compared value, and the same member of the redacted value. */
 function memberOf({ value, redacted }: ComparedPart, key: string | number): ComparedPart {
 	const memberIn = (container: unknown): unknown =>
 		(container as { [key: string | number]: unknown } | undefined)?.[key];

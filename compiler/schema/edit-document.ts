@@ -23,7 +23,7 @@ export interface EditRefusal {
 }
 
 export type EditResult =
-	/** `replaces`: the value replaced an existing one, from which redacted secrets can be restored. */
+	/** `replaces`: the edit replaced an existing value, whose secrets can be restored in the new one where it is redacted. */
 	{ readonly document: unknown; readonly replaces: boolean } | { readonly refusal: EditRefusal };
 
 /** Last segment of a path that appends several values at once: `POST /config/sites/...`. */
@@ -127,7 +127,7 @@ function editRoot(document: unknown, method: EditMethod, appendsSeveral: boolean
 	return { document: value, replaces: method === 'PATCH' };
 }
 
-/** Returns the refusal of a path of which only the first `depth` segments exist. */
+/** Returns the refusal of an edit whose path exists only up to its first `depth` segments. */
 function missingMember(
 	segments: readonly string[],
 	depth: number,

@@ -72,7 +72,7 @@ export class QuickChecks {
 					break;
 				}
 				case 'uniqueItems':
-					// Lists of objects are left to the full checker.
+					// This check decides only about lists without objects; the full checker decides about others.
 					checks.push(
 						list =>
 							!Array.isArray(list) ||
@@ -227,7 +227,8 @@ function checkText({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, patter
 	const expression = typeof pattern === 'string' ? new RegExp(pattern, 'u') : undefined;
 	return text => {
 		if (typeof text !== 'string') return true;
-		// The schema's lengths count code points. If the difference from UTF-16 units could matter, the full checker decides.
+		// Lengths in the schema count code points, but these are UTF-16 units. If the difference could matter, the full checker
+		// decides.
 		if (minLength === 1 ? text === '' : text.length < 2 * (minLength as number)) return false;
 		return text.length <= (maxLength as number) && (expression?.test(text) ?? true);
 	};

@@ -126,7 +126,10 @@ function matcherVariants(): Variant[] {
 	return taggedVariants('type', matchers);
 }
 
-/** Returns the schema of retry predicates: their own kinds, and the request matchers with other names. */
+/**
+ * Returns the schema of retry predicates: kinds that only they have, and the request matchers whose names do not collide with these
+ * kinds.
+ */
 function retrySchema(): Schema {
 	const ownKinds = RETRY_PREDICATE_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
 	const ids = new Set(RETRY_PREDICATE_KINDS.map(({ id }) => id));

@@ -145,7 +145,7 @@ export function redactSecrets<T>(
 	return holder.document;
 }
 
-/** Returns a copy of the object or array under a key, and stores it there. An existing copy is returned as it is. */
+/** Makes sure that the object or array under a key is a copy: copies it unless it has been copied before. Returns the copy. */
 function copyOnce(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
 	const value = holder[key] as { [key: string]: unknown };
 	if (copies.has(value)) return value;

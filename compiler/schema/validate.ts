@@ -134,7 +134,7 @@ function describeError(error: ErrorObject, document: unknown): Diagnostic {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
 			const knownKeys = Object.keys((error.parentSchema?.properties ?? {}) as object);
-			// `@id`, which every object accepts, and `$schema`, which is for editors, would not help the reader of the hint.
+			// `@id` is accepted by every object and `$schema` is for editors, so neither would help the reader of the hint.
 			const listedKeys = knownKeys.filter(one => one !== '@id' && one !== '$schema');
 			return {
 				...base,
@@ -314,7 +314,7 @@ function quoteOf({ data, parentSchema }: ErrorObject): string {
 	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
 
-/** Marks of values that usually contain more than a secret. */
+/** Marks of values in which usually only a part is secret. */
 const PARTLY_SECRET: ReadonlySet<unknown> = new Set(['url', 'argument', 'expression', 'by-key', 'by-destination']);
 
 function quote(value: unknown): string {

@@ -1,4 +1,4 @@
-/** A reader that replaces the texts of some files, such as by unsaved text in an editor or by a text with fixes applied. */
+/** A reader that replaces the texts of some files, for example by unsaved text in an editor or by text with fixes applied. */
 import type { Reader } from './reader.ts';
 
 /**

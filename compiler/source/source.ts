@@ -1,8 +1,8 @@
-/** Configuration texts and their origins. Every span, caret and import chain refers to one. */
+/** Configuration texts and their origins. Every span, caret and import chain refers to one text. */
 
 /**
- * The place of a piece in the whole text. When the text around the piece changes, only the place is updated: offsets in the piece
- * remain valid, so that results computed from it can be reused.
+ * The place of a piece in the whole text. When the text around the piece changes, only this place is updated. Offsets in the piece
+ * remain valid, so that results computed from the piece can be reused.
  */
 export interface CutPlace {
 	/** The whole text in its current state. */
@@ -12,8 +12,8 @@ export interface CutPlace {
 }
 
 /**
- * A configuration text, as included by one import. A file imported twice, or a snippet used twice, is two Sources.
- * Each knows where it was imported, so that a diagnostic can print the whole chain.
+ * A configuration text, as included by one import. A file imported twice, or a snippet used twice, is two Sources. Each one knows
+ * where it was imported, so that a diagnostic can print the whole chain.
  */
 export class Source {
 	/** The text as in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
@@ -71,7 +71,7 @@ export class Source {
 		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, original: this, cutPlace });
 	}
 
-	/** True if the text belongs to a piece, whose offset in the whole text may change. Spans in it remain valid. */
+	/** True if the text belongs to a piece, whose offset in the whole text may change. Spans in the piece remain valid. */
 	get canMove(): boolean {
 		return this.#importedAt ? this.#importedAt.source.canMove : this.cutPlace !== undefined;
 	}
@@ -130,8 +130,8 @@ export function wholeSpan(span: SourceSpan): SourceSpan {
 }
 
 /**
- * Returns the span to delete in order to remove lines: the lines with their indentation and newline and, if there are empty lines
- * on both sides, one of these.
+ * Returns the span to delete in order to remove the lines of a span: the lines with their indentation and newline and, if there are
+ * empty lines both before and after them, one of these empty lines.
  */
 export function wholeLinesSpan({ source, start, end }: SourceSpan): SourceSpan {
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;

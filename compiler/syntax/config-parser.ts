@@ -123,7 +123,7 @@ function buildTree(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 	return tree;
 }
 
-/** Splits braces off the last word of each line: `a.com{` and `respond hi}` were most likely meant that way. */
+/** Splits braces off the last word of each line, because `a.com{` and `respond hi}` were most likely meant that way. */
 function splitGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 	return tokens.flatMap((token, index) => {
 		const next = tokens[index + 1];
@@ -147,9 +147,9 @@ function splitGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 }
 
 /**
- * Parses one source: replaces its environment variables, splits it into words and lines, and reports every structural mistake
- * at its place. If the braces do not balance, the text is parsed again by its indentation. If that leads to no more mistakes
- * than before, the missing brace is reported where the indentation expects it, and not at the end of the file.
+ * Parses one source: replaces its environment variables, splits it into words and lines, and reports every structural mistake at
+ * its place. If the braces do not balance, the text is parsed again by its indentation. If this finds no more mistakes than the
+ * first parse, the missing brace is reported where the indentation suggests it, not at the end of the file.
  */
 export function parseSource(
 	source: Source,
@@ -170,7 +170,7 @@ export function parseSubstitutedText(
 	dialect: Dialect,
 	report: Report,
 ): ParsedFile {
-	// A byte order mark is recognized only at the beginning of a whole file.
+	// Only a byte order mark at the beginning of a whole file is recognized.
 	const isWholeFile = source.cutPlace === undefined && substituted.start(0) === 0;
 	const hasByteOrderMark = isWholeFile && substituted.text.charCodeAt(0) === 0xfeff;
 	const tokens = tokenize(hasByteOrderMark ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);

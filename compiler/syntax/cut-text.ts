@@ -14,7 +14,7 @@ const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
 // A line with only a `}`.
 const closingLine = /[ \t]*\}\r?\n/y;
-// Keywords whose line is complete at the top level, without a block.
+// Matches a line that is complete at the top level without a block, by its keyword.
 const completeLine = /[ \t]*(?:import|use|let)[ \t]/y;
 
 const blankSpace = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
@@ -109,9 +109,9 @@ class Cutter {
 	/** Scans a line of any kind token by token; a quote or comment may extend it over several lines. */
 	#scanTokens(): void {
 		const text = this.#text;
-		/** Start of the first word since the last brace; −1 if there has been none. */
+		/** Start of the first word since the last brace; −1 if there is no such word. */
 		let headStart = -1;
-		/** End of that word. */
+		/** End of the word at `headStart`. */
 		let headEnd = -1;
 		let wordCount = 0;
 		const acceptsNamedValue = (): boolean => wordCount <= maxWordsBefore && takesNamedValues(text, headStart, headEnd);
@@ -142,7 +142,7 @@ class Cutter {
 			this.offset = end === -1 ? scanWord(text, start, takesValue).end : end;
 			if (wordCount++ > 0) continue;
 			headStart = start;
-			// The value of a head with quotes or escapes differs from its source text.
+			// If the head has quotes or escapes, its value differs from its source text.
 			headEnd = end === -1 ? -1 : end;
 		}
 	}

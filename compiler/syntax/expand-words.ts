@@ -18,10 +18,7 @@ export interface WordScope {
 	readonly report: ExpansionReport;
 }
 
-/**
- * Returns the words with all known references replaced. If a reference to a list is a whole word, it is replaced by one word
- * per value.
- */
+/** Returns the words with all known references replaced. A reference to a list that is a whole word becomes one word per value. */
 export function expandWords(words: readonly ParsedWord[], scope: WordScope): ParsedWord[] {
 	const out: ParsedWord[] = [];
 	const { frame } = scope;

@@ -9,14 +9,14 @@ const outputLimits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 *
 /** Maximum number of diagnostics of the syntax phases. A text with more of them is not a configuration. */
 const maxDiagnostics = 1000;
 
-/** A definition that may be unused: a snippet or a constant. */
+/** A snippet or a constant, and whether it has been used. */
 export interface UnusedCandidate {
 	used: boolean;
 }
 
-/** Collects what happens in the expansion while the record is open. */
+/** Collects the effects of an expansion while the record is open. */
 export class ExpansionRecord {
-	/** True if anything was reported. */
+	/** True if any diagnostic was reported. */
 	reported = false;
 	readonly usedDefinitions = new Set<UnusedCandidate>();
 	/** `(name)` and `let name` of the definitions in the source texts that were read. */
@@ -57,7 +57,7 @@ export class ExpansionReport {
 		this.#report = report;
 	}
 
-	/** Reports a diagnostic once per place and code, or with `eachUse` once for each import of the source text. */
+	/** Reports a diagnostic once per place and code, or with `perImport` once for each import of the source text. */
 	report(diagnostic: Diagnostic, perImport = false): void {
 		if (this.#record) this.#record.reported = true;
 		if (diagnostic.severity === 'error') this.failed = true;
@@ -88,7 +88,7 @@ export class ExpansionReport {
 		return this.#record !== undefined;
 	}
 
-	/** Marks the record as invalid for reuse, because something that was reported earlier would be reported differently now. */
+	/** Marks the record as invalid for reuse, because a diagnostic that was reported before would be different now. */
 	taint(): void {
 		if (this.#record) this.#record.reported = true;
 	}
@@ -105,7 +105,7 @@ export class ExpansionReport {
 		this.#record?.definedNames.add(name);
 	}
 
-	/** Records the current import, which the diagnostic names if the import exceeds the limit. */
+	/** Records the current import. The diagnostic names this import if the expansion exceeds the limit. */
 	setCurrentImport(span: SourceSpan): void {
 		this.#importSpan = span;
 	}

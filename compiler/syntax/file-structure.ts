@@ -43,8 +43,8 @@ export interface PieceMemory {
 	/** Called before a piece is parsed. */
 	onPieceBegin(piece: TextPiece): void;
 	/**
-	 * Receives the one site that the piece produced, or undefined if it produced anything else. `lasting` is
-	 * true if the result can be reused: the piece caused no structural diagnostic, and will cause none at the end of the file.
+	 * Receives the one site that the piece produced, or undefined if it produced anything else. `reusable` is true if the result can
+	 * be reused: the piece caused no structural diagnostic, and will cause none at the end of the file.
 	 */
 	onPieceEnd(site: SiteBlock | undefined, reusable: boolean, names: DefinedNames): void;
 	/** Called for lines that do not belong to a piece. */
@@ -71,7 +71,10 @@ export class FileStructure {
 	#openSite: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
 	/** True once a block other than a snippet has been seen: global options would come too late. */
 	#blockSeen = false;
-	/** True if the previous line was a directive outside of any site. Directives that follow it are part of the same mistake. */
+	/**
+	 * True if the previous line was a directive outside of any site. Directives that follow such a line are part of the same
+	 * mistake.
+	 */
 	#afterStrayDirective = false;
 
 	constructor(
@@ -216,7 +219,10 @@ export class FileStructure {
 		this.#addHead(line, firstWord, frame);
 	}
 
-	/** Reports whether a line ends a site that has no braces. Keywords of the language do, because they are never directives. */
+	/**
+	 * Reports whether a line ends a site that has no braces. Blocks that begin with a keyword of the language do, because they are
+	 * never directives.
+	 */
 	#endsOpenSite(line: ParsedLine, keyword: string | undefined): boolean {
 		if (this.#dialect !== 'configfile' || !line.block) return false;
 		return keyword === 'test' || (keyword !== undefined && isSnippetHead(keyword));
@@ -240,7 +246,7 @@ export class FileStructure {
 		} else this.#addSiteHead(line, frame);
 	}
 
-	/** Adds a named block of any kind. Without its `{`, the block waits for one line. */
+	/** Adds a named block of any kind. If its `{` is missing, the block waits for it until the next line. */
 	#addNamedBlock(line: ParsedLine, frame: Frame): void {
 		this.#afterStrayDirective = false;
 		if (!line.block) {
@@ -396,7 +402,7 @@ export class FileStructure {
 		const token = next?.words[0] ?? head!;
 		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
 		this.#reportProblem('syntax/block-expected', span, message, {
-			// As in the compatible server, the message refers to the place of the token.
+			// Like the compatible server's message, this one gives the place of the token.
 			...(this.#dialect === 'compatfile' && {
 				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
 			}),

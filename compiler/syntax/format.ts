@@ -108,7 +108,7 @@ class FormatMachine {
 	#mayOpenHeredoc = false;
 	#heredocMarker = '';
 	#heredocTail = '';
-	/** The first word of the current line, as far as it has been read. */
+	/** The part of the current line's first word that has been read. */
 	#firstWord = '';
 	#firstWordEnded = false;
 	/** True if the previous line began with `import` at the top level. */
@@ -178,8 +178,8 @@ class FormatMachine {
 	}
 
 	/**
-	 * Reports whether the word ahead is a `<<E` that is an ordinary word only because of the white space or end of text after it,
-	 * which is about to change.
+	 * Reports whether the next word is a `<<E` that is ordinary text only because of the white space or end of text after it, which
+	 * formatting is about to change.
 	 */
 	#wouldOpenHeredoc(): boolean {
 		if (this.#heredocEscaped || this.#input[this.#offset + 1] !== '<') return false;
@@ -255,7 +255,7 @@ class FormatMachine {
 		this.#afterImport = false;
 	}
 
-	/** Returns true if the character opens a quote that continues after this line, or may open a heredoc. */
+	/** Reports whether the character opens a quote that continues after this line, or may open a heredoc. */
 	#goesBeyondLine(char: string): boolean {
 		if (char === '<') return this.#input[this.#offset + 1] === '<';
 		if (char !== '"' && char !== '`') return false;
@@ -272,7 +272,7 @@ class FormatMachine {
 	}
 
 	#readBackslash(): void {
-		// A continuation ends at an empty line. Without that line, it would continue onto the `}` after it.
+		// A continuation ends at an empty line. Without the empty line, the text would continue with the `}` after it.
 		const continuation = this.#quote
 			? null
 			: emptyContinuation.exec(this.#input.slice(this.#offset, this.#offset + 4096));
@@ -280,7 +280,7 @@ class FormatMachine {
 			this.#offset += continuation[0].length - 1;
 			return;
 		}
-		// Where a line or block is about to begin, a backslash begins it like any other character.
+		// At the beginning of a line or block, a backslash is the first character like any other.
 		const hasPendingBrace = this.#pendingBrace && !this.#pendingBrace.isWritten;
 		if (!this.#quote && (this.#afterSpace || this.#atLineStart || hasPendingBrace)) this.#readRegular('\\');
 		else this.#print('\\');

@@ -27,13 +27,13 @@ export interface Snippet {
 export interface Frame {
 	/** The source to which spans refer, including the import that it came from. */
 	readonly source: Source;
-	/** True if the lines' own spans already refer to {@link source}. */
+	/** True if the spans of the frame's lines already refer to {@link source}. */
 	readonly hasOwnSpans: boolean;
 	readonly imported: boolean;
 	readonly args: readonly Word[];
 	readonly parameters: ReadonlyMap<string, ParsedWord> | undefined;
 	readonly block: PassedBlock | undefined;
-	/** The path of the file, or the snippet. If it occurs twice in a chain of frames, the imports are cyclic. */
+	/** The file's path, or the snippet. If it occurs twice in a chain of frames, the imports are cyclic. */
 	readonly node: string | Snippet;
 	/** `FILE` or `FILE:SNIPPET`. */
 	readonly label: string;
@@ -58,7 +58,7 @@ export function mainFrame(source: Source): Frame {
 	};
 }
 
-/** Returns the span as seen by the frame's import. */
+/** Returns the span as part of the source that the frame's import included. */
 export function spanIn(frame: Frame, span: SourceSpan): SourceSpan {
 	return frame.hasOwnSpans ? span : { source: frame.source, start: span.start, end: span.end };
 }

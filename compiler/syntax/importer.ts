@@ -54,7 +54,7 @@ export class Importer {
 		return [...this.#files];
 	}
 
-	/** Records a file that was not read because its contents were already known. */
+	/** Records a file that was not read again because its contents were already known. */
 	addFile(path: string): void {
 		this.#files.add(path);
 	}
@@ -135,7 +135,7 @@ export class Importer {
 			return [];
 		}
 		this.#report.setCurrentImport(target.span);
-		// An import costs more than one of the lines that it inserts.
+		// An import costs more than one of the lines that it inserts, so it counts as two.
 		this.#report.countOutput(2, 0, 0);
 		const block = line.block && expander.expandPassedBlock(line.block, frame, constants, depth);
 		const snippet = this.snippets.get(target.text);
@@ -372,7 +372,7 @@ export class Importer {
 			source,
 			pieces,
 			hasMistakes: true,
-			// This is evaluated only if the file is imported again.
+			// This function is called only if the file is imported again.
 			get lines() {
 				return importer.#parse(source).lines;
 			},

@@ -33,12 +33,12 @@ const expandableText = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 /** The file or block that collects lines. */
 interface Container {
 	readonly lines: ParsedLine[];
-	/** True where every line must be a directive or sub-directive, that is, except at the top level and directly in a snippet. */
+	/** True if every line must be a directive or sub-directive. That is not the case at the top level and directly in a snippet. */
 	readonly directivesOnly: boolean;
 	readonly open: IToken | undefined;
 	/** Indentation, in characters, of the line to which the block belongs. */
 	readonly indent: number;
-	/** True if text after `{` or before `}` on the same line is not to be reported: it is allowed, or has been reported. */
+	/** True if text after `{` or before `}` on the same line must not be reported, because it is allowed or has been reported. */
 	readonly ignoresTextAtBrace: boolean;
 	close: IToken | undefined;
 	needsExpansion: boolean;
@@ -165,7 +165,7 @@ export class ParsedTree {
 		const hint = 'Close it with the same quote.';
 		const depth = this.#containers.length - 1;
 		if (this.#dialect === 'compatfile' && depth > 0) {
-			// The word contains the `}` of the surrounding blocks, and the compatible server reports these as missing.
+			// The quoted word contains the `}` of the surrounding blocks, so the compatible server reports these braces as missing.
 			this.diagnostics.push(
 				this.#endOfTextMistake('syntax/unterminated-quote', span, depth > 1, {
 					label: 'this quote is never closed',
@@ -249,7 +249,7 @@ export class ParsedTree {
 		);
 	}
 
-	/** Reports whether a token is inside the current block, that is, does not end it. */
+	/** Reports whether a token is inside the current block, that is, whether it does not end the block. */
 	staysInside(token: IToken): boolean {
 		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== CloseBrace;
 		const indent = this.#indentOf(token);
@@ -366,8 +366,8 @@ export class ParsedTree {
 	}
 
 	/**
-	 * Handles a block without a name where a directive is expected. It was meant as the block of the previous line, and becomes
-	 * that.
+	 * Handles a block without a name where a directive is expected. It was probably meant as the block of the previous line, and is
+	 * treated as such.
 	 */
 	#joinBareBlock(line: ParsedLine): void {
 		const container = this.#container;
@@ -375,7 +375,7 @@ export class ParsedTree {
 		const previous = container.lines[container.lines.length - 1];
 		const firstWord = this.#parts[0]?.words[0];
 		if (firstWord?.text === 'import' && firstWord.quote === 'none') {
-			// If this line is the first one, the compatible server takes its end for the end of the surrounding block.
+			// If the unnamed block is on the first line, the compatible server takes its end for the end of the surrounding block.
 			const isFirst = container.lines.length === 0 && this.#anonymousBlocks.length === 0;
 			if (isFirst) this.#reportAnonymousBlock(open, line.block!.close);
 			else this.#anonymousBlocks.push({ open, depth: this.#containers.length - 1 });

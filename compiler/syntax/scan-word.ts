@@ -47,7 +47,7 @@ const plainRun = new RegExp(`[^${whiteSpaceClass}\\\\]+`, 'y');
 const parameterName = /^[A-Za-z_][A-Za-z0-9_-]*=$/;
 
 /**
- * Returns the end of the plain word at `start`, or -1 if a backslash, quote, carriage return, heredoc or (with `named`) a
+ * Returns the end of the plain word at `start`, or -1 if a backslash, quote, carriage return, heredoc or (with `namedValues`) a
  * possible `NAME="` requires the full scan.
  */
 export function endOfPlainWord(text: string, start: number, namedValues: boolean): number {
@@ -65,7 +65,10 @@ export function endOfPlainWord(text: string, start: number, namedValues: boolean
 	return end;
 }
 
-/** Scans the word at `start`, which is neither white space nor `#`. `named` reports whether a quote after `NAME=` opens a value here. */
+/**
+ * Scans the word at `start`, which is neither white space nor `#`. `acceptsNamedValue` reports whether a quote after `NAME=` opens
+ * a value here.
+ */
 export function scanWord(text: string, start: number, acceptsNamedValue?: () => boolean): ScannedWord {
 	const first = text.charCodeAt(start);
 	if (first === DOUBLE_QUOTE) return scanQuoted(text, start, false);

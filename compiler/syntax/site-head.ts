@@ -24,7 +24,7 @@ export class SiteAddresses {
 
 	/**
 	 * Adds the words of one line. If they are a directive outside of any site, reports it and returns `directive` without adding
-	 * anything. `silent` suppresses the report, for directives that follow another such directive.
+	 * anything. `silent` suppresses the report, for directives that follow a directive outside of any site.
 	 */
 	addWords(words: readonly ParsedWord[], silent: boolean): 'address' | 'directive' {
 		const firstWord = words[0];
@@ -114,7 +114,7 @@ export class SiteAddresses {
 
 	/**
 	 * Ends the addresses of a site and prepares for the next one. `open` is the site's `{`; undefined if it has none. Returns the
-	 * words of the addresses, and whether any of them was rejected.
+	 * words of the addresses, and whether any word was rejected.
 	 */
 	finish(open: SourceSpan | undefined): { words: readonly Word[]; hasRejected: boolean } {
 		if (this.expectsMore && this.#lastComma) {

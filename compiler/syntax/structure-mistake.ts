@@ -78,7 +78,7 @@ export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 	);
 }
 
-/** Returns the diagnostic for a directive on the line of a `}`, whose span is given. */
+/** Returns the diagnostic for a directive on the line of a `}`. `span` is the directive's span. */
 export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/text-after-close', span, "Unexpected next token after '}' on same line", {
 		label: 'the line ends here',

@@ -24,7 +24,7 @@ interface ExpectationWord {
 	readonly lower: (args: readonly [Word, ...Word[]], problem: TestProblem) => ExpectationCheck | undefined;
 }
 
-/** Every word of `expect`. */
+/** The kinds of expectations, by the word after `expect`. */
 export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 	status: { usage: 'status <status> | <class>', min: 1, max: 1, lower: lowerStatus },
 	header: {

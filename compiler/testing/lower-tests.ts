@@ -429,7 +429,7 @@ class TestReader {
 	}
 }
 
-/** Returns an empty step, which takes the place of a missing request so that the lines after it are checked. */
+/** Returns an empty step, which replaces a request that is missing, so that the lines after it are still checked. */
 function emptyStep(span: SourceSpan): StepDraft {
 	return {
 		span,

@@ -33,15 +33,15 @@ export class CoverageTracer implements DryRunTracer {
 	}
 }
 
-/** The coverage of one line of a configuration. For a line that is used in several places, the counts are added up. */
+/** The coverage of one line of a configuration. If a line is used in several places, its counts are the sums over all of them. */
 export interface CoveredLine {
 	readonly file: string;
 	readonly line: number;
 	/** The line as written, without its indentation. */
 	readonly text: string;
-	/** Number of times that the directive ran; undefined if the line has none of its own. */
+	/** Number of times that the directive ran; undefined if the line has no directive of its own. */
 	readonly runs: number | undefined;
-	/** Number of times that the line's condition held, and did not hold; undefined if it has none. */
+	/** Number of times that the line's condition held, and did not hold; undefined if the line has no condition. */
 	readonly condition: { readonly held: number; readonly failed: number } | undefined;
 }
 

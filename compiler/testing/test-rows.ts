@@ -14,7 +14,7 @@ const PLACEHOLDER = /\{case\.([^{}]*)\}/g;
 /** A test for one row: the block with `{case.NAME}` replaced by the row's values. */
 export interface TestRow {
 	readonly block: NamedBlock;
-	/** The span of the row; that of the test's name if it has no table. */
+	/** The span of the row; for a test without a table, the span of its name. */
 	readonly span: SourceSpan;
 }
 
@@ -96,7 +96,7 @@ function checkRow(row: Line, columns: readonly string[], problem: TestProblem): 
 	return false;
 }
 
-/** Reports placeholders without a column. Returns the columns that are used. */
+/** Reports `{case.NAME}` placeholders for which the table has no column. Returns the columns that are used. */
 function checkColumns(lines: readonly Line[], columns: readonly string[], problem: TestProblem): Set<string> {
 	const usedColumns = new Set<string>();
 	for (const word of lines.flatMap(allWords)) {

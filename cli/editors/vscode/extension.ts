@@ -23,7 +23,7 @@ class Extension {
 	#client: LanguageClient | undefined;
 	#explorer: TestExplorer | undefined;
 	#binary: string | undefined;
-	/** The last start or stop, because they run one after the other. */
+	/** The last start or stop. Each one waits for the previous one. */
 	#lastOperation: Promise<void> = Promise.resolve();
 
 	constructor() {
@@ -78,7 +78,7 @@ class Extension {
 				outputChannel: this.#log,
 				middleware: {
 					executeCommand: (command, args, next) => {
-						// A command from the palette has no arguments. It is about the document in front.
+						// A command from the palette has no arguments, and refers to the document in the active editor.
 						const commandArguments = args.length > 0 ? args : [vscode.window.activeTextEditor?.document.uri.toString()];
 						return command === EXPLAIN
 							? this.#explain(commandArguments, full => next(command, full))
@@ -141,7 +141,7 @@ class Extension {
 	async #showProblem(problem: string): Promise<void> {
 		this.#log.error(problem);
 		const settings = 'Open Settings';
-		// Not awaited, because the user may answer much later.
+		// The choice is not awaited, because the user may answer much later.
 		void vscode.window.showErrorMessage(problem, settings, 'Show Log').then(choice => {
 			if (choice === settings) void vscode.commands.executeCommand('workbench.action.openSettings', 'svc.path');
 			else if (choice) this.#log.show();

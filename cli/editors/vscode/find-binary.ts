@@ -12,7 +12,7 @@ export interface BinarySearch {
 	readonly folders: readonly string[];
 }
 
-/** Returns the folders of `PATH` and, because desktops start editors with a short one, the usual folders. */
+/** Returns the folders of `PATH` and, because desktops start editors with a short `PATH`, the usual folders of programs. */
 export function programFolders(searchPath: string, home: string): string[] {
 	const usualFolders = [
 		'/usr/local/bin',
@@ -29,7 +29,7 @@ export type BinarySearchResult = { readonly path: string } | { readonly problem:
 /** Milliseconds within which a program must show that it is svc. */
 const ANSWER_LIMIT_MS = 20_000;
 
-/** Returns the first program named svc that really is svc, because other programs have this name, too. */
+/** Returns the first program named `svc` that proves to be svc, because other programs have the same name. */
 export async function findBinary({ configured, home, folders }: BinarySearch): Promise<BinarySearchResult> {
 	if (configured !== '') {
 		const configuredPath = path.resolve(home, configured.replace(/^~(?=\/|$)/, home));

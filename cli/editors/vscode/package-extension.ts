@@ -48,7 +48,7 @@ async function bundle(entry: string): Promise<string> {
 		write: false,
 		platform: 'node',
 		format: 'cjs',
-		// Node of the oldest editor in `engines`.
+		// The Node of the oldest editor that `engines` permits.
 		target: 'node20',
 		external: ['vscode'],
 		minifySyntax: true,

@@ -10,7 +10,7 @@ interface TestResult {
 	readonly location?: Location;
 }
 
-/** LSP: SymbolKind.Event, which the server gives to tests. */
+/** The kind of symbol that the server gives to tests: SymbolKind.Event of LSP. */
 const TEST_SYMBOL = 24;
 /** Files that may have tests. */
 const FILES = '**/{Configfile,*.configfile}';

@@ -65,7 +65,7 @@ export class ElfImage {
 	readonly bytes: Buffer;
 	readonly machine: 'x64' | 'arm64';
 	readonly segments: Segment[] = [];
-	/** Those that are mapped. Debugging information and the static symbol table are left out. */
+	/** The sections that are mapped into memory. Those with debugging information and the static symbol table are left out. */
 	readonly sections: Section[] = [];
 	readonly #sectionNames: Buffer;
 
@@ -112,7 +112,7 @@ export class ElfImage {
 		if (names === undefined) throw new Error('The executable has no section names.');
 		this.#sectionNames = Buffer.from(bytes.subarray(names.offset, names.offset + names.size));
 		const mappedCount = sections.findLastIndex(section => section.flags & FLAG_ALLOCATED) + 1;
-		// Symbols refer to sections by number, so none may be left out between others.
+		// Symbols refer to sections by number, so only sections after the last mapped one may be left out.
 		this.sections = sections.slice(0, mappedCount);
 	}
 
@@ -157,7 +157,7 @@ export class ElfImage {
 	/** Returns the dynamic symbols for which `isWanted` holds. */
 	symbols(isWanted: (name: string, index: number) => boolean): DynamicSymbol[] {
 		const table = this.offsetOf(this.dynamicValue(DYNAMIC.symbols));
-		// The table's size is nowhere in the dynamic entries, but linkers put the strings behind it.
+		// No dynamic entry gives the table's size, but linkers place the strings directly after the table.
 		const count = (this.offsetOf(this.dynamicValue(DYNAMIC.strings)) - table) / SYMBOL_SIZE;
 		const matches: DynamicSymbol[] = [];
 		for (let index = 1; index < Math.floor(count); index++) {
@@ -170,7 +170,7 @@ export class ElfImage {
 		return matches;
 	}
 
-	/** Returns the executable with updated headers, without the range `cut` and without the bytes after the last mapped one. */
+	/** Returns the executable with updated headers, without the range `cut`, and without the bytes after the last mapped one. */
 	write(cut: { readonly start: number; readonly end: number }): Buffer {
 		const end = Math.max(
 			...this.segments.filter(({ type }) => type === SEGMENT.load).map(({ offset, fileSize }) => offset + fileSize),

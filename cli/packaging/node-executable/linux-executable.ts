@@ -1,9 +1,9 @@
 /**
- * The single executable for Linux: Node's official one without libatomic, symbols and debugging information, and with the
- * Unicode data of English alone, in whose place the program is. What it executes is otherwise the same, byte for byte.
+ * The single executable for Linux: Node's official one without libatomic, symbols and debugging information, and with Unicode data
+ * for English only. The program takes the place of the removed data. What it executes is otherwise the same, byte for byte.
  *
- * Node finds the program as a note: a segment of type `PT_NOTE` with a note named `NODE_SEA_BLOB`, if its "fuse" is on.
- * `node --build-sea` writes the same, but keeps the symbols, and fills the space of what was removed before with zeros.
+ * Node finds the program as a note: a segment of type `PT_NOTE` with a note named `NODE_SEA_BLOB`, if its "fuse" is on. `node
+ * --build-sea` writes the same, but keeps the symbols, and fills the space of what was removed before with zeros.
  */
 import { ElfImage, SECTION, SEGMENT, SEGMENT_ENTRY_SIZE, type Section, type Segment } from './elf-image.ts';
 import { reduceIcuData } from './reduce-icu-data.ts';
@@ -38,8 +38,8 @@ function programNote(program: Buffer): Buffer {
 }
 
 /**
- * Replaces the Unicode data by the reduced data and a note, and describes the note by a segment. Returns the range of the
- * file that is left over.
+ * Replaces the Unicode data by the reduced data and a note, and makes a segment describe the note. Returns the range of the file
+ * that is left over.
  */
 function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: number; readonly end: number } {
 	const [data] = elf.symbols(name => /^icudt\d+_dat$/.test(name));
@@ -58,7 +58,7 @@ function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: numb
 	reduced.copy(elf.bytes, at);
 	note.copy(elf.bytes, at + noteAt);
 
-	// What follows in the segment keeps its address, and so becomes a segment of its own.
+	// The rest of the segment must keep its address, and so becomes a segment of its own.
 	const segment = elf.segments.find(
 		({ type, address, fileSize }) =>
 			type === SEGMENT.load && address <= data.address && data.address < address + fileSize,
@@ -73,7 +73,7 @@ function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: numb
 	return cut;
 }
 
-/** Lets the segment of Node's own notes, such as the identification of its build, describe the note instead. */
+/** Makes the segment that describes Node's own notes, such as the ID of its build, describe the program's note instead. */
 function describeNote(segments: Segment[], address: number, offset: number, size: number): void {
 	const segment = segments.find(({ type }) => type === SEGMENT.note);
 	if (segment === undefined) throw new Error('The executable has no notes.');
@@ -81,8 +81,8 @@ function describeNote(segments: Segment[], address: number, offset: number, size
 }
 
 /**
- * Splits a segment around a range of addresses. Its description takes the place of the interpreter's name, which moves to
- * that of Node's own notes: the table of segments must stay where it is, because older kernels expect it there.
+ * Splits a segment around a range of addresses. The table of segments must stay where it is, because older kernels expect it there.
+ * It therefore grows over the interpreter's name, which moves to the place of Node's own notes.
  */
 function splitSegment(elf: ElfImage, segment: Segment, start: number, end: number): void {
 	const { bytes, segments, sections } = elf;

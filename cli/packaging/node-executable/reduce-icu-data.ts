@@ -6,7 +6,7 @@
  * its data, sorted by name; the names; the data. Offsets count from the end of the header. See ICU's `icupkg` and udata.h.
  */
 
-/** Trees and files of which nothing is kept: names of languages, regions and units, words and lines, legacy charsets. */
+/** Trees and files that are dropped: names of languages, regions and units, rules for words and lines, legacy charsets. */
 const DROPPED_ITEMS = /^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp|cfu)$|^(?:cnvalias|unames)\.icu$/;
 /** Data of one language, such as `de.res` and `curr/zh_Hant.res`. The list of all languages is called `res_index.res`. */
 const LANGUAGE_ITEM = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;

@@ -150,7 +150,7 @@ export function replaceLibatomic(elf: ElfImage): void {
 	const address = addCode(elf, compareExchangeCode(elf.machine));
 	for (const { index } of symbols) {
 		redirectRelocations(elf, index, address);
-		// No version of a library is needed for it any more.
+		// The symbol no longer needs a version of a library.
 		elf.bytes.writeUInt16LE(1, versionTable + 2 * index);
 	}
 }
@@ -194,7 +194,7 @@ function removeVersionNeeds(elf: ElfImage): Set<number> {
 	}
 }
 
-/** Puts code behind that of the executable segment, whose last page has room for it. Returns its address. */
+/** Puts code after the contents of the executable segment, whose last page has room for it. Returns the code's address. */
 function addCode(elf: ElfImage, code: Buffer): number {
 	const segment = elf.segments.find(({ type, flags }) => type === SEGMENT.load && flags & FLAG_EXECUTE);
 	if (segment === undefined) throw new Error('The executable has no code.');

@@ -26,8 +26,8 @@ interface Bill {
 }
 
 /**
- * Returns npm's document of the lock file, with the packages that the program depends on. npm's own `--omit dev` also leaves out
- * those of them that only development tools depend on directly.
+ * Returns npm's document of the lock file, with the packages that the program depends on. npm's own `--omit dev` would also leave
+ * out packages that only development tools depend on directly.
  */
 function npmBill(): Bill {
 	const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--package-lock-only'];

@@ -1,4 +1,4 @@
-/** Packages of the Debian release that this machine runs, for any processor, verified by APT. */
+/** Downloads packages of the Debian release that this machine runs, for any processor, verified by APT. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ export interface DownloadedPackage {
 	readonly file: string;
 }
 
-/** Downloads packages into a folder, without those that they depend on. APT's state of this machine is left alone. */
+/** Downloads packages into a folder, without their dependencies. Does not change APT's state on this machine. */
 export function downloadPackages(
 	folder: string,
 	architecture: 'amd64' | 'arm64',

@@ -25,12 +25,15 @@ export function debianArchitecture(platform: DebianPackageOptions['platform']): 
 	return platform === 'linux-x64' ? 'amd64' : 'arm64';
 }
 
-/** Returns a release as Debian's version. `~` sorts before everything, so that `v1.0.0-rc.1` comes before `v1.0.0`. */
+/**
+ * Returns a release as Debian's version. In Debian's versions, `~` sorts before everything, so that the version of `v1.0.0-rc.1`
+ * comes before that of `v1.0.0`.
+ */
 export function debianVersion(release: string): string {
 	return release.replace(/^v/, '').replace('-', '~');
 }
 
-/** Returns the file of a package. */
+/** Returns the contents of a package file. */
 export async function debianPackage(options: DebianPackageOptions): Promise<Buffer> {
 	const { release, platform, files, licenses, time, effort } = options;
 	const version = debianVersion(release);
@@ -65,7 +68,10 @@ export async function debianPackage(options: DebianPackageOptions): Promise<Buff
 	);
 }
 
-/** Node needs glibc 2.28 and the C++ library of GCC 7. The user is made by programs of `passwd`. */
+/**
+ * Returns the control file of the package. Node needs glibc 2.28 and the C++ library of GCC 7; the programs that create the user
+ * are in `passwd`.
+ */
 function controlFile(version: string, architecture: string, size: number): string {
 	return `Package: svc
 Version: ${version}
@@ -106,7 +112,9 @@ The program contains Node and npm packages. Their copyright notices and licenses
 are in /usr/share/doc/svc/LICENSES.gz.
 `;
 
-/** What Debian's checker says of a program that contains Node's executable, which has these libraries and addresses. */
+/**
+ * Findings of Debian's checker that are accepted, because the program contains Node's executable with its libraries and addresses.
+ */
 const LINTIAN_OVERRIDES = `svc: embedded-library *
 svc: hardening-no-pie *
 # Upgrades hand over between processes, for which there is no helper.

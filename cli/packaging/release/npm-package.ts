@@ -1,6 +1,6 @@
 /**
  * The npm package, for `npm install --global`: the sources without types, which Node does not remove in installed packages. It
- * depends on the pinned Node of each platform, so that it runs with whatever Node npm runs with.
+ * depends on the pinned Node of each platform, so that it does not matter with which Node npm itself runs.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ const ROOT = path.resolve(import.meta.dirname, '../../..');
 
 /** The folders of the program. */
 const SOURCES = ['admin', 'cli', 'compiler', 'runtime'] as const;
-/** What is not part of the running program. */
+/** Files in these folders that are not part of the running program. */
 const EXCLUDED_FILES = /^cli\/(?:packaging|svc$)/;
 
 /** An entry of package-lock.json. */
@@ -50,7 +50,7 @@ export async function npmPackage(release: string, licenses: string): Promise<Pac
 	return [
 		...files,
 		{ path: 'package.json', content: json(publishedManifest) },
-		// npm installs exactly these packages, and checks them.
+		// npm installs exactly the packages in this file, and verifies them.
 		{ path: 'npm-shrinkwrap.json', content: json({ ...lock, version, packages }) },
 		{ path: 'bin/svc', mode: 0o755, content: readFileSync(path.join(import.meta.dirname, 'npm-launcher')) },
 		{ path: 'README.md', content: readFileSync(path.join(ROOT, 'README.md')) },
@@ -67,14 +67,14 @@ function javaScriptName(file: string): string {
 	return file.replace(/\.ts$/, '.js');
 }
 
-/** Removes the types of a module, and names other modules as they are called then. */
+/** Removes the types of a module, and changes the extension of the modules that it imports to `.js`. */
 async function javaScript(source: string, release: string): Promise<string> {
 	const { code } = await transform(source, {
 		loader: 'ts',
 		format: 'esm',
 		target: `node${process.versions.node}`,
 		define: { SVC_BUILD_VERSION: JSON.stringify(release) },
-		// Types are imported by `import type` alone; an import without a name has effects.
+		// Only `import type` imports types. An import without names has side effects, and is kept.
 		tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
 	});
 	return code.replace(/(['"])((?:\.{1,2}\/|[\w-]+\/)[\w./-]+)\.ts\1/g, '$1$2.js$1');

@@ -18,7 +18,10 @@ export const IMAGE_USER = 65532;
 /** Debian's packages with files of the image. */
 const PACKAGES = ['ca-certificates', 'libc6', 'libgcc-s1', 'libstdc++6'] as const;
 
-/** The files used of these packages: shared libraries without converters of character sets, authorities, licenses. */
+/**
+ * The files of Debian's packages that the image contains: shared libraries without converters of character sets, authorities,
+ * licenses.
+ */
 const USED_FILES =
 	/^(?:(?:usr\/)?lib(?:64)?\/(?:[\w-]+\/)?[\w.+-]+\.so(?:\.[\d.]+)?|usr\/share\/(?:ca-certificates\/mozilla\/.*|doc\/[^/]+\/copyright))$/;
 
@@ -27,7 +30,9 @@ const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
 const CONFIGURATION_TYPE = 'application/vnd.oci.image.config.v1+json';
 const LAYER_TYPE = 'application/vnd.oci.image.layer.v1.tar+gzip';
 
-/** A site to see that the image works, and the probes of a container platform on a port of their own. */
+/**
+ * The image's own configuration: a site that shows that the image works, and the probes of a container platform on a separate port.
+ */
 const CONFIGFILE = `:8080 {
 	respond "svc is running. Its configuration is /etc/svc/Configfile."
 }
@@ -65,7 +70,7 @@ interface Descriptor {
 	readonly [field: string]: unknown;
 }
 
-/** Returns the files of Debian's packages that belong into the image, and these packages. */
+/** Returns the files of Debian's packages that belong in the image, and these packages. */
 export async function imageLibraries(
 	folder: string,
 	architecture: ImagePart['architecture'],

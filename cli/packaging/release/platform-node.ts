@@ -7,14 +7,14 @@ import { verifyNode } from '../pinned-node.js';
 
 const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/node');
 
-/** The files used of Node's npm package for a platform. */
+/** The files of Node's npm package for a platform that are used. */
 export interface PlatformNode {
 	readonly executable: string;
 	/** The licenses of Node and of the software it includes. */
 	readonly license: string;
 }
 
-/** Returns the verified Node of a platform. Asks npm for its package if it is neither installed nor in the cache. */
+/** Returns the verified Node of a platform. Asks npm for its package if the package is neither installed nor in the cache. */
 export async function platformNode(platform: string, version: string): Promise<PlatformNode> {
 	const name = `node-${platform}`;
 	const installedFolder = path.resolve(CACHE, '../..', name);

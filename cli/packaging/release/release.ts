@@ -31,10 +31,10 @@ const THIS_PLATFORM = `${process.platform}-${process.arch}`;
 const BEST_EFFORT: Effort = 6;
 const FAST_EFFORT: Effort = 1;
 
-/** The time of all packed files without git and without SOURCE_DATE_EPOCH: the beginning of 2026. */
+/** The time of all packed files if neither git nor SOURCE_DATE_EPOCH gives one, in seconds since 1970: the beginning of 2026. */
 const DEFAULT_TIME = 1_767_225_600;
 
-/** Returns the time of all packed files, in seconds since 1970: SOURCE_DATE_EPOCH, or that of the commit. */
+/** Returns the time of all packed files, in seconds since 1970: SOURCE_DATE_EPOCH, or the time of the commit. */
 function packedTime(): number {
 	const epochText = process.env.SOURCE_DATE_EPOCH;
 	if (epochText !== undefined) return Number(epochText);
@@ -88,7 +88,7 @@ async function makeRelease({ release, output, platforms, kinds, effort }: Releas
 		const hashes: { [platform: string]: string } = {};
 		const parts: ImagePart[] = [];
 		const libraries: Component[] = [];
-		// Manual pages and completions come from a binary that runs here.
+		// Manual pages and completions are made by a binary that runs on this machine.
 		const localBuild = build(release, folder, THIS_PLATFORM, process.execPath);
 		const { license } = await platformNode(THIS_PLATFORM, process.versions.node);
 		const licenseTexts = licenses(license);
@@ -142,7 +142,7 @@ function sha256(content: Buffer): string {
 	return createHash('sha256').update(content).digest('hex');
 }
 
-/** Returns the member of a list that the command line names. */
+/** Returns the member of a list with a name from the command line. Throws if there is none. */
 function memberOf<T extends string>(list: readonly T[], name: string): T {
 	const member = list.find(candidate => candidate === name);
 	if (member === undefined) throw new Error(`There is no release for ${name}, only for ${list.join(', ')}.`);

@@ -1,4 +1,3 @@
-/** Archives with the same bytes for the same content. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
@@ -14,18 +13,17 @@ export interface PackedFile {
 	readonly mode?: number;
 	/** The number of the user and the group that it belongs to: root, unless stated. */
 	readonly owner?: number;
-	/** What a link points to. */
+	/** The target of a link. */
 	readonly link?: string;
-	/** A file's content. A folder has neither link nor content. */
+	/** The content of a file. Folders and links have none. */
 	readonly content?: Buffer | string;
 }
 
 const BLOCK_SIZE = 512;
 
 /**
- * Returns an archive with the given files, and the folders above them.
- * @param time When all of them were changed, in seconds since 1970.
- * @param prefix What paths begin with: `./` in a Debian package.
+ * Returns an archive with the given files, and the folders above them. @param time The time of modification of all files, in
+ * seconds since 1970. @param prefix The beginning of all paths: `./` in a Debian package.
  */
 export function tarFile(files: readonly PackedFile[], time: number, prefix = ''): Buffer {
 	const blocks: Buffer[] = [];
@@ -60,7 +58,7 @@ export function compressGzip(archive: Buffer, effort: Effort): Promise<Buffer> {
 
 /** Compresses an archive by the program xz: a third smaller than by gzip. */
 export async function compressXz(archive: Buffer, effort: Effort): Promise<Buffer> {
-	// Always two threads: with one, the same content becomes other bytes.
+	// xz always uses two threads, because its output with one thread differs.
 	const xz = spawn('xz', [`-${effort}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });
 	const closed = once(xz, 'close');
 	xz.stdin.on('error', () => {});

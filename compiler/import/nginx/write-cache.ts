@@ -192,8 +192,8 @@ function lockLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): st
 }
 
 /**
- * Returns the lines for `proxy_cache_bypass` (requests that are not answered from the cache) and `proxy_no_cache` (requests whose
- * responses are not stored). `cache` has a single condition, so both must name the same requests.
+ * Returns the lines for `proxy_cache_bypass` and `proxy_no_cache`. A `bypass` line covers requests that are neither answered from
+ * the cache nor have their responses stored, so both directives must name the same variables; otherwise, comments say what differs.
  */
 function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, variables: Variables): string[] {
 	const bypass = scope.all(`${prefix}_cache_bypass`);

@@ -291,7 +291,7 @@ export function knownReason(name: string): string | undefined {
 	return Object.hasOwn(ALWAYS, name) ? ALWAYS[name] : undefined;
 }
 
-/** Reports whether a regular expression matches, or cannot be translated. */
+/** Reports whether a regular expression matches, or cannot be compiled here. */
 function matchesOrUnknown({ pattern, kind }: Location, path: string): boolean {
 	try {
 		return new RegExp(pattern, kind === 'regexp' ? '' : 'i').test(path);

@@ -34,6 +34,7 @@ interface Site {
 	readonly patterns: readonly { readonly label: string; readonly pattern: string; readonly written: string }[];
 }
 
+/** A named route that several places of a site run. */
 interface Route {
 	readonly name: string;
 	readonly lines: Lines;

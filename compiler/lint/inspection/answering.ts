@@ -5,7 +5,7 @@ import type { HandlerDirective } from '../../modules/contract/directive.ts';
 import type { StepBranch } from '../../modules/contract/traits.ts';
 import { HANDLERS } from '../../modules/registry/handlers.ts';
 
-/** Traits of a step with an unknown handler. */
+/** The traits of a step whose handler is unknown. */
 const NO_TRAITS: Partial<HandlerDirective> = {};
 
 /** Returns the traits of a step's handler. */

@@ -24,7 +24,7 @@ export function coversMatcher(wide: Matcher | undefined, narrow: Matcher | undef
 	return narrowValues.values.every(value => wideValues.values.some(other => covering(other, value)));
 }
 
-/** Returns true only if no request can match both. */
+/** Returns true only if it is certain that no request can match both matchers. */
 export function areDisjoint(one: Matcher, other: Matcher): boolean {
 	const [left, right] = [valuesOf(one), valuesOf(other)];
 	if (!left || !right || left.kind !== right.kind) return false;

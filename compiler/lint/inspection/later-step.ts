@@ -5,7 +5,7 @@ import { areDisjoint, coversMatcher } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
 /**
- * Returns the first step after `from` for which `isWanted` is true and which a request that `when` matches may reach. An undefined
+ * Returns the first step after `from` for which `isWanted` is true and that a request matched by `when` may reach. An undefined
  * matcher matches every request.
  */
 export function findLaterStep(
@@ -60,7 +60,7 @@ function searchSteps(
 	return { isEnd: false };
 }
 
-/** Returns true only if no request can match both. An undefined matcher matches every request. */
+/** Returns true only if it is certain that no request can match both matchers. An undefined matcher matches every request. */
 function isDisjoint(one: Matcher | undefined, other: Matcher | undefined): boolean {
 	if (one === undefined || other === undefined) return false;
 	if (areDisjoint(one, other)) return true;

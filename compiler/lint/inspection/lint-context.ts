@@ -98,8 +98,8 @@ export class LintContext {
 	}
 
 	/**
-	 * Returns the place of `words` in an object's text, or of the object's first line if the words are not in it; undefined for
-	 * JSON.
+	 * Returns the place of `words` in an object's text or, if they do not occur in it, the place of the object's first line;
+	 * undefined for JSON.
 	 */
 	span(pointer: string, words?: string, lastOccurrence?: boolean): SourceSpan | undefined {
 		const span = this.subject.locate(pointer);

@@ -3,7 +3,7 @@ import { branchesOf } from '../inspection/answering.ts';
 import { coversMatcher } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a `handle` or `when` branch whose requests are all handled by an earlier branch. */
+/** Reports a `handle` or `when` branch that never runs, because earlier branches handle all its requests. */
 export const branchCovered: LintRule = {
 	name: 'branch/covered',
 	severity: 'warning',

@@ -45,7 +45,7 @@ function fixHint({ dialect }: LintContext): string {
 		: 'Let its matcher test for the file as well: `path … and file`.';
 }
 
-/** Yields the response fields that are set by path, without a test that the file exists. */
+/** Yields the response fields that are set by path, without a condition that the file exists. */
 function* editsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
 	for (const edit of fieldEditsOf(cx.walked)) {
 		const { when, response } = edit.walkedStep.step;
@@ -56,7 +56,7 @@ function* editsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Match
 			when === undefined
 		)
 			continue;
-		// A condition on the response itself distinguishes the files.
+		// A condition on the response itself tells files apart, so it is not reported.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;
 		if (

@@ -29,7 +29,7 @@ export const headerCachesErrors: LintRule = {
 			if (edit.editedMessage !== 'response' || edit.walkedStep.pipeline.handlesErrors || !isLongLivedCaching(edit))
 				continue;
 			const response = edit.walkedStep.step.response as ResponseEdits;
-			// A `default` edit is always deferred.
+			// An edit of type `default` is always deferred.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
 			const when = edit.walkedStep.step.when as Matcher | undefined;
 			if (when && requiresFile(when)) continue;

@@ -7,7 +7,10 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 const ADDRESS_FIELD =
 	/^http\.request\.header\.(?:x-forwarded-for|x-real-ip|forwarded|cf-connecting-ip|true-client-ip)$/i;
 
-/** Reports a rate limit whose key consists only of values that the client chooses. A client that changes them is counted anew. */
+/**
+ * Reports a rate limit whose key consists only of values that the client chooses. A client evades the limit by changing these
+ * values.
+ */
 export const limitKeyOfClient: LintRule = {
 	name: 'rate-limit/key-of-client',
 	severity: 'warning',

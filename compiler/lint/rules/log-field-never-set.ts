@@ -14,7 +14,10 @@ import { traitsOf } from '../inspection/answering.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports fields in `format text` and `format filter` that no entry has, because they are misspelled or nothing adds them. */
+/**
+ * Reports fields in `format text` and `format filter` that no log entry has, because the fields are misspelled or nothing adds
+ * them.
+ */
 export const logFieldNeverSet: LintRule = {
 	name: 'log/field-never-set',
 	severity: 'warning',
@@ -82,10 +85,10 @@ interface UnsetField {
 	readonly pointer: string;
 	/** The field as it is written. */
 	readonly text: string;
-	/** The name that was probably meant. */
+	/** The field that was probably meant. */
 	readonly suggestion: string | undefined;
 	readonly message: string;
-	/** The hint, if there is no suggestion. */
+	/** The hint to show if there is no suggestion. */
 	readonly hint: string;
 }
 
@@ -93,7 +96,7 @@ interface LocatedFormat {
 	readonly format: LogFormat | undefined;
 	/** JSON pointer of the log. */
 	readonly pointer: string;
-	/** True if the log gets entries of access logs only. */
+	/** True if only entries of access logs are written to the log. */
 	readonly onlyAccess: boolean;
 }
 
@@ -150,7 +153,7 @@ function filtersOf(format: LogFormat | undefined, pointer: string): LocatedFilte
 	return [...ownFilters, ...wrappedFilters];
 }
 
-/** Returns the known field that was probably meant by a path. Known fields may end with `*`, which stands for any name. */
+/** Returns the known field that a path was probably meant to name. A known field may end with `*`, which stands for any name. */
 function nearestField(path: string, knownFields: readonly string[]): string | undefined {
 	const last = path.slice(path.lastIndexOf('>') + 1);
 	const isNested = last !== path;

@@ -38,7 +38,7 @@ export const metricsPublic: LintRule = {
 	},
 };
 
-/** Returns a URL at which a client on the Internet gets the metrics of a step; undefined if there is none. */
+/** Returns a URL at which a client on the Internet gets the metrics that a step serves; undefined if there is none. */
 async function publicUrl(walkedStep: WalkedStep, site: number, cx: LintContext): Promise<string | undefined> {
 	for (const origin of siteOrigins(cx.plan, site)) {
 		// A name such as `09` is valid in an address, but not in a URL.

@@ -4,11 +4,11 @@ import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Short names of the placeholders that return the path as the client sent it, or text that begins with this path. */
+/** Short names of the placeholders for the path as the client sent it, or for a text that begins with this path. */
 const AS_SENT = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;
 const FULL_NAMES: ReadonlyMap<string, string> = new Map(AS_SENT.map(name => [fullPlaceholderName(name), name]));
 
-/** Reports conditions that compare the path as the client sent it, although one path can be written in many ways. */
+/** Reports conditions that compare the path as the client sent it, although a client can write one path in many ways. */
 export const pathAsSent: LintRule = {
 	name: 'path/as-sent',
 	severity: 'warning',

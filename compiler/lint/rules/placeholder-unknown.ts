@@ -30,7 +30,7 @@ export const placeholderUnknown: LintRule = {
 				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
 					// `${name}` refers to a group of a regular expression.
 					if (word.text.includes(`$\{${name}}`)) continue;
-					// The placeholder is known to this directive only.
+					// This directive itself defines the placeholder.
 					if (ownPlaceholders.includes(name)) continue;
 					if (mappedNames.has(name) || /^(?:\$|args|block)/.test(name)) continue;
 					const offset = word.span.source.text.indexOf(`{${name}}`, word.span.start);

@@ -30,7 +30,7 @@ export const proxyToItself: LintRule = {
 						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
 				);
 				if (!ownListener) continue;
-				// A copy of a mirror is not copied again.
+				// A copied request is not copied again, so it arrives only twice.
 				const effect = traitsOf(step).answers === undefined ? 'each request would arrive twice' : 'requests would loop';
 				cx.reportAt(pointer + addressPointer, `\`${address}\` is this very site: ${effect}.`, {
 					words: address,

@@ -7,7 +7,7 @@ import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_HOPS = 20;
-/** A URL with more characters than this is treated as unusable, because no client would send it. */
+/** Maximum length of a usable URL in characters. No client would send a longer one. */
 const MAX_URL_CHARS = 8192;
 
 /** Reports a redirect that leads back to itself. */

@@ -4,7 +4,7 @@ import { valueAt } from '../../schema/validate.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Marks of values that are usually patterns, or that are often not secrets. */
+/** Marks of values that are usually patterns, or often not secrets. */
 const UNRELIABLE_MARKS: ReadonlySet<unknown> = new Set([
 	'by-field',
 	'by-source',
@@ -41,7 +41,7 @@ function reportSecret(value: string, isPart: boolean, { path, mark }: Secret, cx
 	if (value.includes('{')) return;
 	if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) return;
 	const isListed = Array.isArray(valueAt(cx.document, jsonPointer(path.slice(0, -1))));
-	// A pattern that a matcher searches for is not a whole secret.
+	// A value with `*` in a list is a pattern that a matcher searches for, not a whole secret.
 	if (isListed && value.includes('*')) return;
 	const fieldPath = isListed ? path.slice(0, -1) : path;
 	const holder = valueAt(cx.document, jsonPointer(fieldPath.slice(0, -1))) as { name?: unknown };

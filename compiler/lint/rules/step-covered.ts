@@ -3,7 +3,7 @@ import { answersIfRun, changesTarget, directiveNameOf } from '../inspection/answ
 import { coversMatcher } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a directive whose requests are all answered by an earlier one with a wider matcher. */
+/** Reports a directive that never answers, because an earlier directive with a wider matcher answers all its requests. */
 export const directiveCovered: LintRule = {
 	name: 'directive/covered',
 	severity: 'warning',

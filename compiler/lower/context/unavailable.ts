@@ -11,7 +11,9 @@ export function unavailableMessage(word: string): string {
 	return `\`${word}\` is not supported by this build yet.`;
 }
 
-/** Returns the reason or an alternative; undefined if there is nothing to add to the message. */
+/**
+ * Returns the reason why a name is not implemented, or an alternative to it; undefined if there is nothing to add to the message.
+ */
 export function unavailableHint(word: string): string | undefined {
 	if (word !== 'ech') return undefined;
 	return `Node's TLS cannot decrypt an encrypted ClientHello: leave the option out. Host names stay readable on the network.`;
