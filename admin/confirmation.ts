@@ -20,8 +20,8 @@ const CHECK_INTERVAL_MS = 250;
 const MIN_RESPONSES = 20;
 
 /**
- * A rollback is retried if a thread dies meanwhile, which the loaded configuration may cause. These are the delay in milliseconds
- * and the number of attempts.
+ * Maximum number of attempts at a rollback, and the delay between them in milliseconds. A rollback is retried if a thread dies
+ * meanwhile, which the loaded configuration may cause.
  */
 const MAX_TRIES = 20;
 const RETRY_DELAY_MS = 500;
@@ -88,6 +88,7 @@ export class Confirmation {
 		);
 	}
 
+	/** Starts to wait for a confirmation on the given terms. Returns the deadline, in milliseconds since 1970. */
 	awaitConfirmation(load: Revertible, { within, maxErrorRate }: ConfirmationTerms): number {
 		this.#clearPending();
 		this.#failedRollback = undefined;

@@ -257,7 +257,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	/** The settings from which `#access` was made. */
 	#accessSettings: AdminSettings;
 	readonly #refusals = new RefusalRate();
-	/** Number of refusals that were not logged, because enough refusals of their clients had been. */
+	/** Refused requests that are not logged, because enough refusals of their clients have been logged. */
 	readonly #unloggedRequests = new WeakSet<Exchange>();
 	#finalExchange: Exchange | undefined = undefined;
 	#isStopRequested = false;

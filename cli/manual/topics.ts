@@ -9,6 +9,7 @@ const GROUPS = {
 	'Move from another server': ['from-caddy', 'from-nginx', 'from-haproxy'],
 } as const;
 
+/** The name of a guide, such as `https`. */
 export type Topic = (typeof GROUPS)[keyof typeof GROUPS][number];
 
 /** All guides. */

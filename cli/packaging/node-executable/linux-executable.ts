@@ -82,7 +82,7 @@ function describeNote(segments: Segment[], address: number, offset: number, size
 
 /**
  * Splits a segment around a range of addresses. The table of segments must stay where it is, because older kernels expect it there.
- * It therefore grows over the interpreter's name, which moves to the place of Node's own notes.
+ * It therefore grows over the interpreter's name, which moves into the space of Node's own notes.
  */
 function splitSegment(elf: ElfImage, segment: Segment, start: number, end: number): void {
 	const { bytes, segments, sections } = elf;

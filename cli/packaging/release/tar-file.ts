@@ -1,3 +1,4 @@
+/** Tar archives that have the same bytes for the same content. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
