@@ -35,7 +35,7 @@ export async function bindAdmin(server: Server, address: AdminAddress): Promise<
 /** The listening socket of the predecessor in a handover. */
 export interface InheritedAdmin {
 	readonly descriptor: number;
-	/** The address on which it listens. */
+	/** The address on which the socket listens. */
 	readonly bound: AdminEndpointAddress;
 }
 

@@ -4,7 +4,7 @@
 const MAX_LOGGED = 20;
 /** Number of refusals forgotten per second. */
 const FORGOTTEN_PER_SECOND = 1;
-/** Maximum clients remembered; those refused longest ago are forgotten first. */
+/** Maximum number of clients that are remembered. Those whose last refusal is oldest are forgotten first. */
 const MAX_CLIENTS = 1000;
 
 interface Balance {
@@ -24,7 +24,7 @@ export class RefusalRate {
 		balance.lastAt = now;
 		const exceeded = balance.refusals >= MAX_LOGGED;
 		if (!exceeded) balance.refusals++;
-		// Keeps the map ordered by time, so that its first entry is the one to evict.
+		// Keeps the map ordered by time, so that the first entry is the one to remove.
 		this.#clients.delete(client);
 		this.#clients.set(client, balance);
 		if (this.#clients.size > MAX_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);

@@ -245,7 +245,7 @@ function socketFile(path: string): { readonly path: string; readonly inode: bigi
 	return stats && { path, inode: stats.ino };
 }
 
-/** Routes requests to endpoints, counts and logs them. */
+/** Routes requests to endpoints, and counts and logs the requests. */
 class AdminHost implements ProtocolHost, AdminContext {
 	readonly runtime: RuntimeControl;
 	readonly limits = PROTOCOL_LIMITS;

@@ -119,7 +119,7 @@ function programOf(binary: unknown): string {
 /** Reports whether only root and the server's user can change a file, or replace what is in a folder. */
 function isTrusted(stats: Stats): boolean {
 	const { uid, mode } = stats;
-	// In a sticky folder such as /tmp, only the owner of a file can replace it.
+	// In a sticky folder such as /tmp, only a file's owner (besides root) can replace it.
 	const isProtected = (mode & 0o022) === 0 || (stats.isDirectory() && (mode & 0o1000) !== 0);
 	return (uid === 0 || uid === process.getuid?.()) && isProtected;
 }

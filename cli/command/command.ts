@@ -96,7 +96,7 @@ export class CommandFailure extends Error {
 	}
 }
 
-/** A command as the list shows it. */
+/** A command in the list of commands. */
 export interface CommandEntry {
 	readonly name: string;
 	/** The summary in the command's definition, repeated here; a test compares the two. */

@@ -12,7 +12,7 @@ export async function reportFailure(error: unknown): Promise<number> {
 /** Returns the text that {@link reportFailure} prints. */
 export async function failureText(error: unknown): Promise<string> {
 	if (error instanceof UnknownWord) {
-		// Loaded only here, because correct command lines do not need it and should be fast.
+		// This module is loaded only here, because correct command lines do not need it and should be fast.
 		const { nearestName } = await import('../../compiler/diagnostics/suggest.ts');
 		const nearest = nearestName(error.word, error.knownWords);
 		return `error: ${error.message}${nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`}\n`;

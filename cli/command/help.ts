@@ -10,7 +10,7 @@ const GLOBAL_OPTIONS: readonly (readonly [string, string])[] = [
 	['-h, --help', 'Print this help'],
 ];
 
-/** A guide as the list shows it. */
+/** A guide in the list of guides. */
 export interface ListedGuide {
 	readonly topic: string;
 	readonly summary: string;
@@ -70,7 +70,7 @@ function optionRow(option: CommandOption): readonly [string, string] {
 	];
 }
 
-/** Formats two columns, the second one wrapped. */
+/** Formats rows of two columns, and wraps the second column. */
 function formatTable(rows: readonly (readonly [string, string])[]): string[] {
 	const width = Math.max(...rows.map(([left]) => left.length)) + 2;
 	return rows.flatMap(([left, right]) => {

@@ -3,7 +3,7 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 
-/** bcrypt ignores the rest of a longer password. */
+/** Maximum bytes of a password. bcrypt ignores the rest of a longer one. */
 const BCRYPT_BYTES = 72;
 const SALT_BYTES = 16;
 /** The default cost. */

@@ -14,7 +14,7 @@ const MORE_RESULTS = 5;
 /** Maximum width of guides in columns. Longer lines are hard to read. */
 const WIDTH = 100;
 
-/** Prints the same text as `--help` of a command, a guide, or the section of a guide that a search finds. */
+/** Prints the help of a command (like `--help`), a guide, or the section of a guide that a search finds. */
 export const help: Command = {
 	name: 'help',
 	summary: 'List the commands and guides, print the help of one, or search the guides',

@@ -85,7 +85,7 @@ interface CheckedConfiguration {
 	readonly validation: ConfigurationValidation;
 	/** What `--fix` did. */
 	readonly fixing?: FixedConfiguration;
-	/** True if it was found in a folder, not named. */
+	/** True if the configuration was found in a folder, not named on the command line. */
 	readonly isFromFolder?: boolean;
 }
 

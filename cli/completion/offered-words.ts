@@ -2,7 +2,7 @@
 import type { Command, CommandArgument, CommandOption, CompletionCandidates } from '../command/command.ts';
 import { TOPICS } from '../manual/topics.ts';
 
-/** An option in the form that shells offer it. */
+/** An option in the form in which shells offer it. */
 export interface OfferedOption {
 	/** `-c`, `--config`; the short ones first. */
 	readonly spellings: readonly string[];
@@ -13,14 +13,14 @@ export interface OfferedOption {
 	readonly repeatable: boolean;
 }
 
-/** An argument in the form that shells offer it. */
+/** An argument in the form in which shells offer it. */
 export interface OfferedArgument {
 	readonly name: string;
 	readonly required: boolean;
 	readonly offer: CompletionCandidates | undefined;
 }
 
-/** A command in the form that shells offer it. */
+/** A command in the form in which shells offer it. */
 export interface OfferedCommand {
 	readonly name: string;
 	readonly summary: string;
@@ -81,7 +81,7 @@ export function spellingsWithValues(commands: readonly OfferedCommand[]): string
 }
 
 function offeredOption(option: CommandOption, commands: readonly string[]): OfferedOption {
-	// The word after an option whose value may be omitted is not its value.
+	// If the value of an option may be omitted, the next word is never its value.
 	const value = option.valueOptional ? undefined : option.value;
 	return {
 		spellings: spellings(option),

@@ -11,7 +11,7 @@ import { type ConfigurationValidation, type ValidationOptions, validateConfigura
 /** Maximum number of times the configuration is checked. A fix may reveal a problem that has a fix itself. */
 const MAX_CHECKS = 200;
 
-/** A configuration after its fixes. */
+/** A configuration after fixes were applied. */
 export interface FixedConfiguration {
 	/** The configuration with its text after the fixes. */
 	readonly input: ConfigInput;

@@ -12,9 +12,9 @@ export const STORE_RULE: string = `The store is the one named by the option \`st
 
 /** A store that a command line refers to. */
 export interface ChosenStore {
-	/** The caller closes it. */
+	/** The store. The caller must close it. */
 	readonly store: Store;
-	/** The absolute path of its folder; undefined if the store is no folder. */
+	/** The absolute path of the store's folder; undefined if the store is not a folder. */
 	readonly folder: string | undefined;
 }
 

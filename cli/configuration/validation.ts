@@ -14,9 +14,9 @@ import { hostFacts } from '../../runtime/threads/host-facts.ts';
 import { version } from '../command/version.ts';
 
 export interface ValidationOptions {
-	/** Run all lint rules, not only those that always run. */
+	/** True to run all lint rules, not only those that always run. */
 	readonly lint: boolean;
-	/** Refuse the configuration for warnings too. */
+	/** True to refuse the configuration for warnings too. */
 	readonly strict: boolean;
 	/** Texts in place of files that the configuration imports, by absolute path. */
 	readonly texts?: ReadonlyMap<string, string>;

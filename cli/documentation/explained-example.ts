@@ -19,9 +19,9 @@ import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts'
 export interface Example {
 	readonly dialect: Dialect;
 	readonly text: string;
-	/** The name of its file, which the explanation shows. */
+	/** The name of the example's file, which the explanation shows. */
 	readonly name: string;
-	/** The files in the same folder, by name. */
+	/** The files in the folder of the example, by name. */
 	readonly files: ReadonlyMap<string, string>;
 }
 

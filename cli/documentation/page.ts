@@ -5,7 +5,7 @@ export interface Page {
 	/** Path of its file in the site, such as `guides/https.html`. */
 	readonly path: string;
 	readonly title: string;
-	/** The heading of the navigation under which it is listed. */
+	/** The heading of the navigation under which the page is listed. */
 	readonly group: string;
 	/** The sections. The first one is the introduction, which has no heading. */
 	readonly sections: readonly PageSection[];
@@ -14,7 +14,7 @@ export interface Page {
 }
 
 export interface PageSection {
-	/** The fragment of its URL; '' for the introduction. */
+	/** The fragment of the section's URL; '' for the introduction. */
 	readonly id: string;
 	/** Plain text, without Markdown. */
 	readonly title: string;

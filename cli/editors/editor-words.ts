@@ -19,7 +19,7 @@ export interface EditorWords {
 	readonly expectations: readonly string[];
 }
 
-/** Subdirectives with directives in their blocks. */
+/** Subdirectives whose blocks contain directives. */
 const PIPELINES = ['handle_response'];
 const KEYWORDS: { readonly [dialect in Dialect]: readonly string[] } = {
 	configfile: ['else', 'import', 'let', 'test', 'upstream', 'use', 'when'],

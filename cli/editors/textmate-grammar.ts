@@ -2,7 +2,7 @@
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import { type EditorWords, editorWords } from './editor-words.ts';
 
-/** A rule of a grammar, as far as these grammars use the format. */
+/** A rule of a grammar, limited to the parts of the format in use. */
 interface Rule {
 	readonly name?: string;
 	readonly match?: string;

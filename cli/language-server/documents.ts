@@ -82,7 +82,7 @@ function filePath(uri: string): string | undefined {
 	}
 }
 
-/** Returns the language of a document: as the editor names it, otherwise by its file name. */
+/** Returns the language of a document: the one that the editor names or, if it names none, the one that the file name implies. */
 export function dialectOf(languageId: string, file: string): Dialect {
 	const id = languageId.toLowerCase();
 	if (id === 'caddyfile' || id === 'compatfile') return 'compatfile';

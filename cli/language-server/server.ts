@@ -89,7 +89,7 @@ class LanguageServer {
 			const file = this.#documents.pathOf(uri);
 			// For JSON, editors have their own server, which can use the schema that `svc schema` prints.
 			if (/^jsonc?$/.test(languageId) || file.toLowerCase().endsWith('.json')) return;
-			// A file opened on its own is a workspace of one folder.
+			// A file that is opened on its own is treated as a workspace of one folder.
 			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
 				this.#folders.add(path.dirname(file));
 			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text), 0);

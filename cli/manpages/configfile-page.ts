@@ -75,7 +75,7 @@ export function configfilePage(): ManualPage {
 	};
 }
 
-/** Adds the names of a module whose ID is its word in both languages. */
+/** Adds the names of modules whose IDs are also their words in both languages. */
 function withNames<T extends { readonly id: string }>(module: T): T & Pick<DocumentedModule, 'names'> {
 	return { ...module, names: { configfile: [module.id], compatfile: [module.id] } };
 }

@@ -81,7 +81,7 @@ function renderInline(text: string, marksCode: boolean = true): string {
 
 /** Lays out a table in columns, separated by two blanks. Its last column is wrapped, and so are others if they are wide. */
 function renderTable(rows: readonly string[], width: number): string[] {
-	// The second line separates the header from the rest.
+	// The second line of a table only separates the header from the rest.
 	const cells = rows
 		.filter((_, index) => index !== 1)
 		.map(row =>

@@ -61,7 +61,7 @@ export interface KeptProgram extends SuccessorProgram {
 	readonly executable?: number | undefined;
 }
 
-/** A handover as this process carries it out. */
+/** A handover with the details that only this process knows. */
 export interface OwnHandover extends HandoverRequest {
 	/** The program of the new process and its arguments, used instead of `binary`. */
 	readonly program?: SuccessorProgram | undefined;

@@ -46,7 +46,7 @@ export class Keeper {
 	}
 }
 
-/** Reports to the first process, at the other end of the pipe, which process serves or how one has ended. */
+/** Reports to the first process, at the other end of the pipe, which process serves, or how a process has ended. */
 export function reportToKeeper(pipe: number | undefined, message: `serving ${number}` | `ended ${number}`): void {
 	if (pipe === undefined || pipe < 0) return;
 	try {

@@ -26,7 +26,7 @@ const CHECK_INTERVAL_MS = 50;
 /** Default number of milliseconds to wait for the result. systemd ends an `ExecReload` after 90 s, without saying why. */
 const ANSWER_LIMIT_MS = 80_000;
 
-/** Returns the file in which a process reports results; undefined if it has no folder for run-time files. */
+/** Returns the file in which a process reports the results of reloads; undefined if it has no folder for run-time files. */
 function answerFile(environment: Environment, pid: number): string | undefined {
 	const folder = environment.RUNTIME_DIRECTORY?.split(':')[0];
 	return folder ? path.join(folder, `reload-${pid}.json`) : undefined;

@@ -256,7 +256,7 @@ class ServerProcess {
 		this.#serviceManager.ready();
 	}
 
-	/** The first signal stops gracefully, the second at once. */
+	/** The first signal stops the server gracefully; the second stops it at once. */
 	readonly #interrupt = (signal: NodeJS.Signals): void => {
 		if (this.#completedHandover) this.#forwardSignal(signal);
 		else if (this.#isStopping) this.#quit('SIGQUIT');

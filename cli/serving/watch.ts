@@ -32,7 +32,7 @@ export class ConfigurationWatch {
 	/** Switches to the files of another configuration. Must be called before that configuration is loaded. */
 	follow(input: ConfigInput): void {
 		const previous = this.#fingerprints;
-		// Known files keep their last polled state, so that a change since the last poll is not missed.
+		// Files that were already watched keep the state of the last poll, so that a change since then is not missed.
 		this.#fingerprints = new Map(
 			[...fingerprintsOf(filesOf(input))].map(([path, fingerprint]) => [path, previous.get(path) ?? fingerprint]),
 		);

@@ -39,7 +39,7 @@ export interface Diagnostic {
 	readonly pointer?: string | undefined;
 	/** Text next to the caret in the code frame. */
 	readonly label?: string | undefined;
-	/** What to do about it, in one sentence. */
+	/** What to do about the problem, in one sentence. */
 	readonly hint?: string | undefined;
 	readonly related?: readonly RelatedPlace[] | undefined;
 	/**

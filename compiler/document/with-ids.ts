@@ -42,6 +42,7 @@ export function canHaveId({ properties, additionalProperties }: Schema): boolean
 	return properties !== undefined && additionalProperties === false;
 }
 
+/** Reports whether a value can be an `@id`. */
 export function isObjectId(value: unknown): boolean {
 	return typeof value === 'string' && value !== '';
 }

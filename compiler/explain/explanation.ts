@@ -58,7 +58,7 @@ export type ExplainedStep =
 export interface ExplainedUpstream {
 	readonly name?: string;
 	readonly address: string;
-	/** True if it was chosen only because none of the others was available. */
+	/** True if the upstream was chosen only because none of the others was available. */
 	readonly backup?: true;
 	/** Number of candidate addresses. */
 	readonly among: number;
@@ -116,7 +116,7 @@ export class Explainer {
 	readonly #locate: CompileResult['locate'];
 	/** The document from which explanations quote. */
 	readonly #document: Document;
-	/** The secrets of the document, longest first, each with the pointer of the string that contains it. */
+	/** The secrets of the document, longest first. Each has the pointer of the string that contains it. */
 	readonly #secrets: readonly { readonly pointer: string; readonly text: string }[];
 
 	constructor({ plan, locate }: ExplainedConfiguration, deps: DryRunEnvironment) {

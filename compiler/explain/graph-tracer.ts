@@ -8,7 +8,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
 
-/** The parts of a request that decide how it is routed. */
+/** The parts of a request that determine its route through the handlers. */
 export interface RequestTarget {
 	readonly method: string;
 	/** Host as in the `Host` field. */

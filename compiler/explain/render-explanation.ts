@@ -73,7 +73,7 @@ function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent:
 	return [row, ...(parts ?? []).flatMap(part => matcherRows(part, indent + 2, false))];
 }
 
-/** Returns the configuration line as written, preceded by the handler's name unless the line begins with it. */
+/** Quotes a word if the configuration languages require it. */
 function handlerText(handler: string, { text }: ExplainedPlace): string {
 	if (text === undefined) return handler;
 	const line = shorten(text);

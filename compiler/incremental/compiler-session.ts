@@ -56,7 +56,7 @@ class RememberingPhases implements CompilePhases {
 	readonly #recordsPlaces: boolean;
 	readonly #checks: DocumentChecks;
 	#textMemory: { readonly dialect: Dialect; readonly memory: TextMemory } | undefined;
-	/** The sites of the last JSON document, by their JSON text. */
+	/** The sites of the last JSON document, by the JSON text of each. */
 	#jsonSites: ReadonlyMap<string, Site> = new Map();
 
 	constructor(options: CompileOptions) {

@@ -10,7 +10,7 @@ import { checkDocument } from '../schema/validate.ts';
 import type { Reader } from '../source/reader.ts';
 import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 
-/** The last planned sites and their listeners. */
+/** The sites for which listeners were last planned, and these listeners. */
 interface PlannedListeners {
 	/** The settings with which the addresses and TLS of sites were planned. */
 	readonly settings: string;

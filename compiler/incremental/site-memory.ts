@@ -11,7 +11,7 @@ import type { DefinedNames, PieceMemory } from '../syntax/file-structure.ts';
 import type { Snippet } from '../syntax/frame.ts';
 import { TextPiece } from '../syntax/text-piece.ts';
 
-/** The expansion of a piece's site, and everything that it depended on. */
+/** The expansion of the site in a piece, and everything that it depended on. */
 interface Expansion {
 	readonly block: SiteBlock;
 	/** A number that identifies everything before the piece except sites. Equal numbers mean equal contents. */
@@ -220,7 +220,7 @@ function asKnownPiece(piece: TextPiece): KnownPiece {
 	return piece as KnownPiece;
 }
 
-/** Reports whether all places in a diagnostic move together with their piece. */
+/** Reports whether all places in a diagnostic move when their piece moves. */
 function movesWithPiece({ span, related, fix }: Diagnostic): boolean {
 	const isMovable = ({ source }: SourceSpan): boolean => source.canMove;
 	return (

@@ -108,7 +108,7 @@ function readTexts(
 	return { tree, sources };
 }
 
-/** Registers the values of the environment variables that files use, so that messages do not reveal them. */
+/** Reads the environment variables that files use, so that their values are known and concealed in messages. */
 function watchVariables(sources: readonly Source[], watchingReader: Reader): void {
 	for (const { text } of sources) for (const [, name] of text.matchAll(/\{\$([^{}:\s]+)/g)) watchingReader.env(name!);
 }

@@ -26,7 +26,7 @@ function orderedDirectives(): readonly HandlerDirective[] {
 export interface OrderMove {
 	readonly directive: string;
 	readonly to: 'first' | 'last' | 'before' | 'after';
-	/** The directive before or after which this one is placed, for `before` and `after`. */
+	/** For `before` and `after`: the directive before or after which the moved directive is placed. */
 	readonly other?: string;
 }
 
@@ -40,7 +40,7 @@ export function moveDirective(order: readonly string[], move: OrderMove): readon
 	return otherDirectives.toSpliced(move.to === 'before' ? otherIndex : otherIndex + 1, 0, move.directive);
 }
 
-/** A directive, as far as its position matters. */
+/** A directive, reduced to what determines its position. */
 export interface SortedDirective {
 	/** The directive's name as written. Deprecated names have their own positions. */
 	readonly directive: string;

@@ -194,7 +194,7 @@ function splitForSorting(item: LoweredDirective): LoweredDirective[] {
 	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
 
-/** Removes the matcher token from a line's arguments, if the first argument is one. */
+/** Removes and returns the matcher token, if the first argument of a line is one. */
 function takeMatcher(
 	lowering: Lowering,
 	line: Line,
@@ -217,7 +217,7 @@ function takeMatcher(
 	return { directive: { line, name, args }, when: undefined };
 }
 
-/** Directives that share one evaluation of their matcher. */
+/** Directives in a single route, which share one evaluation of their matcher. */
 interface RouteGroup {
 	readonly items: [LoweredDirective, ...LoweredDirective[]];
 	readonly when: Matcher | undefined;
@@ -308,7 +308,7 @@ function routeSteps({ items }: RouteGroup): readonly Step[] {
 	return items.flatMap(({ steps }) => steps);
 }
 
-/** Returns the number of runs of alternatives, and the length of each by the index at which it starts. */
+/** Returns the number of runs of alternatives, and the length of each run by the index of its first item. */
 function findAlternativeRuns(
 	routes: readonly RouteGroup[],
 	sorted: boolean,

@@ -15,10 +15,10 @@ interface Definition {
 	readonly line: Line;
 	state: 'pending' | 'resolving' | 'done';
 	matcher: Matcher | undefined;
-	/** Number of matchers to which it expands. */
+	/** Number of matchers to which the definition expands. */
 	matcherCount: number;
 	used: boolean;
-	/** True if a cycle that contains it has been reported. */
+	/** True if a cycle that contains the definition has been reported. */
 	cyclic: boolean;
 }
 
@@ -110,7 +110,7 @@ export class MatcherScope {
 		const owner = this.#ownerOf(reference.text);
 		if (definition.state === 'pending') {
 			limits.runDeeper(() => owner.#lower(definition));
-			// The limit is reported only once, because everything that refers to the matcher exceeds it as well.
+			// The limit is reported only once, because every matcher that refers to this one exceeds it as well.
 			if ((definition.state as Definition['state']) === 'pending' && !limits.reported) {
 				limits.reported = true;
 				const message = `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`;
@@ -134,7 +134,7 @@ export class MatcherScope {
 		return definition.matcher;
 	}
 
-	/** Marks a name in a line that cannot be lowered as used, so that it is not also reported as unused. */
+	/** Marks a name as used although its line cannot be lowered, so that it is not also reported as unused. */
 	markUsed(name: string): void {
 		const definition = this.#find(name);
 		if (definition) definition.used = true;

@@ -17,7 +17,7 @@ export class Origins {
 		else this.#origins.set(value, { span, fields });
 	}
 
-	/** Transfers the recorded spans of an object to the object that replaces it. */
+	/** Records for a new object the spans that were recorded for the object that it replaces. */
 	move(oldObject: object, newObject: object): void {
 		const origin = this.#origins.get(oldObject);
 		if (origin) this.#origins.set(newObject, origin);

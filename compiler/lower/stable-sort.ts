@@ -3,7 +3,7 @@
  * compared. The algorithm is therefore part of the language.
  */
 
-/** Blocks of this length are sorted by insertion, and then merged. */
+/** Number of items in a block. Blocks are sorted by insertion, and then merged. */
 const BLOCK_LENGTH = 20;
 
 /** Reports whether item `a` goes before item `b`. Need not be transitive or antisymmetric. */

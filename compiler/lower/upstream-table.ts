@@ -5,7 +5,7 @@ import type { Line, NamedBlock } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 import type { Origins } from './origins.ts';
 
-/** Returns a site's lines without those that define upstreams. */
+/** Returns the lines of a site except those that define upstreams. */
 export function withoutUpstreamLines(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
 	if (lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return lines;
 	return lines.filter(line => !isUpstreamLine(line));

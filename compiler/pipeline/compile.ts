@@ -127,7 +127,7 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 	};
 }
 
-/** The result of the first phases, for both text and JSON. */
+/** The result of the phases before validation, for both text and JSON. */
 type FirstPhases = Omit<LoweredText, 'document' | 'locate'> & {
 	/** The lowered or parsed document; undefined if later phases cannot run. */
 	readonly document: Document | undefined;

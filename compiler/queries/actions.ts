@@ -26,9 +26,9 @@ export interface Action {
 	readonly title: string;
 	readonly kind: 'fix' | 'fix-all' | 'silence' | 'extract' | 'inline';
 	readonly edits: readonly FileEdit[];
-	/** The finding that it resolves. */
+	/** The finding that the action resolves. */
 	readonly finding?: Diagnostic;
-	/** True if an editor should offer it first. */
+	/** True if an editor should offer the action first. */
 	readonly isPreferred?: boolean;
 }
 

@@ -53,7 +53,7 @@ export interface Completion {
 	readonly insert: string;
 	/** True if {@link insert} has placeholders for the editor, such as `$0`. */
 	readonly isSnippet?: boolean;
-	/** The text that it replaces. */
+	/** The range of text that the completion replaces. */
 	readonly range: TextRange;
 }
 
@@ -88,7 +88,7 @@ class Completer {
 	readonly #syntax: TextSyntax;
 	readonly #place: Place;
 	readonly #offset: number;
-	/** The word at the offset, up to its end. */
+	/** The range of the word at the offset, up to the word's end. */
 	readonly #range: TextRange;
 	#names: readonly NameUse[] | undefined;
 	readonly #completions: Completion[] = [];

@@ -26,14 +26,14 @@ const OLD_ARGUMENT = /(?<!\\)\{args\.(\d+)\}/g;
 /** A line with the comments above it, which are moved together. */
 interface Piece {
 	readonly text: string;
-	/** The number of the first step that is lowered from it; undefined if there is none. */
+	/** The number of the first step that is lowered from the line; undefined if no step is. */
 	readonly step: number | undefined;
 }
 
 /** A top-level block of a Compatfile that can be converted by itself. */
 export interface ConvertibleBlock {
 	readonly kind: 'site' | 'snippet' | 'named route';
-	/** The first address of a site; otherwise, the name without its parentheses. */
+	/** For a site, its first address; for a snippet or route, its name without the parentheses. */
 	readonly name: string;
 	readonly line: ParsedLine;
 }

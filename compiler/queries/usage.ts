@@ -11,7 +11,7 @@ export interface UsageArgument {
 	readonly words: readonly string[];
 	/** Names of the values that are allowed: `status` for `<status>`. */
 	readonly valueNames: readonly string[];
-	/** True if it may be repeated. */
+	/** True if the argument may be repeated. */
 	readonly isRepeatable: boolean;
 }
 
@@ -25,7 +25,7 @@ export function usageArguments(usage: string): readonly UsageArgument[] {
 		while (usage[offset] === ' ') offset++;
 		const start = offset;
 		offset = endOfArgument(usage, start, end);
-		// Alternatives may be written without brackets: the word after ` | ` belongs to the same argument.
+		// An alternative may be written without brackets. In that case, the word after ` | ` belongs to the same argument.
 		while (usage.startsWith(' | ', offset) && offset < end) offset = endOfArgument(usage, offset + 3, end);
 		const text = usage.slice(start, offset);
 		if (text !== '' && text !== '[matcher]') usageParts.push(parseArgument(text, start));

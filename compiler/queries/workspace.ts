@@ -22,7 +22,7 @@ export interface OpenText {
 
 /** The result of checking one configuration. */
 export interface CheckedConfiguration {
-	/** Findings about the configuration and everything that it imports. */
+	/** Findings about the configuration and all files that it imports. */
 	readonly diagnostics: readonly Diagnostic[];
 	readonly compiled: CompileResult;
 	readonly input: ConfigInput;
@@ -54,7 +54,7 @@ export class Workspace {
 	readonly #results = new Map<string, CheckedConfiguration>();
 	#configurationPaths: readonly string[] | undefined;
 
-	/** `folders` are absolute; configurations are searched for in them. */
+	/** `folders` are absolute paths of the folders in which configurations are searched for. */
 	constructor(reader: Reader, folders: readonly string[]) {
 		this.#folders = folders;
 		this.#reader = { ...overlayReader(reader, this.#openTexts), workingDirectory: reader.workingDirectory };
@@ -100,7 +100,7 @@ export class Workspace {
 		return syntax;
 	}
 
-	/** Returns the language of a file: that of the configuration that imports it, otherwise its own. */
+	/** Returns the language of a file: that of a configuration that imports it, or else the file's own. */
 	dialectOf(path: string): Dialect {
 		const [root] = this.rootsOf(path);
 		return this.#ownDialect(root ?? path);
@@ -135,7 +135,7 @@ export class Workspace {
 		return [...new Set(this.rootsOf(path).flatMap(root => this.filesOf(root)))];
 	}
 
-	/** Returns the configurations of the workspace, the open texts and everything that these import. */
+	/** Returns the configurations of the workspace, the open texts, and all files that these import. */
 	everyFile(): readonly string[] {
 		return [...new Set(this.#configurations().flatMap(root => this.filesOf(root)))];
 	}
@@ -245,7 +245,7 @@ export class Workspace {
 			this.#dryRuns.set(root, dryRun);
 			return dryRun;
 		};
-		// Several rules read the same files.
+		// Reads are cached, because several rules read the same files.
 		const reader = new RecordingReader(this.#reader);
 		const findings = await lint({ input, compiled: lintable, reader, deps: ISOLATED_DRY_RUN, dryRunFor });
 		return this.#store(root, { compiled, input, diagnostics: findings });

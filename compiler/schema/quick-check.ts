@@ -13,7 +13,7 @@ export type QuickCheck = (value: unknown) => boolean;
 
 type Fields = { readonly [name: string]: unknown };
 
-/** Keywords that describe values without restricting them. */
+/** Keywords that only describe values and do not restrict them. */
 const ANNOTATIONS: ReadonlySet<string> = new Set([
 	'$schema',
 	'$defs',

@@ -83,7 +83,7 @@ function secretPartsOf(
 
 /** Reports whether the context of a value makes it a secret. */
 function isSecretInContext(mark: unknown, path: readonly string[], document: unknown): boolean {
-	// The mark of a list applies to its elements.
+	// The mark of a list applies to the elements of the list.
 	const valuePath = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
 	const ancestor = (levels: number): { readonly [key: string]: unknown } =>
 		valueAtPath(document, valuePath.slice(0, valuePath.length - levels)) as { [key: string]: unknown };

@@ -20,12 +20,12 @@ export interface Block {
 
 /** A directive, sub-directive, option or matcher definition: `name args… [{ … }]`. */
 export interface Line {
-	/** Never empty; the first is the name. */
+	/** The words of the line. There is at least one, which is the name. */
 	readonly words: readonly Word[];
 	readonly block: Block | undefined;
-	/** A line `else …` that follows this line's `}` on the same line; its words begin with `else`. */
+	/** The `else …` that follows this line's `}` on the same line. Its words begin with `else`. */
 	readonly alternative: Line | undefined;
-	/** Extends from the first word to the last word or the closing brace. */
+	/** From the first word of the line to its last word or closing brace. */
 	readonly span: SourceSpan;
 }
 

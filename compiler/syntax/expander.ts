@@ -296,7 +296,7 @@ export class Expander {
 		return true;
 	}
 
-	/** Returns the lines for a `{block}` alone on its line, or undefined for any other line. */
+	/** Returns the lines that replace a `{block}` alone on its line; undefined for any other line. */
 	insertedLines(line: ParsedLine, frame: Frame): readonly ParsedLine[] | undefined {
 		const content = line.words.length === 1 && !line.block ? insertedContent(line.words[0]!, frame.block) : undefined;
 		return content && frame.imported && content.args.length === 0 ? content.lines : undefined;

@@ -473,7 +473,7 @@ export class FileStructure {
 	}
 }
 
-/** Returns the fix that removes the line of a constant; undefined if something else is on its lines. */
+/** Returns the fix that removes the lines of a constant; undefined if there is something else on these lines. */
 function removalFix({ name, values }: Constant): Fix | undefined {
 	const { source, start } = name.span;
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;

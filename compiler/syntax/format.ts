@@ -25,7 +25,7 @@ const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 /** Text inside `{$…}` that would be misread as a block, newline, quote or comment. */
 const misreadSpan = /(?!^)[{\n"`#\\]|\s\}$/;
 
-/** A word and the rest of its line, if the rest is only white space and more than the newline. */
+/** Matches a word and the rest of its line, if the rest is only white space and not just the newline. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
 
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
@@ -75,9 +75,9 @@ function trimWhiteSpace(text: string): string {
 /** A `{` that has been read. Only the next character shows whether it opens a block. */
 interface Brace {
 	isWritten: boolean;
-	/** True if the space before it has been printed. */
+	/** True if the space before the brace has been printed. */
 	spaced: boolean;
-	/** True if it was the first character on its line. */
+	/** True if the brace was the first character on its line. */
 	startsLine: boolean;
 }
 

@@ -25,7 +25,7 @@ export interface Snippet {
 
 /** One expansion of the lines of a file or snippet. */
 export interface Frame {
-	/** The source to which spans refer, including the import that it came from. */
+	/** The source to which spans refer. It knows the import that included it. */
 	readonly source: Source;
 	/** True if the spans of the frame's lines already refer to {@link source}. */
 	readonly hasOwnSpans: boolean;

@@ -18,7 +18,7 @@ import type { ReadPiece, TextPiece } from './text-piece.ts';
 /** Maximum nesting of imports. */
 const maxImportDepth = 100;
 
-/** Lines to expand, and their origin. */
+/** Lines to expand, and the frame in which to expand them. */
 export interface ImportedLines {
 	readonly lines: readonly ParsedLine[];
 	readonly frame: Frame;
@@ -386,6 +386,6 @@ export class Importer {
 /** A file that may have been divided into pieces. */
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
-	/** True if its structure has mistakes. */
+	/** True if the structure of the file has mistakes. */
 	readonly hasMistakes: boolean;
 }

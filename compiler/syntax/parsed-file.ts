@@ -43,7 +43,7 @@ export interface ParsedBlock extends Block {
 export interface ParsedFile {
 	readonly source: Source;
 	readonly lines: readonly ParsedLine[];
-	/** True if it contains only white space and comments. */
+	/** True if the text contains only white space and comments. */
 	readonly blank: boolean;
 }
 

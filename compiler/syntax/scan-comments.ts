@@ -6,7 +6,7 @@ import { CloseBrace, Newline, OpenBrace, tokenize } from './tokens.ts';
 export interface ScannedComment {
 	readonly start: number;
 	readonly end: number;
-	/** True if it is alone on its line. */
+	/** True if the comment is alone on its line. */
 	readonly isAlone: boolean;
 }
 

@@ -37,9 +37,9 @@ export interface ScannedWord {
 	/** Offset after the last character consumed. */
 	readonly end: number;
 	readonly problem?: LexicalProblem | undefined;
-	/** True if it was never closed and consumed the rest of the text. */
+	/** True if the word was never closed and consumed the rest of the text. */
 	readonly reachesEnd?: boolean | undefined;
-	/** True if it opened a quote that never closed. */
+	/** True if the word opened a quote that is never closed. */
 	readonly unterminated?: boolean | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { ExpansionReport } from './expansion-report.ts';
 import type { ParsedWord } from './parsed-file.ts';
 import { fileAndLine, structureMistake } from './structure-mistake.ts';
 
-/** The addresses of the current site; their meaning is checked by lowering. */
+/** The addresses of the current site. Lowering checks their meaning. */
 export class SiteAddresses {
 	/** True once a word has been added. */
 	started = false;

@@ -7,7 +7,7 @@ interface Cookie {
 	readonly name: string;
 	readonly value: string;
 	readonly domain: string;
-	/** True if hosts below the domain also receive it. */
+	/** True if hosts below the domain receive the cookie as well. */
 	readonly isShared: boolean;
 	readonly path: string;
 	readonly isSecure: boolean;
@@ -43,7 +43,7 @@ export class CookieJar {
 			const existingIndex = this.#cookies.findIndex(
 				({ name, domain, path }) => name === cookie.name && domain === cookie.domain && path === cookie.path,
 			);
-			// A new cookie takes the place of the one that it replaces in the order of age.
+			// A new cookie keeps the age of the cookie that it replaces.
 			if (existingIndex === -1) this.#cookies.push(cookie);
 			else this.#cookies[existingIndex] = cookie;
 		}

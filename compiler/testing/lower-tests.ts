@@ -96,7 +96,7 @@ interface StepDraft {
 	readonly expectations: Expectation[];
 	/** True if there is an `expect`, even an invalid one. */
 	hasExpectation: boolean;
-	/** The places of the words given so far, among those that may be given only once. */
+	/** The places of those words given so far that may be given only once. */
 	readonly givenWords: Map<string, SourceSpan>;
 }
 

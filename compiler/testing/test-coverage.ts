@@ -9,7 +9,7 @@ import type { SourceSpan } from '../source/source.ts';
 export class CoverageTracer implements DryRunTracer {
 	/** Number of runs of each step, by its pointer. */
 	readonly steps = new Map<string, number>();
-	/** Number of times that each condition held, and did not hold, by its pointer. */
+	/** How often each condition held, and how often it did not, by its pointer. */
 	readonly conditions = new Map<string, { held: number; failed: number }>();
 
 	begins(): void {}
@@ -41,7 +41,7 @@ export interface CoveredLine {
 	readonly text: string;
 	/** Number of times that the directive ran; undefined if the line has no directive of its own. */
 	readonly runs: number | undefined;
-	/** Number of times that the line's condition held, and did not hold; undefined if the line has no condition. */
+	/** How often the line's condition held, and how often it did not; undefined if the line has no condition. */
 	readonly condition: { readonly held: number; readonly failed: number } | undefined;
 }
 

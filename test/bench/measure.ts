@@ -254,6 +254,7 @@ async function useOnce(port: number, count: number, sockets: Socket[]): Promise<
 	);
 }
 
+/** Returns the median. */
 export function median(values: readonly number[]): number {
 	const sorted = [...values].sort((a, b) => a - b);
 	const middle = sorted.length >> 1;

@@ -21,7 +21,7 @@ export interface FuzzResult {
 
 /** Length of the longest input that is also read byte by byte. */
 const EVERY_BYTE = 400;
-/** One in this many inputs is read byte by byte. */
+/** Of this many inputs, one is also read byte by byte. */
 const EVERY_BYTE_IN = 50;
 
 /** Runs for this many milliseconds, until `most` inputs have been tried, or until ten disagreements have been found. */

@@ -17,7 +17,7 @@ export interface ZipfRun extends Omit<ZipfThreadResult, 'hits' | 'counted'> {
 	readonly entries: number;
 	/** Number of bytes in use according to the cache's report. */
 	readonly bytes: number;
-	/** Number of resident bytes of its shared memory. */
+	/** Number of resident bytes of the cache's shared memory. */
 	readonly resident: number;
 }
 

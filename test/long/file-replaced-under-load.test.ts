@@ -94,7 +94,7 @@ for (const [what, lines, encoded, interval] of [
 		/** The ETag that the server gives each version, derived from the file's mtime and size. */
 		const tags: string[] = [];
 		let current = -1;
-		/** The times at which each version replaced the one before. */
+		/** The time at which each version replaced the one before, by the number of the version. */
 		const since: number[] = [];
 		const replace = (): void => {
 			const next = current + 1;

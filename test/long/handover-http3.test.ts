@@ -18,7 +18,7 @@ interface Running {
 	readonly server: ServerProcess;
 	readonly port: number;
 	readonly file: string;
-	/** Writes the first configuration with more sites to the file. */
+	/** Writes the first configuration, with additional sites, to the file. */
 	write(more: string): void;
 	/** Hands over to a process that gives another answer and has the same number of threads. */
 	reload(

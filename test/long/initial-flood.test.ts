@@ -23,7 +23,7 @@ const RATE = Number(process.env.FLOOD_RATE ?? 100_000);
 const ENOUGH = 0.8;
 /** Maximum bytes by which a flood may increase the memory of the server. */
 const MEMORY_BOUND = 64 * 1024 * 1024;
-/** A response time below this, in milliseconds, is good even if it is a multiple of the usual one. */
+/** Response times below this number of milliseconds are good, even if they are a multiple of the usual time. */
 const GOOD_MS = 150;
 /** Number of attempts, because other programs may disturb a measurement. */
 const TRIES = 3;

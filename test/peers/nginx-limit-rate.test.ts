@@ -76,7 +76,7 @@ http {
 }
 `;
 	writeFileSync(path.join(folder, 'nginx.conf'), configuration(nginxPort));
-	// Ours is what `svc import` makes of the same configuration.
+	// Our server's configuration is what `svc import` makes of nginx's.
 	const name = 'nginx.conf';
 	const { text } = importNginx({ name, text: configuration(port), folder }, diskReader(folder));
 	writeFileSync(path.join(folder, 'Configfile'), text);

@@ -156,7 +156,7 @@ export class SystemdMachine {
 		return { status, text };
 	}
 
-	/** Returns the path by which this machine sees a file of the inner one. */
+	/** Returns the path on this machine of a file in the inner machine. */
 	path(inside: string): string {
 		return `/proc/${this.#systemd}/root${inside}`;
 	}
@@ -165,7 +165,7 @@ export class SystemdMachine {
 		writeFileSync(this.path(inside), text);
 	}
 
-	/** Copies a file of this machine into the inner one. */
+	/** Copies a file of this machine into the inner machine. */
 	copy(file: string, inside: string): void {
 		copyFileSync(file, this.path(inside));
 	}

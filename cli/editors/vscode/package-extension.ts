@@ -21,7 +21,7 @@ const FILES = [
 /** The time of all files in the package, so that packages of the same sources are equal. */
 const TIME = new Date(2026, 0, 1);
 
-/** The manifest of the extension, as far as the package needs it. */
+/** The manifest of the extension, limited to what packaging needs. */
 interface Manifest {
 	readonly name: string;
 	readonly displayName: string;

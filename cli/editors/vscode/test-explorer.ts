@@ -14,7 +14,7 @@ interface TestResult {
 const TEST_SYMBOL = 24;
 /** Files that may have tests. */
 const FILES = '**/{Configfile,*.configfile}';
-/** Tests are listed once the user has not typed for this many milliseconds. */
+/** Milliseconds without typing after which tests are listed. */
 const DEBOUNCE_MS = 400;
 
 /** The tests of all configurations of a workspace. */

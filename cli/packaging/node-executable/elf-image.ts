@@ -125,7 +125,7 @@ export class ElfImage {
 		return address - segment.address + segment.offset;
 	}
 
-	/** Returns the value of a dynamic entry, and 0 if it is missing. */
+	/** Returns the value of a dynamic entry; 0 if there is no such entry. */
 	dynamicValue(tag: number): number {
 		return this.#dynamicEntries().find(entry => entry.tag === tag)?.value ?? 0;
 	}

@@ -34,7 +34,7 @@ export function reduceIcuData(data: Buffer): Buffer {
 	const align = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
 	const namesAt = 4 + 8 * items.length;
 	const names = Buffer.from(items.map(({ name }) => `${name}\0`).join(''), 'latin1');
-	// Items are aligned in memory, where the header precedes them.
+	// Items must be aligned in memory, where the header comes before them.
 	const dataAt = align(headerSize + namesAt + names.length) - headerSize;
 	const size = items.reduce((sum, item) => sum + align(item.data.length), dataAt);
 	const reduced = Buffer.alloc(headerSize + size);

@@ -69,7 +69,7 @@ const MACHINES: { readonly [machine in ElfImage['machine']]: MachineCode } = {
 	arm64: {
 		symbolRelocations: [1025, 1026],
 		relativeRelocation: 1027,
-		// The instructions are stored with their lowest byte first.
+		// The lowest byte of each instruction is stored first.
 		code: `
 			5f2403d5  bti c
 			1f2000f1  cmp x0, #8

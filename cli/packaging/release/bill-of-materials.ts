@@ -17,7 +17,7 @@ export interface Component {
 	readonly [field: string]: unknown;
 }
 
-/** A CycloneDX document, as far as it is edited here. */
+/** A CycloneDX document, limited to the parts that are edited here. */
 interface Bill {
 	serialNumber?: string;
 	metadata: { timestamp?: string; component: Record<string, unknown> };

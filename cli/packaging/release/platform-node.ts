@@ -1,4 +1,4 @@
-/** The pinned Node of another platform than this one, which npm does not install here. */
+/** The pinned Node of another platform, which npm does not install on this one. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';

@@ -12,7 +12,7 @@ export interface PackedFile {
 	readonly path: string;
 	/** 0o644 for a file and 0o755 for a folder, unless stated. */
 	readonly mode?: number;
-	/** The number of the user and the group that it belongs to: root, unless stated. */
+	/** The number of the file's user and group: that of root, unless stated. */
 	readonly owner?: number;
 	/** The target of a link. */
 	readonly link?: string;

@@ -1,4 +1,4 @@
-/** Collects the lines of the Configfile that an import writes, its tests, and what had no counterpart. */
+/** Collects what an import writes: the lines of the Configfile, its tests, and the directives that have no counterpart. */
 import type { NginxDirective } from './nginx-parser.ts';
 import { Untranslatable } from './untranslatable.ts';
 
@@ -130,7 +130,10 @@ export class ConfigfileWriter {
 		return this.#countedDirectives.has(directive);
 	}
 
-	/** Writes a directive and everything in its block as a comment with the reason, once. */
+	/**
+	 * Writes a directive and everything in its block as a comment, with the reason why it is not translated. Does nothing if it has
+	 * been written already.
+	 */
 	keep(directive: NginxDirective, reason: string): void {
 		if (this.#countedDirectives.has(directive)) return;
 		const written = directive.block ? `${directive.text} { … }` : `${directive.text};`;

@@ -33,7 +33,7 @@ export interface ServerContext extends ImportContext {
 	readonly testAddress: string | undefined;
 	/** Writes the lines that send a request to the location of its path. */
 	readonly chooseLocation: () => void;
-	/** Reports whether nginx may choose another location than the one of `directives` for a path. */
+	/** Reports whether nginx may choose, for a path, another location than the one whose directives are `directives`. */
 	readonly mayBelongElsewhere: (path: string, directives: readonly NginxDirective[]) => boolean;
 	/** Returns the name of the route that a named location becomes. Throws Untranslatable if there is no such location. */
 	readonly named: (name: string) => string;

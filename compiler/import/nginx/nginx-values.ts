@@ -3,7 +3,7 @@ import { parseRegexp } from '../../codegen/regexp/parse-regexp.ts';
 import { RegexpError } from '../../codegen/regexp/regexp-error.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** Variables whose placeholders are the same everywhere. */
+/** Variables whose placeholders do not depend on the place. */
 const VARIABLES: { readonly [name: string]: string } = {
 	...{ host: '{host}', http_host: '{hostport}', uri: '{path}', document_uri: '{path}', request_uri: '{orig_uri}' },
 	...{ args: '{query}', query_string: '{query}', is_args_args: '{?query}', scheme: '{scheme}' },

@@ -1,4 +1,4 @@
-/** The directives that hold in a block: its own, and those that it inherits. */
+/** The directives that apply in a block: its own and the inherited ones. */
 import type { NginxDirective } from './nginx-parser.ts';
 
 /** Directives that inner blocks inherit, besides those with the prefixes below. A block with any of them inherits none of the same name. */
@@ -50,22 +50,22 @@ export class Scope {
 		}
 	}
 
-	/** Reports whether a directive is one of those that are inherited. */
+	/** Reports whether inner blocks inherit a directive. */
 	isInherited(one: NginxDirective): boolean {
 		return groupOf(one) !== undefined;
 	}
 
-	/** Returns the directives of a group that hold here. `allow` and `deny` are the group `access`. */
+	/** Returns the directives of a group that apply in this scope. `allow` and `deny` are the group `access`. */
 	all(group: string): readonly NginxDirective[] {
 		return this.#ownDirectives.get(group) ?? this.#parent?.all(group) ?? [];
 	}
 
-	/** Returns the directive of a group that holds here. */
+	/** Returns the last directive of a group that applies in this scope. */
 	last(group: string): NginxDirective | undefined {
 		return this.all(group).at(-1);
 	}
 
-	/** Returns the first argument of the directive that holds here. */
+	/** Returns the first argument of the last such directive of a group that applies in this scope. */
 	value(group: string): string | undefined {
 		return this.last(group)?.args[0];
 	}

@@ -8,7 +8,7 @@ import type { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 
-/** The caches that nginx has, by the prefix of their directives. */
+/** The kinds of nginx caches, by the prefix of their directives. */
 export type CachePrefix = 'proxy' | 'fastcgi';
 
 /** How long nginx keeps a response that is not requested, unless `inactive` says otherwise. */
@@ -75,7 +75,7 @@ export function isCached(scope: Scope): boolean {
 	return ['proxy_cache', 'fastcgi_cache'].some(name => (scope.value(name) ?? 'off') !== 'off');
 }
 
-/** Writes the cache that holds in a scope, before the `reverse_proxy` whose responses it stores. */
+/** Writes the cache that applies in a scope, before the `reverse_proxy` whose responses it stores. */
 export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const one = scope.last(`${prefix}_cache`);

@@ -98,7 +98,7 @@ function networksOf(first: number, last: number): string[] {
 	return networks;
 }
 
-/** Joins successive entries with the same value. */
+/** Joins adjacent entries that have the same value. */
 function joinedByValue(entries: readonly GeoEntry[]): { readonly ranges: string[]; readonly value: string }[] {
 	const groups: { ranges: string[]; value: string }[] = [];
 	for (const { range, value } of entries) {

@@ -59,7 +59,7 @@ function writeExpires(args: readonly string[], out: ConfigfileWriter): void {
 	});
 }
 
-/** Writes `gzip` and its settings. */
+/** Writes `gzip` and its settings as `encode`. */
 export function writeCompression(scope: Scope, out: ConfigfileWriter): void {
 	const gzip = scope.last('gzip');
 	if (!gzip) return;

@@ -10,7 +10,7 @@ import { writeFields } from './write-headers.ts';
 import type { Place } from './write-proxy.ts';
 import { isRewrite } from './write-rewrites.ts';
 
-/** A location with those inside it. */
+/** A location and the locations inside it. */
 export interface Location {
 	readonly directive: NginxDirective;
 	readonly kind: 'exact' | 'prefix' | 'final' | 'regexp' | 'regexp-nocase' | 'named';
@@ -286,7 +286,7 @@ export function reasonOf(name: string): string {
 	return knownReason(name) ?? 'the import does not translate this directive';
 }
 
-/** Returns why a directive never has a counterpart; undefined if it may have one. */
+/** Returns why no directive of this name has a counterpart; undefined if one may have. */
 export function knownReason(name: string): string | undefined {
 	return Object.hasOwn(ALWAYS, name) ? ALWAYS[name] : undefined;
 }

@@ -15,7 +15,7 @@ interface MapEntry {
 	readonly placeholder: string;
 	/** The snippet; undefined before it is written. */
 	snippet: string | undefined;
-	/** Why it has no counterpart; undefined if it has one or is not used. */
+	/** Why the directive has no counterpart; undefined if it has one or is not used. */
 	reason: string | undefined;
 }
 

@@ -32,7 +32,7 @@ const NAMES: ReadonlySet<string> = new Set([
 	'uninitialized_variable_warn',
 ]);
 
-/** Reports whether a directive belongs to this phase. */
+/** Reports whether a directive belongs to the rewrite phase. */
 export function isRewrite({ name, block }: NginxDirective): boolean {
 	return NAMES.has(name) && (name === 'if') === (block !== undefined);
 }

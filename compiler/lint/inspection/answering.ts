@@ -13,7 +13,7 @@ export function traitsOf(step: Step): Partial<HandlerDirective> {
 	return HANDLERS.get(step.handler) ?? NO_TRAITS;
 }
 
-/** Returns the directive's name for a step, as a user would write it. */
+/** Returns the name of a step's directive, as a user would write it. */
 export function directiveNameOf(step: Step): string {
 	const { writtenAs, names } = traitsOf(step);
 	return writtenAs?.(step) ?? names?.compatfile[0] ?? names?.configfile[0] ?? step.handler;

@@ -13,7 +13,7 @@ export function placeholdersOf(text: string): string[] {
 	return [...text.matchAll(/\{([^{}]+)\}/g)].map(([, name]) => name!);
 }
 
-/** Returns the names of those placeholders in a text that a client can set to anything. */
+/** Returns the names of the placeholders in a text that a client can set to anything. */
 export function clientChosenPlaceholders(text: string): string[] {
 	return placeholdersOf(text).filter(isClientChosen);
 }

@@ -19,7 +19,7 @@ export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 	}
 }
 
-/** Reports whether a pattern of `hide` covers files with this name at every depth. */
+/** Reports whether a pattern of `hide` hides files with this name at every depth. */
 export function isHidden(patterns: readonly string[], name: string): boolean {
 	return patterns.some(pattern => pattern === name || pattern === '.*' || pattern.endsWith(`/${name}`));
 }

@@ -90,7 +90,7 @@ export class LintContext {
 		this.#findings.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
 	}
 
-	/** Reports whether the compiler has already reported this place under the rule's name. */
+	/** Reports whether the compiler has already reported a problem at this place under the rule's name. */
 	#isReported({ source, start }: SourceSpan): boolean {
 		return this.subject.diagnostics.some(
 			({ code, span }) => code === this.#rule.name && span?.start === start && span.source.text === source.text,
@@ -118,7 +118,7 @@ export class LintContext {
 	}
 }
 
-/** Returns the first place in a span where `words` occur as a word or as a word's content. */
+/** Returns the first place in a span where `words` occur as a whole word or as the whole content of a quoted word. */
 function findWords(span: SourceSpan, words: string): SourceSpan | undefined {
 	const { source, start, end } = span;
 	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {

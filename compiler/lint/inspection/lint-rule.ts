@@ -12,7 +12,7 @@ export interface LintRule {
 	readonly severity: LintSeverity;
 	/** What a finding of this rule means, in one sentence. */
 	readonly summary: string;
-	/** Why it matters and what to do about it: Markdown paragraphs for the manual. */
+	/** Why the finding matters and what to do about it: Markdown paragraphs for the manual. */
 	readonly documentation: string;
 	/** If true, `svc validate` checks the rule for every Configfile, with or without `--lint`. */
 	readonly checkedForConfigfile?: true;

@@ -15,7 +15,7 @@ export interface WalkedPipeline {
 	readonly handlesErrors: boolean;
 }
 
-/** A step and its place in the document. */
+/** A step and its pointer in the document. */
 export interface WalkedStep {
 	readonly step: Step;
 	readonly pointer: string;

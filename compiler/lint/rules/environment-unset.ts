@@ -48,7 +48,7 @@ function checkPlaceholders(cx: LintContext): void {
 		} else if (Array.isArray(value)) {
 			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holderPointer, reported);
 		} else if (typeof value === 'object' && value !== null) {
-			// Places in the source are known for objects, not for their values.
+			// Only places of objects in the source are known, not places of their values.
 			const nextHolder = cx.subject.locate(pointer) ? pointer : holderPointer;
 			const nextReported = nextHolder === holderPointer ? reported : new Set<string>();
 			for (const [key, item] of Object.entries(value))

@@ -55,7 +55,7 @@ export const logFieldNeverSet: LintRule = {
 				const message = `No entry of an access log has a field \`${name}\`.`;
 				report({ pointer, text: `{${name}}`, suggestion: nearest && `{${nearest}}`, message, hint: ADD_FIELD });
 			}
-			// Entries other than those of access logs may have any field.
+			// Log entries other than those of access logs may have any field.
 			if (!onlyAccess) continue;
 			const filters = filtersOf(format, `${pointer}/format`);
 			const unusedFields = filterableFields.filter(field => !filters.some(({ path }) => path === field));
@@ -83,7 +83,7 @@ const OMIT_KEY =
 interface UnsetField {
 	/** JSON pointer of the log. */
 	readonly pointer: string;
-	/** The field as it is written. */
+	/** The field as it is written in the configuration. */
 	readonly text: string;
 	/** The field that was probably meant. */
 	readonly suggestion: string | undefined;
@@ -141,7 +141,7 @@ interface LocatedFilter {
 	readonly pointer: string;
 }
 
-/** Returns the filters of a format at a JSON pointer, and of those that it wraps. */
+/** Returns the filters of a format, given with its JSON pointer, and of the formats that it wraps. */
 function filtersOf(format: LogFormat | undefined, pointer: string): LocatedFilter[] {
 	if (!format || !('wrap' in format || 'fields' in format)) return [];
 	const wrappedFilters = filtersOf(format.wrap, `${pointer}/wrap`);

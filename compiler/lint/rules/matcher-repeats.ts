@@ -4,7 +4,7 @@ import { coversPath } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports path patterns that another pattern of the same matcher makes redundant. */
+/** Reports path patterns that are redundant because of another pattern in the same matcher. */
 export const matcherRepeats: LintRule = {
 	name: 'matcher/repeats-itself',
 	severity: 'note',

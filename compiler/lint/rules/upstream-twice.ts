@@ -34,7 +34,7 @@ export const upstreamTwice: LintRule = {
 	},
 };
 
-/** Returns the same string for all spellings of an address: `:8080` equals `localhost:8080`. */
+/** Returns a string that is the same for all spellings of an address: `:8080` equals `localhost:8080`. */
 function canonicalAddress(text: string): string {
 	const parsed = parseUpstream(text);
 	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address).join(' ') : text;

@@ -2,7 +2,7 @@
 import type { SourceSpan } from '../../source/source.ts';
 import type { Word } from '../../syntax/ast.ts';
 
-/** Returns the span from the first word to the end of the last word that is in the same file. */
+/** Returns the span from the first word to the last word that is in the same file as the first. */
 export function spanOfWords(words: readonly Word[]): SourceSpan {
 	const first = words[0]!.span;
 	const last = words.findLast(word => word.span.source === first.source)!.span;

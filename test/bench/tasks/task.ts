@@ -14,17 +14,17 @@ export interface Backends {
 
 /** A server of a row. */
 export interface Contender {
-	/** Its name in the row; the default is the server's name. */
+	/** Name of the server in the row; the default is the server's name. */
 	readonly label?: string;
 	readonly server: ServerName;
-	/** Cores that it may use; the default is the bench's server core. */
+	/** Cores that the server may use; the default is the bench's server core. */
 	readonly cores?: string;
 	/**
 	 * Cores of the load generator, which has one thread and the load's connections on each; the default is the bench's
 	 * load core.
 	 */
 	readonly loadCores?: readonly number[];
-	/** Returns the text of its configuration. */
+	/** Returns the text of the server's configuration. */
 	readonly configuration: (port: number, backends: Backends) => string;
 }
 

@@ -5,12 +5,12 @@
 
 /** A route as seen by the model. */
 export interface ModelRoute {
-	/** The position of its directive. */
+	/** The position of the route's directive in the directive order. */
 	readonly rank: number;
 	readonly directive: string;
-	/** The number of its matcher sets: 0 or 1. */
+	/** The number of the route's matcher sets: 0 or 1. */
 	readonly sets: number;
-	/** The paths of its path matcher. */
+	/** The paths of the route's path matcher. */
 	readonly paths: readonly string[];
 }
 

@@ -12,7 +12,7 @@ const processorTime = (): number => process.cpuUsage().user / 1000;
 
 /** Maximum number of texts tried for each property. */
 const ROUNDS = 4000;
-/** After this many CPU milliseconds, no more texts are tried. */
+/** CPU milliseconds after which no more texts are tried. */
 const BUDGET = 700;
 
 /** Returns every token except line ends, as type, text and quote. */

@@ -16,7 +16,7 @@ import { temporaryFolder } from '../../harness.ts';
 
 const CLIENTS = 16;
 const TURNS = 14;
-/** A response writer yields to other connections after this many pieces. */
+/** Number of pieces after which a response writer yields to other connections. */
 const PIECES_A_TURN = 32;
 /** Maximum milliseconds of one step. */
 const MOST = 20;

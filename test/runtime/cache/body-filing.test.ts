@@ -15,7 +15,7 @@ import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { memoryFiles } from '../../../runtime/sockets/memory-files.ts';
 import { until, waitForNothing } from '../../harness.ts';
 
-// Memory files exist only in this I/O mode.
+// Memory files exist only in the I/O mode `direct`.
 setIoMode('direct');
 
 const MIB = 1024 * 1024;

@@ -27,7 +27,7 @@ import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { pauseFor, until } from '../../harness.ts';
 
-// The direct system calls for files exist only in this I/O mode.
+// The direct system calls for files exist only in the I/O mode `direct`.
 setIoMode('direct');
 
 const reader = createFileReader();

@@ -11,7 +11,7 @@ import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { pauseFor, until, waitForNothing } from '../../harness.ts';
 import { openWire, serve, type WireServer } from '../protocols/http1/wire.ts';
 
-// Direct sockets exist only in this I/O mode.
+// Direct sockets exist only in the I/O mode `direct`.
 setIoMode('direct');
 
 const CLOSE = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';

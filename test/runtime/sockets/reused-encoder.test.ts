@@ -8,7 +8,7 @@ import { createCodingStream, MAX_ONE_SHOT_BYTES } from '../../../runtime/compres
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { createReusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
 
-// Reused encoders exist only in this I/O mode.
+// Reused encoders exist only in the I/O mode `direct`.
 setIoMode('direct');
 
 const reused = suite('reused encoders');

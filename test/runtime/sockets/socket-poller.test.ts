@@ -14,7 +14,7 @@ import { SocketOutput } from '../../../runtime/sockets/socket-output.ts';
 import { SocketPoller, setPollerEnabled, threadPoller } from '../../../runtime/sockets/socket-poller.ts';
 import { pauseFor, until, waitForNothing } from '../../harness.ts';
 
-// The poller exists only in this I/O mode.
+// The poller exists only in the I/O mode `direct`.
 setIoMode('direct');
 
 /** Environment for threads and processes that need a poller. */

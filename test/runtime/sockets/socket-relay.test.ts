@@ -7,7 +7,7 @@ import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketRelay } from '../../../runtime/sockets/socket-relay.ts';
 import { pauseFor, until } from '../../harness.ts';
 
-// Relays exist only in this I/O mode.
+// Relays exist only in the I/O mode `direct`.
 setIoMode('direct');
 
 const relays = suite('socket relays');

@@ -1,4 +1,7 @@
-/** What performs the TLS of accepted connections: the choice, its report, and a server with each. */
+/**
+ * The choice of the library that performs the TLS of accepted connections, how the choice is reported, and a server with each
+ * library.
+ */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

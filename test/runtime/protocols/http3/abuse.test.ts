@@ -115,7 +115,7 @@ test('CRYPTO data far beyond a ClientHello is not kept', async () => {
 
 test('a client that does not answer gets at most three times what it has sent', async () => {
 	const own = await certificate;
-	// A long chain, so that the first flight alone would exceed the limit.
+	// The server has a long certificate chain, so that its first flight alone would exceed the limit.
 	const server = await start({
 		handshakeLimit: 2000,
 		choose: () => ({ ...own, serial: 99, chain: own.chain.repeat(30) }),

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { type PacketKeys, packetKeys, seal } from './initial-packet.ts';
 import { QuicClient, type QuicClientOptions } from './quic-client.ts';
 
-/** Packet numbers of forged packets are above all those of the real client. */
+/** The first packet number of forged packets. It is above all packet numbers of the real client. */
 const FIRST_FORGED = 0x10_0000;
 
 /** A client behind a relay that also sends forged packets. */

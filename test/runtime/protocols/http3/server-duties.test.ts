@@ -138,7 +138,7 @@ test('6.2.1: a client that stops reading our control stream ends the connection'
 	openControlStream(client);
 	await served(client);
 	client.stream(CONTROL)!.stop();
-	// The server learns of it the next time it sends on the stream.
+	// The server learns that the client has stopped its control stream the next time it sends on the stream.
 	servers[0]!.protocol.drain();
 	await endsWith(client, H3_ERROR.closedCriticalStream);
 });

@@ -63,7 +63,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	assert.is(calls, 1);
 	await until('all of them', () => got[1]!.length >= 6);
 	assert.equal(got[1], all);
-	// Later it is attempted again.
+	// Later, segmentation is attempted again.
 	refusing.clear();
 	paths[0]!.singlyUntil = performance.now();
 	send(paths[0]!);
