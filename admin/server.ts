@@ -121,9 +121,9 @@ export interface AdminServer {
 }
 
 /**
- * Starts the Admin API at the address in the running document, otherwise in `options.settings`. With neither, and with
- * `admin off`, nothing is bound. Token and origins are taken from the running document for each request, so a load that
- * changes them takes effect at once; the address stays. Throws AdminBindError.
+ * Starts the Admin API at the address in the running document, otherwise in `options.settings`. If there is neither, or the option
+ * is `admin off`, nothing is bound. Token and origins are taken from the running document for each request, so a load that changes
+ * them takes effect at once; the address stays. Throws AdminBindError.
  */
 export async function startAdmin(runtime: RuntimeControl, options: AdminOptions): Promise<AdminServer> {
 	const settings = runtime.admin ?? options.settings;

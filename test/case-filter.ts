@@ -1,6 +1,6 @@
 /**
- * Runs only the cases whose names contain all words of SVC_TEST_WORDS (a JSON array), in any order and letter case.
- * test/run.ts loads this file before a test file, and substitutes the `suite` below for the one of `uvu`.
+ * Runs only the cases whose names contain all words of SVC_TEST_WORDS (a JSON array), in any order and letter case. test/run.ts
+ * loads this file before a test file, and replaces the `suite` of `uvu` with the one below.
  */
 import { registerHooks } from 'node:module';
 import * as uvu from 'uvu';

@@ -138,7 +138,7 @@ export async function executeBlocks(document: string, blocks: readonly CodeBlock
 	}
 }
 
-/** Returns the ports on which a command such as `svc run api.conf` will listen: the first one of its configuration. */
+/** Returns the ports on which a command such as `svc run api.conf` will listen: the first port in its configuration. */
 function portsOf(command: string, folder: string): number[] {
 	const last = command.split(' ').at(-2)!;
 	const file = path.join(folder, last === 'run' ? 'Configfile' : last);

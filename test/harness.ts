@@ -57,7 +57,7 @@ async function listening(...where: [string] | [number, string]): Promise<Server 
 
 /**
  * Returns distinct ports of 127.0.0.1 that nothing listens on. On Linux, no other test process gets the same port while this
- * one lives: a socket in the abstract namespace, which is closed with its process, reserves the number.
+ * process lives: each number is reserved by a socket in the abstract namespace, which the system closes when its process ends.
  */
 export async function freePorts(count: number): Promise<number[]> {
 	const ports: number[] = [];

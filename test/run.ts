@@ -21,7 +21,8 @@ const TIMEOUT = 900_000;
 
 /**
  * Where test processes cache compiled code: in the launcher's folder (cli/svc), because they load the same modules. The cache
- * halves the startup time of a process. The second variable hides the first from servers that a test starts, as in cli/svc.
+ * halves the startup time of a process. The second environment variable hides the first from servers that a test starts, as in
+ * cli/svc.
  */
 const COMPILED = {
 	NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/svc'),
@@ -73,10 +74,7 @@ function killGroup({ pid }: ChildProcess): void {
 	}
 }
 
-/**
- * Runs one test file.
- * @param words Only cases whose names contain all of these words run; possibly none do.
- */
+/** Runs one test file. @param words Only cases whose names contain all of these words run. There may be none. */
 export function runFile(file: string, timeout: number = TIMEOUT, words: readonly string[] = []): Promise<FileResult> {
 	const started = performance.now();
 	return new Promise(resolve => {
@@ -124,9 +122,9 @@ export function runFile(file: string, timeout: number = TIMEOUT, words: readonly
 }
 
 /**
- * Builds the binary for the tests, unless SVC_BIN names one: it is what users run, and it needs a third of the CPU time
- * to start. Runtimes inside a test's own process start their threads from the same build. Both are removed when this process
- * ends. Throws the build's output if it fails.
+ * Builds the binary for the tests, unless SVC_BIN names one: the binary is what users run, and its start takes a third of the CPU
+ * time. Runtimes inside a test's own process start their threads from the same build. Both are removed when this process ends.
+ * Throws the build's output if it fails.
  */
 export function useBuiltBinary(): void {
 	if (process.env.SVC_BIN !== undefined) return;
@@ -199,7 +197,7 @@ function readDurations(): { [file: string]: number } {
 	}
 }
 
-/** Sorts files so that the longest start first, and none of them runs alone at the end. Unknown files come first. */
+/** Sorts files so that the longest start first, and no long file runs alone at the end. Files of unknown duration come first. */
 export function longestFirst(
 	files: readonly string[],
 	root: string,
@@ -209,7 +207,10 @@ export function longestFirst(
 	return [...files].sort((a, b) => seconds(b) - seconds(a));
 }
 
-/** Separates the words of a command line into those that select files and those that select cases. Selects the files. */
+/**
+ * Separates the words of a command line into those that select files and those that select cases. Returns the selected files, and
+ * the words for cases.
+ */
 export function selectCases(
 	all: readonly string[],
 	root: string,

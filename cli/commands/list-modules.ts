@@ -9,7 +9,10 @@ interface Module {
 	readonly summary: string;
 }
 
-/** Endpoint groups of the Admin API, under the compatible server's names: only those that this build serves (a test compares). */
+/**
+ * Endpoint groups of the Admin API, under the compatible server's names: only the groups that this build serves, which a test
+ * checks.
+ */
 const ADMIN_MODULES: readonly Module[] = [
 	{ id: 'admin.api.load', summary: 'Reads and replaces the running configuration.' },
 	{ id: 'admin.api.metrics', summary: 'Exports metrics in the Prometheus text format.' },

@@ -80,7 +80,10 @@ export async function fixConfiguration(
 	};
 }
 
-/** Returns the number of diagnostics with a fix that `svc validate --fix` applies, and of those that need `--fix=unsafe`. */
+/**
+ * Returns the number of diagnostics with a fix that `svc validate --fix` applies, and the number of those whose fix needs
+ * `--fix=unsafe`.
+ */
 export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; unsafe: number } {
 	const safe = diagnostics.filter(diagnostic => isFixable(diagnostic, 'safe')).length;
 	return { safe, unsafe: diagnostics.filter(diagnostic => isFixable(diagnostic, 'unsafe')).length - safe };

@@ -71,7 +71,10 @@ export async function validateConfiguration(
 	};
 }
 
-/** Returns the problems that would prevent a start on this machine and those that a start would warn about, with their places. */
+/**
+ * Returns the problems that would prevent a start on this machine, and the problems about which a start would warn, with their
+ * places.
+ */
 async function startFindings(plan: Plan, { locate }: CompileResult): Promise<readonly Diagnostic[]> {
 	const { preflight } = await import('../../runtime/preflight/preflight.ts');
 	const { adminFindings } = await import('../../admin/admin-findings.ts');

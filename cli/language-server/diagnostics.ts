@@ -5,7 +5,10 @@ import type { Workspace } from '../../compiler/queries/workspace.ts';
 import type { SourceSpan } from '../../compiler/source/source.ts';
 import type { Documents } from './documents.ts';
 
-/** Milliseconds without a change before the texts are checked: shorter than the pauses between words, longer than those of a paste. */
+/**
+ * Milliseconds without a change before the texts are checked: shorter than the pauses between typed words, but longer than the
+ * pauses within a paste.
+ */
 const DEBOUNCE_MS = 15;
 
 const SEVERITIES = {

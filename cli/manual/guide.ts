@@ -1,8 +1,8 @@
 /**
  * A guide: Markdown with a title, one sentence that summarizes it, and sections.
  *
- * A comment `<!-- words: sticky sessions, affinity -->` below a heading lists words under which a search finds that section although
- * its text does not say them. It is never shown.
+ * A comment `<!-- words: sticky sessions, affinity -->` below a heading lists words under which a search finds that section
+ * although its text does not say them. The comment is never shown.
  */
 import { GUIDE_TEXTS } from './guide-texts.ts';
 import { TOPICS, type Topic } from './topics.ts';

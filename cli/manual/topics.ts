@@ -1,4 +1,7 @@
-/** The names of the guides, in the order in which a reader needs them. The file of each is `<name>.md`, beside this one. */
+/**
+ * The names of the guides, in the order in which a reader needs them. The file of a guide is `<name>.md`, in the folder of this
+ * file.
+ */
 
 /** The guides by subject. */
 const GROUPS = {

@@ -21,7 +21,7 @@ export function stateFolder(environment: { readonly [name: string]: string | und
 	return path.join(environment.HOME || homedir(), '.local', 'state', 'svc');
 }
 
-/** Writes documents one at a time, skipping all but the newest of those that arrive during a write. Writes are atomic. */
+/** Writes documents one at a time, skipping all but the newest of the documents that arrive during a write. Writes are atomic. */
 export class Autosave {
 	readonly #folder: string;
 	readonly #onFailed: (error: Error) => void;

@@ -1,7 +1,7 @@
 /**
  * Keeps the first process of a series of handovers alive when something waits for it: a shell, a container or a supervisor. That
- * process forwards signals, and exits with the status of its last successor when that one exits. Each serving process holds the
- * write end of a pipe, on which it reports its PID and its exit status. When the pipe is closed, no process is left.
+ * process forwards signals, and exits with the status of its last successor when that successor exits. Each serving process holds
+ * the write end of a pipe, on which it reports its PID and its exit status. When the pipe is closed, no process is left.
  */
 import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';

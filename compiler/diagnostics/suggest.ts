@@ -81,7 +81,7 @@ export function nearestNames(word: string, candidates: readonly string[], count:
 		.map(({ candidate }) => candidate);
 }
 
-/** Returns how different two names are: the share of letters that differ, halved if one name contains the other. */
+/** Returns how different two names are: the share of letters that differ. The result is halved if one name contains the other. */
 function dissimilarity(word: string, candidate: string): number {
 	const length = Math.max(word.length, candidate.length, 1);
 	const share = editDistance(word, candidate, length) / length;

@@ -17,8 +17,8 @@ export interface ConfigInput {
 	/** True for JSON that is an already compiled document. Its steps record their places in the original text. */
 	readonly placed?: boolean;
 	/**
-	 * True if the configuration came over the network. Diagnostics then must not quote files that it imports, unless the running
-	 * configuration was read from them.
+	 * True if the configuration came over the network. In that case, diagnostics must not quote a file that it imports, unless the
+	 * running configuration was read from that file.
 	 */
 	readonly remote?: boolean;
 }

@@ -358,8 +358,9 @@ class Comparison {
 	}
 
 	/**
-	 * Records a difference. Returns true if it affects the outcome itself rather than only settings. `reported` holds the differing
-	 * aspects of the same request under other assumptions. They are not recorded again; new ones are added.
+	 * Records a difference. Returns true if the difference affects the outcome itself rather than only settings. `reported` holds
+	 * the aspects of the same request that differ under other assumptions; these are not recorded again, and new ones are added to
+	 * `reported`.
 	 */
 	async #judge(
 		request: DryRunRequest,

@@ -7,11 +7,17 @@ const MAX_ENTRIES = 200;
 /** Maximum examples of files in a folder, each with another extension. */
 const MAX_EXAMPLES = 3;
 
-/** Records lookups of files. A file that does not exist here may exist on the server, so a different lookup is a difference. */
+/**
+ * Records lookups of files. A file that does not exist on this machine may exist on the server, so different lookups count as a
+ * difference.
+ */
 export class RecordedFiles {
 	/** The last path that was looked for since the last {@link reset}; undefined if there was none. */
 	last: string | undefined;
-	/** The folders that were looked into since the last {@link reset}, and the first path that was looked for in each. */
+	/**
+	 * The folders in which files were looked for since the last {@link reset}, and the first path that was looked for in each
+	 * folder.
+	 */
 	readonly roots = new Map<string, string>();
 	readonly #examples = new Map<string, Promise<readonly string[]>>();
 	#reader: FileReader | undefined;
@@ -21,7 +27,7 @@ export class RecordedFiles {
 		this.roots.clear();
 	}
 
-	/** Returns names of existing files in a folder, and of one folder in it, without those that are usually hidden. */
+	/** Returns the names of existing files in a folder and of one of its folders, without those that are usually hidden. */
 	examplesIn(root: string): Promise<readonly string[]> {
 		const known = this.#examples.get(root) ?? this.#readExamples(root);
 		this.#examples.set(root, known);

@@ -3,10 +3,13 @@ import type { Document } from '../document/document.ts';
 import { findSecrets } from '../schema/secrets.ts';
 import { escapePointer, valueAt } from '../schema/validate.ts';
 
-/** Minimum characters of a secret. A shorter one would also be hidden where the same characters occur by chance. */
+/**
+ * Minimum characters of a secret. If shorter secrets were hidden, the same characters would be hidden where they occur by chance,
+ * too.
+ */
 const MIN_SECRET_CHARS = 4;
 
-/** Replaces each secret by a number, which is the same for equal secrets, so that a reader can see whether a secret has changed. */
+/** Replaces each secret by a number. Equal secrets have equal numbers, so that a reader can see whether a secret has changed. */
 export class SecretMask {
 	/** Secrets as they are in texts and in JSON, the longest first, with their numbers. */
 	readonly #secrets: readonly (readonly [secret: string, number: number])[];

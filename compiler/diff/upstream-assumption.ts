@@ -26,7 +26,8 @@ export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
 
 /**
  * Returns the assumptions in the order in which they are tried: first a plain answer, then answers that response matchers and error
- * routes distinguish, then failures that the settings of a pool handle. `headers` are the fields of all answers but the first.
+ * routes distinguish, then failures that the settings of a pool handle. `headers` are the fields of all answers except the first
+ * one.
  */
 export function upstreamAssumptions(
 	documents: readonly Document[],

@@ -25,7 +25,7 @@ export interface ClusterSettings {
 	readonly prefix?: string;
 	/** Maximum milliseconds that a request may wait for Redis. Default {@link DEFAULT_CLUSTER_TIMEOUT}. */
 	readonly timeout?: number;
-	/** Secret. Keys of 32 bytes in base64. Values are encrypted with the first one; any of them can decrypt a value. */
+	/** Secret. Keys of 32 bytes each, in base64. Values are encrypted with the first one; any of them can decrypt a value. */
 	readonly keys?: readonly string[];
 }
 

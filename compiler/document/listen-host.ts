@@ -4,7 +4,8 @@ import { parseIp } from '../exchange/ip-address.ts';
 /** A parsed host to listen on. */
 export type ListenHost =
 	/**
-	 * `host` '' stands for every interface. `ipv6Only`: does not accept IPv4 clients, so that `tcp4/0.0.0.0` can use the same port.
+	 * `host` '' stands for every interface. `ipv6Only`: the socket does not accept IPv4 clients, so that `tcp4/0.0.0.0` can use the
+	 * same port.
 	 */
 	| { readonly network: 'tcp'; readonly host: string; readonly ipv6Only: boolean }
 	/**

@@ -10,7 +10,7 @@ export function isSecretHeader(name: string): boolean {
 }
 
 /**
- * Words in the name of a variable that indicate a credential, in addition to those of headers: `DB_PASS`, `APP_KEY`,
+ * Words in the name of a variable that indicate a credential, in addition to the words in names of headers: `DB_PASS`, `APP_KEY`,
  * `AWS_ACCESS_KEY_ID`.
  */
 const SECRET_WORDS =
@@ -21,7 +21,7 @@ export function isSecretVariable(name: string): boolean {
 	return isSecretHeader(name) || SECRET_WORDS.test(name.toLowerCase());
 }
 
-/** Matches placeholders with a parameter, by any part of their names: `header.X`, `http.request.uri.query.X`. */
+/** Matches placeholders with a parameter, in their short and their full forms: `header.X`, `http.request.uri.query.X`. */
 const FAMILY = /(?:^|\.)(header|cookie|query|vars|env)\.(.+)$/;
 
 /** Reports whether a placeholder, given without its braces, is a credential. Every cookie counts as one. */

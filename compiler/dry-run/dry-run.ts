@@ -35,8 +35,8 @@ export interface DryRunEnvironment {
 	/** Performs expensive work for pages, without a network. */
 	readonly pageWork?: PageWork | undefined;
 	/**
-	 * Resolves to the entry that an access log would write, parsed from JSON whatever the log's format; undefined if the log omits it.
-	 * Absent where logs are not examined.
+	 * Resolves to the entry that an access log would write for a request, as parsed JSON, whatever the log's format; undefined if
+	 * the log omits the request. Absent if logs are not examined.
 	 */
 	readonly logEntry?: (exchange: LoggedExchange) => Promise<LogEntryFields | undefined>;
 }

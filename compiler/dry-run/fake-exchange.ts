@@ -40,8 +40,8 @@ export interface ScriptedAnswer {
 const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
 
 /**
- * The scripted answers of upstreams, in order. An upstream uses the answers for its address; if there are none, those for its pool,
- * or else those for any upstream. The last answer is repeated.
+ * The scripted answers of upstreams, in order. An upstream uses the answers for its address; if there are none, the answers for its
+ * pool; if there are none either, the answers for any upstream. The last answer is repeated.
  */
 export class UpstreamScript {
 	readonly exhaustedZone: string | undefined;

@@ -1,4 +1,6 @@
-/** Gives the messages about a Compatfile the wording of the compatible server, so that users can search for them. */
+/**
+ * Gives the messages about a Compatfile the wording of the compatible server, so that users can search the web for these messages.
+ */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 

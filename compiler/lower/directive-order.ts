@@ -54,7 +54,8 @@ export interface SortedDirective {
 }
 
 /**
- * Sorts directives as the compatible server sorts the routes of a block: by position, then by how specific their matchers are.
+ * Sorts directives as the compatible server sorts the routes of a block: by position, and within a position by how specific their
+ * matchers are.
  */
 export function sortDirectives<T extends SortedDirective>(
 	items: readonly T[],

@@ -16,7 +16,7 @@ export class NamedRoutes {
 	}
 
 	/**
-	 * Reports names without a definition, after lowering. In a Compatfile, reports only those that a site can reach, as the
+	 * After lowering, reports names of routes without a definition: in a Compatfile only names that a site can reach, as the
 	 * compatible server does. In a Configfile, also warns about unused routes.
 	 */
 	checkUses(lowering: Lowering, routes: readonly NamedBlock[]): void {

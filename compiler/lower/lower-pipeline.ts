@@ -366,8 +366,8 @@ function moveOrigin(lowering: Lowering, oldStep: Step, newStep: Step, line: Line
 }
 
 /**
- * In a Configfile, warns about lines that can never run, because a directive before them always answers or a branch before them
- * matches every request.
+ * In a Configfile, warns about lines that can never run, either because a directive before them always answers, or because a branch
+ * before them matches every request.
  */
 function warnAboutUnreachable(lowering: Lowering, items: readonly LoweredDirective[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {

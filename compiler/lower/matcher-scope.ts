@@ -140,7 +140,9 @@ export class MatcherScope {
 		if (definition) definition.used = true;
 	}
 
-	/** Lowers matchers that are never referenced, so that their mistakes are reported. In a Configfile, warns about them. */
+	/**
+	 * Lowers the matchers that nothing refers to, so that their mistakes are reported. In a Configfile, warns about these matchers.
+	 */
 	close(): void {
 		for (const definition of this.#definitions.values()) {
 			const { used } = definition;

@@ -232,7 +232,7 @@ class Converter {
 		return renamedText.replaceAll(OLD_ARGUMENT, '{args[$1]}');
 	}
 
-	/** Returns the content of a block. Its lines are in the order of their steps; lines without steps come first. */
+	/** Returns the content of a block. Lines that have steps are in the order of these steps; lines without steps come first. */
 	#convertBlock({ open, close, lines }: ParsedBlock, isOptions: boolean): string {
 		const { text } = this.#syntax;
 		const pieces: Piece[] = [];

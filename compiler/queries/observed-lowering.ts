@@ -34,7 +34,7 @@ export type ReadValue =
 
 /** Receives the calls by which modules read words. All methods are optional. */
 export interface LoweringObserver {
-	/** Called for a block whose lines begin with one of these words. `owner` is the directive or option with the block. */
+	/** Called for a block whose lines must begin with one of the given words. `owner` is the directive or option with the block. */
 	block?(block: Block, words: readonly string[], owner: string): void;
 	/** Called for a word that must be one of these values. */
 	choice?(word: Word, values: readonly string[]): void;

@@ -6,7 +6,9 @@ import { documentSchema } from './schema.ts';
 
 type Fields = { readonly [key: string]: unknown };
 
-/** What printing needs of a schema: the order of its keys, their defaults, and the variants of a union by tag. */
+/**
+ * What printing needs to know about a schema: the order of its keys, the defaults of the keys, and the variants of a union by tag.
+ */
 interface PrintRules {
 	readonly positions: ReadonlyMap<string, number>;
 	/** The default of each key, as JSON. */

@@ -17,7 +17,8 @@ const MAX_ERRORS = 4000;
 
 /**
  * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
- * because it depends only on this build's modules. `valid` holds sites known to be valid, and receives those found valid.
+ * because it depends only on this build's modules. `valid` holds the sites known to be valid, and receives the sites that are found
+ * to be valid.
  */
 export function checkDocument(document: unknown, report: Report, validSites?: WeakSet<object>): boolean {
 	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {

@@ -8,11 +8,12 @@ import { endOfPlainWord, scanWord } from './scan-word.ts';
 import { CloseBrace, Comment, maxWordsBefore, OpenBrace } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
-// A line of plain words, and of quotes that are closed on the same line. Most lines are of this kind, and are skipped in one step.
+// Matches a line of plain words and of quotes that are closed on the same line. Most lines are of this kind, and are skipped in one
+// step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
-// A plain line that ends with `{`.
+// Matches a plain line that ends with `{`.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
-// A line with only a `}`.
+// Matches a line that has only a `}`.
 const closingLine = /[ \t]*\}\r?\n/y;
 // Matches a line that is complete at the top level without a block, by its keyword.
 const completeLine = /[ \t]*(?:import|use|let)[ \t]/y;

@@ -121,8 +121,8 @@ export class Expander {
 	}
 
 	/**
-	 * Reports text after a brace. The parser leaves this to the expander for the top-level lines of a file or snippet, because only
-	 * directives may not have such text.
+	 * Reports text after a brace. For the top-level lines of a file or snippet, the parser leaves this to the expander, because the
+	 * text is a mistake only if the line is a directive.
 	 */
 	#reportShape(line: ParsedLine, frame: Frame): void {
 		if (line.shape & lineShapes.afterClose) {
@@ -249,7 +249,7 @@ export class Expander {
 
 	/**
 	 * Inserts the contents of `{block}` and `{blocks.NAME}`. Inserted lines are not joined with the words before and after them,
-	 * unless a `{blocks.NAME}` consists only of arguments: these become part of the line.
+	 * except that the arguments of a `{blocks.NAME}` without further content become part of the line.
 	 */
 	#insertPassedBlock(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
 		if (!line.words.some(word => insertedContent(word, frame.block) !== undefined)) return false;

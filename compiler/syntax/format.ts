@@ -356,7 +356,10 @@ class FormatMachine {
 		this.#mayOpenHeredoc = char === '<' && (startsWord || atLineStart) && !this.#heredocEscaped;
 	}
 
-	/** Copies a `{$NAME:default}` that would otherwise be read as more than a word, and returns true. The lexer never sees its text. */
+	/**
+	 * Copies a `{$NAME:default}` whose characters would otherwise be misread, and returns true. The lexer never sees these
+	 * characters.
+	 */
 	#copyEnvironmentSpan(afterSpace: boolean): boolean {
 		if (this.#input[this.#offset + 1] !== '$') return false;
 		const close = this.#input.indexOf('}', this.#offset);

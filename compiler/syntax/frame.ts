@@ -6,7 +6,7 @@ import type { ParsedLine, ParsedWord } from './parsed-file.ts';
 /** The block that an import passes, already expanded in the context of the import. */
 export interface PassedBlock {
 	readonly lines: readonly ParsedLine[];
-	/** Lines by their first word, for `{blocks.NAME}`. If several have the same first word, the last one counts. */
+	/** Lines by their first word, for `{blocks.NAME}`. Of several lines with the same first word, the last one counts. */
 	readonly byName: ReadonlyMap<string, ParsedLine>;
 }
 

@@ -287,7 +287,10 @@ function isFieldName(word: Word, problem: TestProblem): boolean {
 	return false;
 }
 
-/** Compares a header field: one of its values, or all of them joined, must equal the expectation. Without a value, the field must be present. */
+/**
+ * Compares a header field with an expectation: one of the field's values, or all of them joined, must equal the expected value. If
+ * no value is expected, the field must be present.
+ */
 function fieldMismatch(
 	headers: HeaderList,
 	name: string,

@@ -106,7 +106,10 @@ function tokens(head: string): string[] {
 	return head.match(/`[^`]*`|\S+/g) ?? [];
 }
 
-/** Reports whether a statement may be moved elsewhere. Matcher definitions and the statements inside them may not. */
+/**
+ * Reports whether a statement may be moved elsewhere. A matcher definition must stay in place, and so must the statements inside
+ * it.
+ */
 function isMovable({ parts }: Statement): boolean {
 	return !/^[@}]|^handle_errors\b/.test(parts[0]!.head);
 }

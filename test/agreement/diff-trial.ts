@@ -1,7 +1,7 @@
 /**
- * Checks `svc diff` against live serving. Serves two configurations, one of which is a random change of the other,
- * sends the same random requests to both, and compares the differences between the answers with those that the diff
- * reports. Then sends every witness: the example request that the diff gives for a difference.
+ * Checks `svc diff` against live serving. Serves two configurations, one of which is a random change of the other, sends the same
+ * random requests to both, and compares the differences between the answers with the differences that the diff reports. Then sends
+ * every witness: the example request that the diff gives for a difference.
  *
  * Usage: node test/agreement/diff-trial.ts [--pairs N] [--requests N] [--seed N] [--mistakes N]
  */
@@ -390,7 +390,7 @@ function partOf(aspect: string, answer: Answer | 'dropped'): string {
 	return aspect === 'body' ? body : 'answered';
 }
 
-/** Reports whether an aspect can be seen in a single answer. Settings, such as the level of a compression, cannot. */
+/** Reports whether an aspect can be seen in a single answer. Settings, such as a compression level, cannot be seen. */
 function isVisible(aspect: string): boolean {
 	const field = /^upstream(?: \d+)? field (.*)$/.exec(aspect)?.[1];
 	if (field !== undefined) return UPSTREAM_FIELDS.includes(field);

@@ -1,4 +1,7 @@
-/** Random configurations that compile, in both languages, and random requests that reach their matchers and rewrites. */
+/**
+ * Random configurations that compile, in both languages, and random requests that reach the matchers and rewrites of these
+ * configurations.
+ */
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { SeededChance } from './chance.ts';
 

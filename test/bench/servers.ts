@@ -68,8 +68,8 @@ export class BenchServer {
 }
 
 /**
- * Ends a process and all its descendants. Workers survive if only their master is killed, and a live master replaces
- * killed workers.
+ * Ends a process and all its descendants. If only the master were killed, its workers would survive; if only workers were killed,
+ * the master would replace them.
  */
 function killTree(root: number): void {
 	for (const pid of processTree(root)) {

@@ -1,6 +1,6 @@
 /**
- * Commands and threads load only the modules that they need. The maximum counts leave some room. A test that fails lists the added
- * modules; check whether each start needs them.
+ * Commands and threads load only the modules that they need. The maximum counts leave some room. A failing test lists the modules
+ * that were added; check whether each of them is needed at startup.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -78,7 +78,8 @@ activation('inherited sockets can be named by number or name, and are not passed
 	const site = (name: string): string => `http:// {\n\tbind fd/${name}\n\trespond "${name} {env.LISTEN_FDS}"\n}\n`;
 	const start = async (sites: string, check: (child: ChildProcess, output: () => string) => Promise<void>) => {
 		writeFileSync(file, `{\n\tadmin off\n\tthreads 2\n}\n${sites}`);
-		// LISTEN_PID must be the process ID, which is known only once the process runs. systemd sets it the same way.
+		// LISTEN_PID must be the process ID, which is known only once the process runs. systemd also sets it after the process has
+		// been created.
 		const launch = 'LISTEN_PID=$$ LISTEN_FDS=3 LISTEN_FDNAMES=web:more:more exec "$0" "$@"';
 		const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
 			stdio: ['ignore', 'pipe', 'pipe', ...sockets.map(({ descriptor }) => descriptor)],

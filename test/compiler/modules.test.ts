@@ -23,7 +23,7 @@ const MODULES = [
 	...options.map(module => ({ ...module, name: `option ${module.id}` })),
 ];
 
-/** Error codes that examples may cause, because they refer to definitions elsewhere or to files that are empty here. */
+/** Error codes that examples may cause, because they refer to definitions elsewhere or to files that are empty in this test. */
 const ELSEWHERE = ['matcher/unknown-name', 'upstream/unknown', 'tls/bad-root', 'tls/malformed-certificate'];
 
 /** Returns the code blocks of a page. */

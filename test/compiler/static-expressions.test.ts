@@ -1,6 +1,6 @@
 /**
- * Regular expressions in our own code that see request data meet the same standard as those in configurations: no
- * client can make a search slow by its choice of the subject.
+ * Regular expressions in our own code that see request data meet the same standard as those in configurations: no client can make a
+ * search slow by choosing the text that is searched.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Differential fuzzing of the HTTP/1.1 parser against Node's. The result must not depend on how the bytes are split, and
- * Node must accept whatever we accept, with the same messages.
+ * Differential fuzzing of the HTTP/1.1 parser against Node's. The result must not depend on how the bytes are split, and whenever
+ * we accept an input, Node must accept it and see the same messages.
  *
  * Usage: node test/fuzz/http1-differential.ts [seconds] [seed]; prints statistics, and fails if there is a disagreement.
  */
@@ -50,7 +50,7 @@ export async function fuzzHttp1(seed: number, milliseconds: number, most: number
 		const foreign = whole.messages.findIndex(message => !isKnownToNode(message));
 		const known = foreign === -1 ? whole.messages : whole.messages.slice(0, foreign);
 		if (known.length === 0) continue;
-		// Node gets only the bytes of those messages, because an error after them would make it abandon requests that
+		// Node gets only the bytes of the messages that we accepted, because an error after these would make it abandon requests that
 		// it has already read.
 		const theirs = await node([text.slice(0, endOfMessages(text, known.length))]);
 		// After a request for an upgrade that nobody handles, Node discards bytes that have already arrived.

@@ -244,7 +244,7 @@ function mutated(bytes: Buffer, chance: SeededChance): Buffer {
 	return bytes;
 }
 
-/** Tries about `count` inputs. Returns descriptions of those that broke an invariant, with seeds that repeat them. */
+/** Tries about `count` inputs. Returns a description of each input that broke an invariant, with the seed that generates it. */
 export async function fuzzHttp3Connections(count: number, from: number): Promise<string[]> {
 	const findings: string[] = [];
 	for (let at = 0; at * INPUTS < count && findings.length < 5; at++) {

@@ -89,10 +89,10 @@ function checkDocument({ document }: CompileResult): void {
 }
 
 /**
- * Reports whether formatting is expected to change the meaning of a text. Words such as `a{` and `}a` are plain text to the
- * lexer, but look like mistyped blocks; the formatter's documentation says that it turns them into blocks, and that a
- * backquote quotes anywhere. The line break that formatting adds at the end of a file becomes part of an unterminated quote,
- * and turns a final `{` into a block.
+ * Reports whether formatting is expected to change the meaning of a text. Words such as `a{` and `}a` are plain text to the lexer,
+ * but look like mistyped blocks; the formatter turns them into blocks, and treats a backquote anywhere as a quote, as documented.
+ * The line break that formatting adds at the end of a file becomes part of an unterminated quote, and turns a final `{` into a
+ * block.
  */
 function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileResult): boolean {
 	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;

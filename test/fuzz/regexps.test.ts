@@ -1,4 +1,4 @@
-/** Random regular expressions: matching takes linear time on any input, with the same results as a backtracking engine. */
+/** Random regular expressions: matching takes linear time on any input, and gives the same results as a backtracking engine. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp, RegexpError } from '../../compiler/codegen/regexp/regexp.ts';

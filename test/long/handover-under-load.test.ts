@@ -266,7 +266,7 @@ trial('lose nothing, whatever changes', async () => {
 		assert.ok(report.resumed > 0);
 		for (const kind of ['download', 'upload', ...(visitors.length > 0 ? ['HTTP/3'] : [])])
 			assert.ok(done[kind]! > 0, kind);
-		// A handover starts a process on the same processors, so on a busy machine the delays are not only the server's.
+		// A handover starts a process on the same processors, so on a busy machine the server is not the only cause of delays.
 		assert.ok(busy99 < 20 * quiet99 + 500, `p99 ${busy99} ms during handovers, ${quiet99} ms otherwise`);
 	} catch (error) {
 		const report = await clients.stop(5000);

@@ -1,6 +1,6 @@
 /**
  * 100,000 first packets a second for ten seconds, from one address and from thousands: the requests and handshakes of another
- * client succeed meanwhile at nearly its usual pace, and memory is bounded.
+ * client meanwhile succeed at nearly that client's usual pace, and memory is bounded.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Ten thousand certificates from files: how much CPU time a start takes, and that lookup time does not depend on
- * their number.
+ * Ten thousand certificates from files: a start takes a limited CPU time, and the time of a lookup does not depend on the number of
+ * certificates.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -31,8 +31,8 @@ async function until(what: string, limit: number, holds: () => boolean | Promise
 }
 
 /**
- * Runs four clients that send requests on new connections until the returned function is called, which resolves to the
- * distinct bodies. Each client may lose one connection: the one that the thread had accepted when it stalled.
+ * Runs four clients that send requests on new connections until the returned function is called. That function resolves to the
+ * distinct response bodies. Each client may lose one connection: the one that the thread had accepted when it stalled.
  */
 function asking({ get }: TestServer): () => Promise<string[]> {
 	let ended = false;

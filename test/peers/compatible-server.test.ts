@@ -11,7 +11,7 @@ import * as assert from 'uvu/assert';
 import { goldenCases } from '../golden.ts';
 import { freePorts, rawExchange, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** Permitted differences: the compared release (2.6) is older than the one we follow, or we are stricter on purpose. */
+/** Permitted differences: the compared release (2.6) is older than the release that we follow, or we are stricter on purpose. */
 const DIFFERENCES: { [request: string]: string } = {
 	'hosts-and-wildcards: trailing dot': 'a host with its trailing dot is the same host to us',
 	'matchers: query: a key is missing': 'since 2.7 the keys of `query` are and-ed',
@@ -29,8 +29,8 @@ const DIFFERENCES: { [request: string]: string } = {
 };
 
 /**
- * Cases that cannot be compared: the release does not know their directives, behaves differently throughout (paths below
- * files, queries of folder redirects, capture groups in expressions), or the case has global options.
+ * Cases that cannot be compared: the compared release does not know their directives, or behaves differently throughout (paths
+ * below files, queries of folder redirects, capture groups in expressions), or the case has global options.
  */
 const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'basic-auth',

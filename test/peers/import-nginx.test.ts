@@ -109,7 +109,9 @@ function casesIn(folder: string, isSite: boolean): ImportCase[] {
 		});
 }
 
-/** Returns requests derived from the paths of locations and of the written requests, some of them changed at random. */
+/**
+ * Returns requests derived from the paths of locations and of the requests in the case's file. Some paths are changed at random.
+ */
 function randomRequests(name: string, http: string, written: readonly string[]): string[] {
 	const chance = new SeededChance([...name].reduce((sum, char) => sum + char.charCodeAt(0), 7));
 	const paths = [...http.matchAll(/location\s+(?:=|\^~)?\s*(\/[^\s{]*)/g)].map(([, found]) => found!);

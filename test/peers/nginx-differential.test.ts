@@ -45,7 +45,7 @@ http {
 			const { messages } = await ours([text]);
 			const odd = messages.findIndex(message => !COMPARABLE.test(message) || message.startsWith('TRACE '));
 			const known = odd === -1 ? messages : messages.slice(0, odd);
-			// nginx has its own rules for paths: it refuses those that leave the root or contain NUL or an invalid escape.
+			// nginx has its own rules for paths: it refuses paths that leave the root or contain NUL or an invalid escape.
 			if (known.length === 0 || /\.\.|%00|%(?![0-9a-f]{2})|HTTP\/1\.0/i.test(text)) continue;
 			const client = await openWire(port);
 			client.send(text.slice(0, endOfMessages(text, known.length)));
@@ -58,7 +58,8 @@ http {
 				.map(message => message.split(' ', 2).join(' '))
 				// A response to HEAD has no body that could report the target.
 				.filter(message => !message.startsWith('HEAD '));
-			// nginx may refuse what Node and we accept (such as a tab before a value), but must never see a different message.
+			// nginx may refuse requests that Node and we accept (such as a tab before a value), but must never see a different
+			// message.
 			const same = theirs.every((message, index) => wanted[index] === message);
 			if (theirs.length > 0) compared++;
 			if (!same) disagreements.push(JSON.stringify({ text, wanted, theirs, answer: answer.slice(0, 300) }));

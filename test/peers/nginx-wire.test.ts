@@ -1,5 +1,5 @@
 /**
- * Sends the requests of fixtures/wire to nginx. The page must list exactly those that nginx accepts although we refuse them.
+ * Sends the requests of fixtures/wire to nginx. The page must list exactly the requests that nginx accepts although we refuse them.
  * UPDATE=1 rewrites the page.
  */
 import { spawn } from 'node:child_process';

@@ -18,8 +18,8 @@ interface MachineCode {
 	/** The relocation that stores an address. */
 	readonly relativeRelocation: number;
 	/**
-	 * `bool __atomic_compare_exchange(size_t size, void *object, void *expected, void *desired, int, int)`: sequentially
-	 * consistent, whatever order is asked for. A size other than 1, 2, 4 and 8 stops the process.
+	 * `bool __atomic_compare_exchange(size_t size, void *object, void *expected, void *desired, int, int)`: its memory order is
+	 * always sequentially consistent, whatever order is requested. A size other than 1, 2, 4 and 8 stops the process.
 	 */
 	readonly code: string;
 }
@@ -134,7 +134,10 @@ export function compareExchangeCode(machine: ElfImage['machine']): Buffer {
 	return Buffer.from(lines.map(line => line.trim().split(' ')[0]).join(''), 'hex');
 }
 
-/** Removes the dependency on libatomic, if there is one. Throws if the executable needs more of it than is known here. */
+/**
+ * Removes the dependency on libatomic, if there is one. Throws if the executable needs more of the library than this module can
+ * replace.
+ */
 export function replaceLibatomic(elf: ElfImage): void {
 	if (!elf.removeDependency(LIBRARY)) return;
 	const versions = removeVersionNeeds(elf);

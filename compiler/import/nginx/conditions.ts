@@ -108,8 +108,8 @@ function fileCondition(isNegated: boolean, test: string, written: string, cx: Co
 }
 
 /**
- * Translates `allow` and `deny`, of which the first that matches decides, to an expression for the addresses that are let in.
- * Returns true or false if all or none are.
+ * Translates `allow` and `deny` lines, the first of which that matches decides, to an expression for the admitted addresses.
+ * Returns true if all addresses are admitted, and false if none are.
  */
 export function allowedAddresses(rules: readonly NginxDirective[], matcher: string): string | boolean {
 	let allowed: string | boolean = true;

@@ -4,7 +4,7 @@ import { ReadError, type Reader } from '../../source/reader.ts';
 import { Source } from '../../source/source.ts';
 import { type NginxDirective, parseNginx } from './nginx-parser.ts';
 
-/** Maximum number of files that a configuration may include, and maximum depth of the inclusions, which ends a loop of them. */
+/** Maximum number of files that a configuration may include, and maximum depth of inclusions. The limits end endless inclusion. */
 const MOST_FILES = 1000;
 const DEEPEST = 20;
 

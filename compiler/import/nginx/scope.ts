@@ -1,7 +1,10 @@
 /** The directives that apply in a block: its own and the inherited ones. */
 import type { NginxDirective } from './nginx-parser.ts';
 
-/** Directives that inner blocks inherit, besides those with the prefixes below. A block with any of them inherits none of the same name. */
+/**
+ * Directives that inner blocks inherit, besides the directives with the prefixes below. A block that has an inherited directive
+ * itself inherits none of the same name.
+ */
 const INHERITED: ReadonlySet<string> = new Set([
 	...['root', 'index', 'autoindex', 'autoindex_format', 'autoindex_exact_size', 'autoindex_localtime', 'add_header'],
 	...['client_max_body_size', 'gzip', 'expires', 'error_page', 'access_log', 'auth_basic', 'auth_basic_user_file'],

@@ -119,7 +119,7 @@ export class MapTable {
 		const isHostnames = directive.block!.some(({ name }) => name === 'hostnames');
 		const isLowered = /^\$(?:host|server_name|scheme)$/.test(source);
 		const chosen: string[] = [];
-		// The output of a regular expression may have groups, but no placeholders: those are inserted by a second map.
+		// The output for a regular expression may refer to groups, but not contain placeholders. A second map inserts these.
 		const regexpLine = (regexp: string, output: string): string => {
 			const input = quoted(`~${regexp}`);
 			if (!/(?<![\\$])\{/.test(output)) return `${input} ${output}`;

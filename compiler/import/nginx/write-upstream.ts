@@ -113,7 +113,8 @@ export class Pools {
 			addresses[0] = addresses[0]!.replace(/ weight=\d+$/, '');
 			hasWeight = false;
 		}
-		// Without weights, the policy needs a line of its own. With them, it is weighted round robin unless another one is written.
+		// Without weights, the policy needs a line of its own. With weights, the policy is weighted round robin unless another policy
+		// is written.
 		if (hasWeight && policy !== undefined) {
 			out.line(`# nginx: ${policy} takes no weights here`);
 			out.line(`to ${addresses.map(address => address.replace(/ weight=\d+$/, '')).join(' ')}`);

@@ -1,4 +1,4 @@
-/** Derives properties of steps from the traits of their handlers: whether they answer requests, and what they change. */
+/** Derives properties of steps from the traits of their handlers: whether the steps answer requests, and what they change. */
 
 import type { Step } from '../../document/document.ts';
 import type { HandlerDirective } from '../../modules/contract/directive.ts';

@@ -21,8 +21,7 @@ export interface FindingDetails {
 }
 
 /**
- * The words at which a finding about an object is shown, if they occur in the object's text. By default, their first occurrence is
- * used.
+ * The words at which a finding about an object is shown, if they occur in the object's text. The default is the first occurrence.
  */
 export interface WordPlacement {
 	readonly words?: string | undefined;

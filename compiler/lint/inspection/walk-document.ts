@@ -103,7 +103,7 @@ function isPipeline(key: string, list: readonly unknown[]): list is Step[] {
 	return list.every(item => isFields(item) && typeof item.handler === 'string');
 }
 
-/** Returns a condition and the matchers combined in it, outermost first, with their pointers. Omits matchers under `not`. */
+/** Returns a condition and the matchers that it combines, outermost first, each with its pointer. Omits matchers under `not`. */
 export function assertedMatchers(
 	matcher: Matcher,
 	pointer: string,

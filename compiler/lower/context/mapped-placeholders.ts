@@ -3,8 +3,8 @@ import type { Directive } from '../../modules/contract/directive.ts';
 import type { Line } from '../../syntax/ast.ts';
 
 /**
- * Returns a function that returns the names, without braces. They are collected at the first call, because most files have no
- * unknown placeholder.
+ * Returns a function that returns the names of these placeholders, without braces. The names are collected at the first call,
+ * because most files have no unknown placeholder.
  */
 export function mappedPlaceholderNames(
 	directives: ReadonlyMap<string, Directive>,

@@ -1,4 +1,6 @@
-/** Names that the languages define but this build does not implement. They are rejected as such, not as misspellings. */
+/**
+ * Names that the languages define but this build does not implement. Such names are rejected as unavailable, not as misspellings.
+ */
 
 /** Global options that this build does not implement. */
 export const UNAVAILABLE_GLOBAL_OPTIONS: ReadonlySet<string> = new Set(['events', 'filesystem', 'ech']);

@@ -1,7 +1,4 @@
-/**
- * Bench rows of TLS: full and resumed handshakes with a P-256 key, and small responses over HTTP/2 as browsers request
- * them.
- */
+/** Bench rows of TLS: full and resumed handshakes with a P-256 key, and small responses over HTTP/2 requested as browsers do. */
 import { backendCertificate } from './backend-certificate.ts';
 import { caddyConfiguration, nginxConfiguration } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';

@@ -1,6 +1,6 @@
 /**
- * The guides are correct: every configuration in them is valid, and every command prints what they show. A configuration
- * that a command of its guide names is left to that command, because it may show a mistake.
+ * The guides are correct: every configuration in them is valid, and every command prints what they show. A configuration that is
+ * named by a command of its guide is checked only by this command, because it may show a mistake on purpose.
  */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../harness.ts';
 const folder = temporaryFolder();
 const executable = path.join(folder, 'executable');
 
-/** Prints what depends on Unicode data, and lets threads allocate functions and WebAssembly code at the same time. */
+/** A program that prints what depends on Unicode data, while threads allocate functions and WebAssembly code. */
 const PROGRAM = `
 const { Worker } = require('node:worker_threads');
 const { domainToASCII } = require('node:url');

@@ -88,7 +88,7 @@ order('consecutive directives with equal matchers form one route, whose matcher 
 	// The order of the matchers in a set and their names do not matter.
 	const named = '@a {\npath /api/*\nmethod GET\n}\n@b {\nmethod GET\npath /api/*\n}\n';
 	assert.is(await body(`${named}uri @a strip_prefix /api\nrespond @b "api {path}"`, 'http://a/api/x'), 'api /x');
-	// Routes of an exclusive group are merged too, and then all of them run. A `rewrite` is merged only with other rewrites.
+	// Routes of an exclusive group are merged, too; all merged routes then run. A `rewrite` is merged only with other rewrites.
 	assert.is(await body('root * /one\nroot * /two\nrespond {vars.root}', 'http://a/'), '/two');
 	assert.is(await body('handle /a {\nvars x 1\n}\nhandle /a {\nrespond "x={vars.x}"\n}', 'http://a/a'), 'x=1');
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');

@@ -81,8 +81,8 @@ const REVEALED: { readonly [fixture: string]: readonly string[] } = {
 	'diagnostics/invalid-global-options': ['option/given-twice'],
 	// The misspelled word is `password`. Once it is corrected, the password in the file is reported, too.
 	'diagnostics/cluster-with-invalid-settings': ['secret/in-file'],
-	// Once corrected, the misspelled directive answers all requests before those after it can run. The corrected log
-	// writer lacks its argument.
+	// Once corrected, the misspelled directive answers all requests before the directives after it can run. The corrected log writer
+	// lacks its argument.
 	'diagnostics/twenty-mistakes-over-three-imported-files': ['directive/never-runs', 'arguments/too-few'],
 };
 

@@ -35,7 +35,7 @@ function diff(
 	return diffConfigurations(compiled(before, formats[0]), compiled(after, formats[1]), deps);
 }
 
-/** Compares two sites given by their directives, and returns the names of the aspects that differ, of all changes. */
+/** Compares two sites given by their directives, and returns the names of the differing aspects of all changes. */
 async function aspectsOf(before: string, after: string): Promise<string[]> {
 	const { changes } = await diff(`http://:8080 {\n${before}\n}\n`, `http://:8080 {\n${after}\n}\n`);
 	return [...new Set(changes.flatMap(({ aspects }) => aspects.map(({ name }) => name)))].sort();

@@ -1,4 +1,4 @@
-/** Words and line ends: quoting, escapes, comments, continuations, heredocs, and tokens that are words of their own. */
+/** Words and line ends: quoting, escapes, comments, continuations, heredocs, and tokens that are always separate words. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';

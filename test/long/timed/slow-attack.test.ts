@@ -1,4 +1,6 @@
-/** A normal client must not suffer while 5,000 clients send their heads slowly and 5,000 send their bodies slowly. */
+/**
+ * A normal client must not be slowed down while 5,000 clients send their heads slowly and 5,000 others send their bodies slowly.
+ */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The shared store: all threads see what one stores, memory stays within the size limit, and readers finish whatever is
- * removed.
+ * The shared store: every thread sees what another stores, memory stays within the size limit, and readers can finish even if their
+ * entry is removed.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

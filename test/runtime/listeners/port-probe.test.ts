@@ -1,4 +1,4 @@
-/** Finding out whether a port is free does not accept clients, because their connections would be reset a moment later. */
+/** The check whether a port is free accepts no clients, because their connections would be reset a moment later. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * The time limits for the steps of a successor: a program that hangs in one of them is ended in time, and the reason
- * names the step.
+ * The time limits for the steps of a successor: a program that hangs in one of these steps is ended in time, and the reason names
+ * the step.
  */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';

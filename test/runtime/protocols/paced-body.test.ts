@@ -1,4 +1,7 @@
-/** Bodies that are sent at a limited rate, with a simulated clock: the rate is exact whatever the body and however late timers are. */
+/**
+ * Bodies that are sent at a limited rate, with a simulated clock: the rate is exact for every kind of body, however late timers
+ * are.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';

@@ -1,6 +1,6 @@
 /**
- * The counts of rate limits continue in a successor process. In these tests, another object takes the place of that
- * process, and knows only what is handed over.
+ * The counts of rate limits continue in a successor process. In these tests, another set of tables takes the place of the
+ * successor, and knows only what is handed over.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

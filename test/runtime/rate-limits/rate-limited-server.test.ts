@@ -14,7 +14,7 @@ const limited = (body: string, zone: object): Document => ({
 /** A window in milliseconds, so long that no used-up request becomes available again while a test runs. */
 const DAY = 86_400_000;
 
-/** Sends requests on connections of their own, so that both threads get some, and returns how many had each status. */
+/** Sends each request on a connection of its own, so that both threads get some. Returns the number of responses by status. */
 async function statuses({ get }: TestServer, count: number): Promise<{ [status: number]: number }> {
 	const found: { [status: number]: number } = {};
 	const answers = await Promise.all(Array.from({ length: count }, () => get()));

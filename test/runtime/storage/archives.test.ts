@@ -181,7 +181,7 @@ archives('an interrupted rollback of an import is resumed, and values already re
 	writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(['one', 'two', 'three']));
 	for (const at of [0, 1]) writeFileSync(path.join(aside, 'old', String(at)), 'before');
 	for (const key of ['two', 'three']) writeFileSync(path.join(folder, key), 'after');
-	// The file of the first value is replaced by a folder, so that rolling that value back, which happens last, fails.
+	// The file of the first value is replaced by a folder, so that rolling back this value, which happens last, fails.
 	mkdirSync(path.join(folder, 'one', 'x'), { recursive: true });
 	const error = await store.recover!().catch(caught => caught);
 	assert.match(error.message, 'cannot be rolled back: it is a folder');

@@ -14,7 +14,10 @@ export async function refuses(code: string, work: Promise<unknown>): Promise<voi
 	assert.is(error.code, code);
 }
 
-/** Adds the cases to a suite. `empty` returns a function that opens the same empty store each time, as separate processes would. */
+/**
+ * Adds the cases to a suite. `empty` creates an empty store. Each call of the function that it returns opens this store, as
+ * separate processes would.
+ */
 export function addStoreCases(cases: uvu.Test<unknown>, empty: () => Promise<() => Store>): void {
 	cases(
 		'values are read as they were written, listed by key, and removed with everything below their key',

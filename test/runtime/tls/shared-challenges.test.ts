@@ -1,4 +1,4 @@
-/** Processes that share a store answer each other's ACME challenges, even for names that only the other one serves. */
+/** Processes that share a store answer each other's ACME challenges, even for names that only another process serves. */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';

@@ -39,7 +39,9 @@ async function traced(
 	}
 }
 
-/** The results of all requests to one server. Several tests share them, because a server for each would take too long. */
+/**
+ * The results of all requests to one server. Several tests share the results, because a server for each test would take too long.
+ */
 interface Seen {
 	readonly upstream: IncomingHttpHeaders;
 	readonly first: {

@@ -1,6 +1,6 @@
 /**
- * DNS providers against fakes of their APIs: what they send, how they handle refusals, and that no credential appears
- * in errors.
+ * DNS providers with fakes of their APIs: the requests that they send, how they handle refusals, and that no credential appears in
+ * errors.
  */
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

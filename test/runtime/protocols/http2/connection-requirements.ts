@@ -2,7 +2,10 @@
 import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { encodeFieldBlock, encodeUint32s, frame, POST, REQUEST, request, settings } from './frames.ts';
 
-/** A required outcome. A connection error is a GOAWAY and the end of the connection; otherwise it must stay usable. */
+/**
+ * A required outcome. A connection error is a GOAWAY and the end of the connection; after any other outcome, the connection must
+ * stay usable.
+ */
 export type Outcome =
 	| { readonly connection: number }
 	| { readonly stream: number; readonly code: number }

@@ -43,7 +43,9 @@ writeFileSync(ca, authority.pem);
 const pool = { source: 'file', files: [ca] } as const;
 const leaves = { pem: (['good', 'expired', 'early'] as const).map(name => shown[name].certificate) };
 
-/** Settings, and the outcome for each of {@link shown} in order: the same as over TCP (see client-alerts.test.ts). */
+/**
+ * Settings, and the outcome for each of {@link shown} in order. The outcomes are the same as over TCP (see client-alerts.test.ts).
+ */
 const WAYS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
 	[{ mode: 'request' }, in_, in_, in_, in_, in_],
 	[{ mode: 'require' }, 'missing', in_, in_, in_, in_],

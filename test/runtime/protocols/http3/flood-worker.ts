@@ -1,4 +1,7 @@
-/** A worker that sends datagrams from many addresses at a given rate until it gets a message. It answers with their number. */
+/**
+ * A worker that sends datagrams from many addresses at a given rate until it gets a message. It answers the message with the number
+ * of datagrams sent.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
 import { writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';

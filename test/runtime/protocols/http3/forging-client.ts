@@ -34,7 +34,7 @@ export class ForgingClient {
 		});
 	}
 
-	/** Completes a handshake, and whatever `before` does on the connection. From then on, only forged packets are sent. */
+	/** Completes a handshake, and calls `before` with the client. From then on, only forged packets are sent. */
 	static async connect(
 		port: number,
 		before: (client: QuicClient) => Promise<void> = async () => {},

@@ -1,6 +1,6 @@
 /**
- * A flood of first packets where OpenSSL does not accept our address tokens. OpenSSL then sends Retry packets itself, and the
- * oldest handshakes whose clients have not proven their addresses are dropped.
+ * A flood of first packets on a machine whose OpenSSL does not accept our address tokens. OpenSSL then sends Retry packets itself,
+ * and the oldest handshakes whose clients have not proven their addresses are dropped.
  */
 import * as assert from 'uvu/assert';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';

@@ -1,6 +1,6 @@
 /**
- * A flood of first packets from clients that never continue. Other clients are served meanwhile, the addresses of the flood
- * are not charged for it, and no state is kept for it.
+ * A flood of first packets from clients that never continue. Other clients are served meanwhile, no handshakes are charged to the
+ * addresses of the flood, and no state is kept for its packets.
  */
 import { createSocket } from 'node:dgram';
 import * as assert from 'uvu/assert';

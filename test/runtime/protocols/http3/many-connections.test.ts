@@ -90,7 +90,7 @@ test('a handshake ends although every datagram of the server is lost the first t
 	let lost = 0;
 	const relay = await udpRelay(server.port, {
 		loses(toClient, bytes) {
-			// OpenSSL never sends the same packet twice, so a repeated packet must be ours. Packets after the handshake
+			// OpenSSL never sends the same packet twice, so it must be our code that repeated a packet. Packets after the handshake
 			// have short headers.
 			if (!toClient || (bytes[0]! & 0x80) === 0) return false;
 			const content = bytes.toString('latin1');

@@ -124,7 +124,10 @@ export class ClientStream {
 		return this;
 	}
 
-	/** True if our sending side was reset, by us or because the server has asked us to stop. OpenSSL answers such a request by itself. */
+	/**
+	 * True if our sending side was reset, by us or because the server has asked us to stop. OpenSSL resets it by itself in that
+	 * case.
+	 */
 	get stopped(): boolean {
 		const state = f.SSL_get_stream_write_state(this.#ssl) as number;
 		return state === RESET || state === RESET_BY_US;

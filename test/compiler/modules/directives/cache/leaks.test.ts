@@ -1,6 +1,6 @@
 /**
  * Every known way in which a cache has served one user's response to another, or an attacker's response to everyone. In each case,
- * the origin puts sensitive data into a response, and the victim must not see what the other user caused.
+ * the origin puts sensitive data into a response, and the victim must not receive that data or anything that the other user caused.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,6 +1,6 @@
 /**
  * The requirements of RFC 9111 (and of 5861, 9211 and 9213) for a shared cache, as a table. Each row has the origin's responses,
- * the clients' requests with their times, and which requests must reach the origin.
+ * the clients' requests with their times, and says which requests must reach the origin.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,6 +1,6 @@
 /**
- * Template functions that run on other threads: their results, how a page waits for them, and that a repeated execution of
- * the page reuses their results.
+ * Template functions that run on other threads: their results, how a page waits for them, and how a repeated execution of the page
+ * reuses the results.
  */
 import { scryptSync } from 'node:crypto';
 import { suite } from 'uvu';

@@ -178,7 +178,7 @@ pages('a page waits for slow sub-requests, and its earlier effects are not repea
 });
 
 pages('a page included several times in one request shares its limits', async () => {
-	// Four pages each include four others, and all draw on the limits of the first page for steps and sub-requests.
+	// Four pages each include four others, and all of them count towards the limits of the first page for steps and sub-requests.
 	assert.match((await failure('/fan.html')).message, /more than 50 requests|virtual request cycle|http 500/);
 });
 
