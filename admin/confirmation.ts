@@ -58,7 +58,7 @@ export class Confirmation {
 	readonly #runtime: RuntimeControl;
 	readonly #onReverted: RollbackListener;
 	#pending: PendingLoad | undefined = undefined;
-	/** Set while a load whose rollback failed is still being served. Another rollback may be requested. */
+	/** The load whose rollback failed, while it is still being served. Another rollback may be requested. */
 	#failedRollback: Revertible | undefined = undefined;
 	/** The generation that is being rolled back. */
 	#revertingGeneration: number | undefined = undefined;
@@ -145,7 +145,7 @@ export class Confirmation {
 		return outcome;
 	}
 
-	/** Never rejects, because nobody awaits a rollback started by a timer. */
+	/** Rolls a load back. Never rejects, because nobody awaits a rollback started by a timer. */
 	async #loadPrevious(text: string): Promise<LoadOutcome> {
 		try {
 			return await this.#runtime.load({ format: 'json', text, name: 'the previous configuration' });

@@ -13,7 +13,7 @@ export type AdminEndpointAddress =
 /** The default address of the Admin API. */
 export const DEFAULT_ADMIN_LISTEN = '127.0.0.1:2019';
 
-/** Default permissions of a socket file: owner only. */
+/** Default permissions of a socket file: access for its owner only. */
 const SOCKET_MODE = 0o600;
 
 /**

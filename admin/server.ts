@@ -104,7 +104,9 @@ export interface AdminOptions {
 }
 
 export interface AdminServer {
-	/** The address on which the API listens: `127.0.0.1:2019` with the real port, or `unix//run/svc.sock`; '' if it is off. */
+	/**
+	 * The address on which the API listens: `127.0.0.1:2019` with the real port, or `unix//run/svc.sock`; '' if it does not listen.
+	 */
 	readonly address: string;
 	/** The listening socket, for another process to inherit, or undefined if no socket is open. */
 	readonly socket: InheritedAdmin | undefined;

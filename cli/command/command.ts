@@ -8,7 +8,7 @@ export type CompletionCandidates = readonly string[] | 'file' | 'folder' | 'comm
 /** An option, `--name`. */
 export interface CommandOption {
 	readonly name: string;
-	/** One letter: `c` for `-c`. */
+	/** The option's letter: `c` for `-c`. */
 	readonly short?: string;
 	/** Aliases: other letters and names for the same option. */
 	readonly aliases?: readonly string[];
@@ -22,7 +22,7 @@ export interface CommandOption {
 	readonly required?: boolean;
 	/** True if the option may be given more than once. */
 	readonly repeatable?: boolean;
-	/** One sentence, without its period. */
+	/** The purpose of the option in one sentence, without its period. */
 	readonly summary: string;
 	/** The default value, as help shows it. */
 	readonly default?: string;
@@ -35,9 +35,9 @@ export interface CommandArgument {
 	readonly required?: boolean;
 	/** True if the argument may be given more than once. Only for the last one. */
 	readonly repeatable?: boolean;
-	/** See {@link CommandOption.offers}. */
+	/** What completion scripts offer; see {@link CommandOption.offers}. */
 	readonly offers?: CompletionCandidates;
-	/** One sentence, without its period. */
+	/** The purpose of the argument in one sentence, without its period. */
 	readonly summary: string;
 }
 
@@ -58,7 +58,7 @@ export interface Invocation {
 /** A command. Registered by one line in commands/index.ts. */
 export interface Command {
 	readonly name: string;
-	/** One sentence, without its period. */
+	/** The purpose of the command in one sentence, without its period. */
 	readonly summary: string;
 	/** Paragraphs for the help text, one string each. */
 	readonly details?: readonly string[];

@@ -1,4 +1,4 @@
-/** `svc adapt`. */
+/** The command `svc adapt`. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';

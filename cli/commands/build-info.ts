@@ -1,4 +1,4 @@
-/** `svc build-info`. */
+/** The command `svc build-info`. */
 import { isSea } from 'node:sea';
 import { chooseIoMode } from '../../runtime/sockets/io-mode.ts';
 import { tlsMode } from '../../runtime/sockets/tls-mode.ts';

@@ -1,4 +1,4 @@
-/** `svc completion`. */
+/** The command `svc completion`. */
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';

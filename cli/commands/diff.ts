@@ -1,4 +1,4 @@
-/** `svc diff`. */
+/** The command `svc diff`. */
 import type { ConfigurationDiff } from '../../compiler/diff/configuration-diff.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';

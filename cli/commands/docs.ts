@@ -1,4 +1,4 @@
-/** `svc docs`. */
+/** The command `svc docs`. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

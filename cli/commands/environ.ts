@@ -1,4 +1,4 @@
-/** `svc environ`. */
+/** The command `svc environ`. */
 import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 

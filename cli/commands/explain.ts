@@ -1,4 +1,4 @@
-/** `svc explain`. */
+/** The command `svc explain`. */
 import type { DryRunRequest } from '../../compiler/dry-run/dry-run-request.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';

@@ -1,4 +1,4 @@
-/** `svc file-server`. */
+/** The command `svc file-server`. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { Site, Step } from '../../compiler/document/document.ts';

@@ -1,4 +1,4 @@
-/** `svc fmt`. */
+/** The command `svc fmt`. */
 import { statSync } from 'node:fs';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';

@@ -1,4 +1,4 @@
-/** `svc hash-password`. */
+/** The command `svc hash-password`. */
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
@@ -6,7 +6,7 @@ import { print } from '../command/terminal.ts';
 /** Maximum bytes of a password. bcrypt ignores the rest of a longer one. */
 const BCRYPT_BYTES = 72;
 const SALT_BYTES = 16;
-/** The default cost. */
+/** The default cost of bcrypt: the logarithm to base 2 of the number of rounds. */
 const BCRYPT_COST = '14';
 
 /** Prints the hash of a password, for `basic_auth`. */

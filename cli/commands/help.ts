@@ -1,4 +1,4 @@
-/** `svc help`. */
+/** The command `svc help`. */
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { commandHelp, commandList } from '../command/help.ts';

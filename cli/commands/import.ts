@@ -1,4 +1,4 @@
-/** `svc import`. */
+/** The command `svc import`. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { quoteWord } from '../command/arguments.ts';

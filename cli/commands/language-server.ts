@@ -1,4 +1,4 @@
-/** `svc language-server`. */
+/** The command `svc language-server`. */
 import type { Command } from '../command/command.ts';
 
 /** Serves editors over standard input and output. */

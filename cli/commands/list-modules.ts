@@ -1,4 +1,4 @@
-/** `svc list-modules`. */
+/** The command `svc list-modules`. */
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';

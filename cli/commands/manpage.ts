@@ -1,4 +1,4 @@
-/** `svc manpage`. */
+/** The command `svc manpage`. */
 import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { quoteWord } from '../command/arguments.ts';

@@ -1,4 +1,4 @@
-/** `svc reload`. */
+/** The command `svc reload`. */
 import type { StepPlaces } from '../../compiler/lower/step-places.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';

@@ -1,4 +1,4 @@
-/** `svc respond`. */
+/** The command `svc respond`. */
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { headerEdits, headerField, listenSite, serveDocument } from '../serving/quick-server.ts';

@@ -1,4 +1,4 @@
-/** `svc restart`. */
+/** The command `svc restart`. */
 
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';

@@ -1,4 +1,4 @@
-/** `svc reverse-proxy`. */
+/** The command `svc reverse-proxy`. */
 
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
 import { applySchemes } from '../../compiler/modules/directives/reverse-proxy/schemes.ts';

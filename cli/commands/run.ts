@@ -1,4 +1,4 @@
-/** `svc run`. */
+/** The command `svc run`. */
 import { closeSync, writeSync } from 'node:fs';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
 import { failureText } from '../command/failure-report.ts';

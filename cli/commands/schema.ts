@@ -1,4 +1,4 @@
-/** `svc schema`. */
+/** The command `svc schema`. */
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 

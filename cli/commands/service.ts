@@ -1,4 +1,4 @@
-/** `svc service`. */
+/** The command `svc service`. */
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';

@@ -1,4 +1,4 @@
-/** `svc start`. */
+/** The command `svc start`. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { isSea } from 'node:sea';

@@ -1,4 +1,4 @@
-/** `svc stop`. */
+/** The command `svc stop`. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';

@@ -1,4 +1,4 @@
-/** `svc storage-export`. */
+/** The command `svc storage-export`. */
 import { constants } from 'node:fs';
 import { open, readdir, rename, unlink } from 'node:fs/promises';
 import path from 'node:path';

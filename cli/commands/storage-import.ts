@@ -1,4 +1,4 @@
-/** `svc storage-import`. */
+/** The command `svc storage-import`. */
 import { createReadStream } from 'node:fs';
 import type { Command } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';

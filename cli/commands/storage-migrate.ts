@@ -1,4 +1,4 @@
-/** `svc storage-migrate`. */
+/** The command `svc storage-migrate`. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { quoteWord } from '../command/arguments.ts';

@@ -1,4 +1,4 @@
-/** `svc test`. */
+/** The command `svc test`. */
 import { writeFileSync } from 'node:fs';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { TestedConfiguration } from '../../compiler/testing/junit-report.ts';

@@ -1,4 +1,4 @@
-/** `svc trust`. */
+/** The command `svc trust`. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

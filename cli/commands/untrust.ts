@@ -1,4 +1,4 @@
-/** `svc untrust`. */
+/** The command `svc untrust`. */
 import type { Command } from '../command/command.ts';
 import { STORE_RULE } from '../configuration/store-choice.ts';
 import { runTrustChange, TRUST_OPTIONS } from './trust.ts';

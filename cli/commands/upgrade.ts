@@ -1,4 +1,4 @@
-/** `svc upgrade`. */
+/** The command `svc upgrade`. */
 import path from 'node:path';
 import { type Command, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';

@@ -1,4 +1,4 @@
-/** `svc validate`. */
+/** The command `svc validate`. */
 
 import type { Diagnostic, FixSafety } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';

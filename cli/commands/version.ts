@@ -1,4 +1,4 @@
-/** `svc version`. */
+/** The command `svc version`. */
 import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';

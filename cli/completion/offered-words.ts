@@ -24,7 +24,7 @@ export interface OfferedArgument {
 export interface OfferedCommand {
 	readonly name: string;
 	readonly summary: string;
-	/** Includes the global flags. */
+	/** The options of the command and the global flags. */
 	readonly options: readonly OfferedOption[];
 	readonly args: readonly OfferedArgument[];
 }

@@ -8,7 +8,7 @@ import { quoteWord } from '../command/arguments.ts';
 import { type CommandArgument, CommandFailure, type CommandOption, type Invocation } from '../command/command.ts';
 import { readStandardInput } from '../command/terminal.ts';
 
-/** Default file names, in this order. */
+/** The default file names, in the order in which they are tried. */
 const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
 
 /** {@link DEFAULT_FILES} as text for help. */

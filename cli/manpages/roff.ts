@@ -5,7 +5,7 @@ export interface ManualPage {
 	/** `svc-run`: the file is named `svc-run.1`. */
 	readonly name: string;
 	readonly section: 1 | 5 | 7;
-	/** One sentence, without its period. */
+	/** The summary of the page in one sentence, without its period. */
 	readonly summary: string;
 	/** Everything after the section NAME, as lines of roff. */
 	readonly body: readonly string[];

@@ -21,7 +21,7 @@ export interface GuideSection {
 export interface Guide {
 	readonly topic: Topic;
 	readonly title: string;
-	/** One sentence, without its period. */
+	/** The summary of the guide in one sentence, without its period. */
 	readonly summary: string;
 	/** The Markdown without comments. */
 	readonly text: string;

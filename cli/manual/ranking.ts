@@ -18,7 +18,7 @@ export interface RankingIndex {
 
 /** A document that a search found. */
 export interface RankedDocument {
-	/** Its number. */
+	/** The document's number in the index. */
 	readonly document: number;
 	readonly score: number;
 }

@@ -4,7 +4,7 @@ import { wrapText } from '../command/help.ts';
 export interface TerminalOptions {
 	/** Maximum width of text in columns. Code is never wrapped. */
 	readonly width: number;
-	/** False for plain text without escape sequences. */
+	/** True to use escape sequences; false for plain text. */
 	readonly styled: boolean;
 }
 

@@ -51,7 +51,7 @@ export interface SuccessorOffer {
 export interface TentativeOffer {
 	readonly terms: ConfirmationTerms;
 	readonly program: KeptProgram;
-	/** Undefined if the predecessor has no configuration. */
+	/** The predecessor's configuration; undefined if it has none. */
 	readonly input?: ConfigInput | undefined;
 }
 
@@ -73,7 +73,7 @@ export interface Predecessor {
 	/** The socket of the Admin API. */
 	readonly adminSocket: InheritedAdmin | undefined;
 	readonly adminSettings: AdminSettings | undefined;
-	/** See {@link SuccessorOffer.keeper}; −1 if this process is the first one and waits itself. */
+	/** The pipe to the first process, as in {@link SuccessorOffer.keeper}; −1 if this process is the first one and waits itself. */
 	readonly keeper: number | undefined;
 	/** The configuration being served; undefined before the first load. */
 	readonly input: ConfigInput | undefined;

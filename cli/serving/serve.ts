@@ -41,7 +41,7 @@ import type { ConfigurationWatch } from './watch.ts';
 export interface ServeOptions extends StartedAs {
 	/** The configuration; if undefined, the server starts without sites. */
 	readonly input: ConfigInput | undefined;
-	/** Set in a process that takes over from another. */
+	/** The predecessor and its offer, in a process that takes over from another. */
 	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<SuccessorOffer> } | undefined;
 	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;
@@ -79,11 +79,11 @@ class ServerProcess {
 	#successor: SuccessorProcess | undefined;
 	/** True if a stop was requested when it was too late to stop the successor. */
 	#stopsAfterHandover = false;
-	/** Set once another process serves. */
+	/** The handover that has been carried out, set once another process serves. */
 	#completedHandover:
 		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; signaled: boolean }
 		| undefined;
-	/** Set after a handover that must be confirmed. */
+	/** The guard of a successor that must be confirmed, set after the handover. */
 	#successorGuard: SuccessorGuard | undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
 	#keeperPipe: number | undefined;

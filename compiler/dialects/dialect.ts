@@ -14,7 +14,7 @@ export interface ConfigInput {
 	readonly name: string;
 	/** Absolute path, if the configuration is a file. Imports and relative roots are resolved against its folder. */
 	readonly path?: string | undefined;
-	/** True for JSON that is an already compiled document. Its steps record their places in the original text. */
+	/** True for JSON that is an already compiled document, whose steps have recorded places in the original text. */
 	readonly placed?: boolean;
 	/**
 	 * True if the configuration came over the network. In that case, diagnostics must not quote a file that it imports, unless the

@@ -14,12 +14,12 @@ export interface RequestDraft {
 	readonly host: string;
 	readonly port: number;
 	readonly method: string;
-	/** Decoded, with a leading slash. */
+	/** The path, percent-decoded, with a leading slash. */
 	readonly path: string;
 	readonly parameters: ReadonlyMap<string, string>;
-	/** Values by lower-case name. */
+	/** The values of each header field, by its lower-case name. */
 	readonly headers: ReadonlyMap<string, string>;
-	/** Empty if there is none. */
+	/** The request body; empty if there is none. */
 	readonly body: string;
 	readonly from: string;
 	readonly protocol?: RequestProtocol | undefined;

@@ -14,11 +14,11 @@ export interface ClusterTls {
 export interface ClusterSettings {
 	/** `host:port`. */
 	readonly address: string;
-	/** Present if the connection uses TLS. */
+	/** The TLS settings; present if the connection uses TLS. */
 	readonly tls?: ClusterTls;
 	/** ACL user. Default: Redis' user `default`. */
 	readonly user?: string;
-	/** Secret. */
+	/** The password. Secret. */
 	readonly password?: string;
 	readonly database?: number;
 	/** Prefix of all keys in Redis. Default {@link DEFAULT_CLUSTER_PREFIX}. */

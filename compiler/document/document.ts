@@ -93,7 +93,7 @@ export interface Settings {
 export interface AdminSettings {
 	/** `host:port`, `unix//path` or `fd/3`. Default `127.0.0.1:2019`. */
 	readonly listen?: string;
-	/** Secret. If set, every request must carry it as a bearer token. */
+	/** The access token. Secret. If set, every request must carry it as a bearer token. */
 	readonly token?: string;
 	readonly origins?: readonly string[];
 	readonly enforce_origin?: boolean;

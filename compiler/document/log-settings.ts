@@ -103,7 +103,7 @@ export interface FileOutput {
 	readonly mode?: string;
 	/** Permissions of created folders, in octal, or `inherit` or `from_file`; default `0700`. */
 	readonly dir_mode?: string;
-	/** False to let the file grow without limit. */
+	/** How the file is rolled; false to let it grow without limit. */
 	readonly rolling?: false | LogRolling;
 }
 
@@ -127,8 +127,8 @@ export interface LogOutput extends FileOutput, NetOutput {
 export interface LogSampling {
 	/** Interval in milliseconds; default 1000. */
 	readonly interval?: number;
-	/** Default 100. */
+	/** Number of entries to record at the beginning of each interval; default 100. */
 	readonly first?: number;
-	/** Default 100; 0 drops all further entries of the interval. */
+	/** Of the further entries of an interval, only every `thereafter`-th is recorded; default 100. 0 drops all of them. */
 	readonly thereafter?: number;
 }

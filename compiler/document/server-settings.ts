@@ -123,7 +123,7 @@ export interface ProxyProtocolWrapper {
 	readonly timeout?: number;
 	readonly allow?: readonly string[];
 	readonly deny?: readonly string[];
-	/** Default `ignore`. */
+	/** What happens to a header from a peer in neither list; default `ignore`. */
 	readonly fallback_policy?: ProxyPolicy;
 }
 

@@ -15,7 +15,7 @@ export interface DryRunRequest {
 	readonly from: string | undefined;
 	/** Time of the request, in milliseconds since 1970. Default: the current time. */
 	readonly at: number | undefined;
-	/** Default: `h1`. */
+	/** The protocol of the request. Default: `h1`. */
 	readonly protocol?: RequestProtocol | undefined;
 	/** The name in the TLS handshake. Default: the host of the URL. */
 	readonly sni?: string | undefined;
@@ -40,11 +40,11 @@ export interface RequestUrl {
 	readonly scheme: 'http' | 'https';
 	/** `example.com:8080`, as in the `Host` field. */
 	readonly authority: string;
-	/** In canonical form; IPv6 without brackets. */
+	/** The host in canonical form; IPv6 addresses have no brackets. */
 	readonly host: string;
-	/** Undefined if the URL names no port, or the default port of its scheme. */
+	/** The port; undefined if the URL names none, or the default port of its scheme. */
 	readonly port: number | undefined;
-	/** Percent-encoded, with a leading slash. */
+	/** The path, percent-encoded, with a leading slash. */
 	readonly path: string;
 	readonly query: string | undefined;
 }

@@ -62,7 +62,7 @@ export interface DryRunResult {
 	 */
 	readonly site: number;
 	readonly exchange: FakeExchange;
-	/** Undefined if the connection was closed (`abort`). */
+	/** The response; undefined if the connection was closed (`abort`). */
 	readonly response: DeliveredResponse | undefined;
 	/** The error that no error route handled. */
 	readonly failure: unknown;

@@ -40,7 +40,7 @@ export interface SiteReason {
 	readonly host: string;
 	/** The path in the site's address that matched together with the host. */
 	readonly path: string | undefined;
-	/** One sentence without its period. */
+	/** The reason as one sentence, without its period. */
 	readonly text: string;
 }
 

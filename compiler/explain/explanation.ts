@@ -37,7 +37,7 @@ export interface ExplainedMatcher {
 	readonly kind: 'matcher';
 	readonly place: ExplainedPlace;
 	readonly matcher: string;
-	/** Null if evaluating it failed. */
+	/** Whether the matcher holds; null if evaluating it failed. */
 	readonly holds: boolean | null;
 	/** Nested matchers that were evaluated. */
 	readonly parts?: readonly ExplainedMatcher[];
@@ -66,7 +66,7 @@ export interface ExplainedUpstream {
 	readonly policy: string;
 	readonly method: string;
 	readonly target: string;
-	/** Values of credentials are redacted. */
+	/** The fields of the upstream request. Values of credentials are redacted. */
 	readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
@@ -74,7 +74,7 @@ export interface ExplainedUpstream {
 export interface Explanation {
 	readonly request: { readonly method: string; readonly url: string; readonly from: string };
 	readonly listener: { readonly scheme: string; readonly host: string; readonly port: number };
-	/** Null if no site of the listener serves the request. */
+	/** The site that serves the request; null if no site of the listener does. */
 	readonly site: {
 		readonly address: string;
 		readonly reason: 'exact_host' | 'wildcard_host' | 'any_host';
@@ -86,7 +86,10 @@ export interface Explanation {
 	readonly upstreams: readonly ExplainedUpstream[];
 	/** The copies that mirrors receive; omitted if there are none. */
 	readonly mirrors?: readonly ExplainedUpstream[];
-	/** Null if the connection is closed. If an upstream is involved, it is assumed to have answered 200 with an empty body. */
+	/**
+	 * The answer; null if the connection is closed. If an upstream is involved, it is assumed to have answered 200 with an empty
+	 * body.
+	 */
 	readonly answer: {
 		readonly status: number;
 		/** The handler that answered; '' if none did. */

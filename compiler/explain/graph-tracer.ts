@@ -13,7 +13,7 @@ export interface RequestTarget {
 	readonly method: string;
 	/** Host as in the `Host` field. */
 	readonly authority: string;
-	/** Path and query. */
+	/** The path and query of the request. */
 	readonly target: string;
 }
 
@@ -23,7 +23,7 @@ export interface MatcherEvent {
 	/** Place in the document. */
 	readonly pointer: string;
 	readonly matcher: Matcher;
-	/** Undefined if the matcher failed because the request itself is invalid. */
+	/** Whether the matcher holds; undefined if it failed because the request itself is invalid. */
 	holds: boolean | undefined;
 	/** Nested matchers that were evaluated, in order. */
 	readonly parts: MatcherEvent[];

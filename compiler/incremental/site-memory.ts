@@ -24,7 +24,7 @@ interface Expansion {
 
 /** Dependencies that the lowerings of all sites in one compilation share. */
 export interface LoweringDependencies {
-	/** See {@link TreeLowering.context}. */
+	/** Identifies what the lowering of every site may depend on; see {@link TreeLowering.context}. */
 	readonly context: string;
 	/** Folder of the main file. */
 	readonly folder: string;

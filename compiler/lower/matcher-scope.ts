@@ -34,7 +34,7 @@ function removalFix({ span }: Line): Fix | undefined {
 	return { safety: 'safe', edits: [{ span: wholeLinesSpan(span), text: '' }] };
 }
 
-/** One scope. Names that it does not define are looked up in the enclosing scopes. */
+/** The named matchers of a site or block. Names that this scope does not define are looked up in the enclosing scopes. */
 export class MatcherScope {
 	readonly #lowering: Lowering;
 	readonly #parent: MatcherScope | undefined;

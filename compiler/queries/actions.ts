@@ -170,7 +170,7 @@ function inlineActions(workspace: Workspace, syntax: TextSyntax, offset: number)
 	return [{ title: `Inline \`${definition.name}\``, kind: 'inline', edits }];
 }
 
-/** Extends a range to whole lines, including the last newline. */
+/** Returns a range extended to whole lines, including the last newline. */
 function wholeLines(text: string, { start, end }: TextRange): TextRange {
 	const newline = text.indexOf('\n', end);
 	return { start: text.lastIndexOf('\n', start - 1) + 1, end: newline === -1 ? text.length : newline + 1 };

@@ -12,7 +12,7 @@ export interface NameUse extends FileRange {
 	readonly kind: NameKind;
 	/** The name, without `@`, parentheses or a prefix such as `let.`. */
 	readonly name: string;
-	/** Equal for all occurrences that refer to the same definition. */
+	/** A key that is equal for all occurrences that refer to the same definition. */
 	readonly key: string;
 	readonly role: 'definition' | 'use';
 	/** The line in which the name occurs. */

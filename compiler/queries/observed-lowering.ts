@@ -36,9 +36,9 @@ export type ReadValue =
 export interface LoweringObserver {
 	/** Called for a block whose lines must begin with one of the given words. `owner` is the directive or option with the block. */
 	block?(block: Block, words: readonly string[], owner: string): void;
-	/** Called for a word that must be one of these values. */
+	/** Called for a word that must be one of `values`. */
 	choice?(word: Word, values: readonly string[]): void;
-	/** Called for a word that is read as a value of this kind. */
+	/** Called for a word that is read as a value of kind `kind`. */
 	value?(span: SourceSpan, kind: ReadValue, text: string): void;
 	/** Called with the usage of a line. */
 	usage?(line: Line, usage: string): void;

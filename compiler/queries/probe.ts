@@ -17,10 +17,10 @@ export interface Expected {
 	readonly top: TopLevelKind | undefined;
 	/** True if a directive is allowed here. */
 	readonly allowsDirective: boolean;
-	/** Words that may begin a line here. */
+	/** Words that may begin a line at this place. */
 	readonly lineWords: readonly string[];
 	readonly owner: string | undefined;
-	/** Words that are allowed as the argument. */
+	/** Words that are allowed as the argument at this place. */
 	readonly choices: readonly string[];
 	readonly values: ReadonlySet<ReadValue>;
 	/** True if a matcher is allowed here. */

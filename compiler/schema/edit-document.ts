@@ -172,7 +172,7 @@ function member(parent: Container, key: string): unknown {
 	return Object.hasOwn(parent, key) ? parent[key] : undefined;
 }
 
-/** Sets a member. `__proto__` is treated like any other name. */
+/** Sets a member. Treats `__proto__` like any other name. */
 function assign(parent: Container, key: string, value: unknown): void {
 	if (Array.isArray(parent)) parent[Number(key)] = value;
 	else Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });

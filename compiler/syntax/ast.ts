@@ -34,8 +34,8 @@ export interface SiteBlock {
 	readonly addresses: readonly Word[];
 	readonly lines: readonly Line[];
 	/**
-	 * False for the only site of a configuration, if written without braces. What looks like a second site is then parsed as a
-	 * directive.
+	 * False for the only site of a configuration if it is written without braces. In that case, what looks like a second site is
+	 * parsed as a directive.
 	 */
 	readonly hasBraces: boolean;
 	readonly span: SourceSpan;

@@ -24,7 +24,10 @@ export const lineShapes = {
 
 /** One line and its block. */
 export interface ParsedLine extends Line {
-	/** Empty for a `{` that begins a top-level line: the global options, or the block of the previous line. */
+	/**
+	 * The words of the line. There are none if a `{` begins a top-level line, that is, for global options or the block of the
+	 * previous line.
+	 */
 	readonly words: readonly ParsedWord[];
 	readonly block: ParsedBlock | undefined;
 	readonly alternative: ParsedLine | undefined;

@@ -29,7 +29,10 @@ export interface LexicalProblem {
 
 /** A word whose meaning differs from its source text. */
 export interface ScannedWord {
-	/** Undefined if the characters form no word: a backslash that continues the line, or a lone quote at the end. */
+	/**
+	 * The word; undefined if the characters form no word, which is the case for a backslash that continues the line, or a lone quote
+	 * at the end.
+	 */
 	readonly text: string | undefined;
 	readonly quote: Quote;
 	/** The quote of the value in `NAME="value"`. */

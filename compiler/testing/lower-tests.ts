@@ -79,7 +79,7 @@ function reportOnce(problem: TestProblem): TestProblem {
 interface StepDraft {
 	readonly span: SourceSpan;
 	readonly method: string;
-	/** Undefined after a mistake. The step is then checked but not run. */
+	/** The URL; undefined after a mistake, in which case the step is checked but not run. */
 	readonly url: RequestUrl | undefined;
 	readonly headers: [string, string][];
 	body: string | undefined;

@@ -72,7 +72,7 @@ export interface TestReport {
 
 export interface TestResult {
 	readonly test: TestCase;
-	/** Empty if the test passed. */
+	/** The unmet expectations, as errors; empty if the test passed. */
 	readonly diagnostics: readonly Diagnostic[];
 	readonly milliseconds: number;
 }

@@ -26,7 +26,7 @@ const USERS = ['alice', 'bob'];
 /** A request as sent. */
 export interface RandomRequest {
 	readonly method: string;
-	/** Path and query. */
+	/** The request target: path and query. */
 	readonly target: string;
 	readonly authority: string;
 	readonly headers: readonly (readonly [name: string, value: string])[];

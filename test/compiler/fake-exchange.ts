@@ -16,7 +16,7 @@ import type { Leases } from '../../compiler/exchange/leases.ts';
  */
 export interface RequestFields {
 	method?: string;
-	/** Path and query as in the request line. */
+	/** The request target: path and query, as in the request line. */
 	target?: string;
 	authority?: string;
 	headers?: readonly (readonly [name: string, value: string])[];

@@ -42,7 +42,7 @@ interface Case {
 	/** The language; the default is `compatfile`. */
 	readonly format?: 'configfile';
 	readonly method?: string;
-	/** Path and query. */
+	/** The request target: path and query. */
 	readonly target?: string;
 	readonly out: (seen: DryRunResult, body: string) => string | undefined;
 	readonly expected?: string;

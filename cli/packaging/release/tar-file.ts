@@ -8,7 +8,7 @@ import { Header } from 'tar';
 
 /** A file, folder or symbolic link of an archive. */
 export interface PackedFile {
-	/** Its path, without a slash at the beginning or end. */
+	/** The path of the entry, without a slash at the beginning or end. */
 	readonly path: string;
 	/** 0o644 for a file and 0o755 for a folder, unless stated. */
 	readonly mode?: number;

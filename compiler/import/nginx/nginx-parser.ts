@@ -7,7 +7,7 @@ export interface NginxDirective {
 	readonly name: string;
 	/** The words after the name, without quotes and escapes. */
 	readonly args: readonly string[];
-	/** Undefined if the directive ended with `;`. */
+	/** The directives in the block; undefined if the directive ended with `;`. */
 	readonly block: readonly NginxDirective[] | undefined;
 	/** The place of the name and the words. */
 	readonly span: SourceSpan;

@@ -37,7 +37,7 @@ function groupOf({ name, block }: NginxDirective): string | undefined {
 	return INHERITED.has(name) || INHERITED_PREFIX.test(name) ? name : undefined;
 }
 
-/** One level: `http`, `server`, `location`, or an `if` in a location. */
+/** One level of scope: `http`, `server`, `location`, or an `if` in a location. */
 export class Scope {
 	readonly #parent: Scope | undefined;
 	readonly #ownDirectives = new Map<string, NginxDirective[]>();

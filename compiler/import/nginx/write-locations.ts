@@ -42,7 +42,7 @@ function locationOf(directive: NginxDirective): Location {
 interface Branch {
 	readonly location: Location;
 	readonly parents: readonly Location[];
-	/** Undefined if it is always chosen. */
+	/** The condition; undefined if the location is always chosen. */
 	readonly condition: string | undefined;
 	readonly place: Place;
 	/** A redirect to the path with a slash, which proxied locations make. */

@@ -18,7 +18,7 @@ import { Pools } from './write-upstream.ts';
 /** What a `server` block listens for. */
 interface Listening {
 	readonly port: string;
-	/** Undefined for all interfaces. */
+	/** The address to listen on; undefined for all interfaces. */
 	readonly host: string | undefined;
 	readonly tls: boolean;
 	readonly isDefault: boolean;

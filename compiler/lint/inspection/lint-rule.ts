@@ -2,7 +2,7 @@
 import type { Severity } from '../../diagnostics/diagnostic.ts';
 import type { LintContext } from './lint-context.ts';
 
-/** Default severity of a finding: a `warning` makes `--strict` fail, a `note` only informs. */
+/** The default severity of a rule's findings: a `warning` makes `--strict` fail, a `note` only informs. */
 export type LintSeverity = Exclude<Severity, 'error'>;
 
 /** A lint rule. Registered by one line in lint/index.ts; its fixture is `fixtures/lint/<name with - for />/`. */
@@ -14,9 +14,9 @@ export interface LintRule {
 	readonly summary: string;
 	/** Why the finding matters and what to do about it: Markdown paragraphs for the manual. */
 	readonly documentation: string;
-	/** If true, `svc validate` checks the rule for every Configfile, with or without `--lint`. */
+	/** True if `svc validate` checks the rule for every Configfile, with or without `--lint`. */
 	readonly checkedForConfigfile?: true;
-	/** If true, `svc validate` always checks the rule, whatever the language. */
+	/** True if `svc validate` always checks the rule, whatever the language. */
 	readonly alwaysChecked?: true;
 	/** Finds and reports problems. Omitted if the compiler itself reports them in all languages. */
 	readonly check?: (cx: LintContext) => void | Promise<void>;

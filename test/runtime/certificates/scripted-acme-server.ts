@@ -49,7 +49,7 @@ export interface AcmeFaults {
 	bindings: { readonly [id: string]: string } | undefined;
 	/** URL of the OCSP responder named in certificates. */
 	ocsp: string | undefined;
-	/** If true, the server forgets its accounts. */
+	/** True if the server forgets its accounts. */
 	forgetful: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface ResettingUpstreamInput {
 	readonly reads: number;
 	/** Certificate and key as PEM, for TLS. */
 	readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-	/** Set to 1 when a connection has been reset. */
+	/** Memory whose first element is set to 1 when a connection has been reset. */
 	readonly done: Int32Array;
 }
 

@@ -21,7 +21,7 @@ const FORBIDDEN = [
 	...['TE', 'Host', 'Upgrade', 'Keep-Alive', 'Proxy-Connection'],
 ];
 const ONLY_HTTP1 = 5;
-/** Fields not allowed in the trailers of requests: also those that tell applications who a user is. */
+/** Fields not allowed in the trailers of requests, which include fields that tell applications who a user is. */
 const FORBIDDEN_REQUEST = ['Remote-User', 'X-Remote-User', 'X-Auth-Request-Email', ...FORBIDDEN];
 
 const ALLOWED = [

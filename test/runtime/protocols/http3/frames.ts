@@ -38,7 +38,7 @@ export interface FrameServer {
 	stop(): void;
 }
 
-/** Settings of a test server that replace the defaults. */
+/** Settings of a test server, used in place of the defaults. */
 export interface FrameServerOptions {
 	readonly limits?: Partial<ProtocolLimits>;
 	readonly handshakeLimit?: number;

@@ -98,9 +98,9 @@ export class ClientStream {
 	/** The longest time without any received bytes, counted from the opening of the stream, in milliseconds. */
 	longestWait = 0;
 	#progress = performance.now();
-	/** Set to true to stop reading. */
+	/** True to stop reading. */
 	paused = false;
-	/** Set to true to keep only the first bytes received, and to count the others. */
+	/** True to keep only the first bytes received, and to count the others. */
 	discards = false;
 	/** Number of bytes received so far. */
 	received = 0;
@@ -214,7 +214,10 @@ export interface QuicClientOptions {
 	readonly keyLog?: (line: string) => void;
 	/** The address of the server, 127.0.0.1 by default. */
 	readonly host?: string;
-	/** False if the owner calls `look` whenever something may have happened; writing and stopping then do not. The default is true. */
+	/**
+	 * False if the owner calls `look` whenever something may have happened; in that case, writing and stopping do not call it. The
+	 * default is true.
+	 */
 	readonly polls?: boolean;
 }
 
