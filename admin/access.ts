@@ -22,9 +22,9 @@ import { type AdminEndpointAddress, isLoopback, isWildcard } from './listen-addr
 /** An allowed origin. `scheme` is undefined if the configuration gives none. */
 interface AllowedOrigin {
 	readonly scheme: string | undefined;
-	/** Host, with its port if that is not the scheme's default, in lower case. */
+	/** The host in lower case, with its port unless that is the scheme's default. */
 	readonly host: string;
-	/** Host without port. */
+	/** The host without its port. */
 	readonly hostname: string;
 }
 

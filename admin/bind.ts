@@ -32,7 +32,7 @@ export async function bindAdmin(server: Server, address: AdminAddress): Promise<
 	}
 }
 
-/** The listening socket of the predecessor in a handover. */
+/** The Admin API's listening socket, inherited from the predecessor in a handover. */
 export interface InheritedAdmin {
 	readonly descriptor: number;
 	/** The address on which the socket listens. */

@@ -7,7 +7,7 @@ import type { HandoverResult } from '../runtime/main/handover/successor-process.
 
 /** The terms of a load that must be confirmed. */
 export interface ConfirmationTerms {
-	/** Milliseconds until the rollback. */
+	/** Milliseconds after the load until it is rolled back. */
 	readonly within: number;
 	/** Share of responses with a status of 500 or more, 0 to 1, above which the load is rolled back at once. */
 	readonly maxErrorRate: number | undefined;
@@ -16,7 +16,7 @@ export interface ConfirmationTerms {
 /** Milliseconds between checks of the error rate. */
 const CHECK_INTERVAL_MS = 250;
 
-/** Minimum number of responses for judging the error rate. */
+/** Minimum number of responses from which an error rate is computed. */
 const MIN_RESPONSES = 20;
 
 /**
@@ -45,7 +45,7 @@ export interface Revertible {
 /** An applied load that awaits its confirmation. */
 interface PendingLoad {
 	readonly load: Revertible;
-	/** Deadline, in milliseconds since 1970. */
+	/** Deadline of the confirmation, in milliseconds since 1970. */
 	readonly until: number;
 	readonly timers: { readonly deadline: NodeJS.Timeout; readonly errorCheck: NodeJS.Timeout | undefined };
 }
@@ -154,7 +154,7 @@ export class Confirmation {
 		}
 	}
 
-	/** Stops the timers. */
+	/** Stops the timers of the pending load. */
 	close(): void {
 		this.#clearPending();
 	}

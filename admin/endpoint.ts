@@ -21,7 +21,7 @@ export interface HandoverRequest {
 	readonly confirm?: ConfirmationTerms | undefined;
 }
 
-/** Dependencies of endpoints. */
+/** The parts of the Admin API that endpoints depend on. */
 export interface AdminContext {
 	readonly runtime: RuntimeControl;
 	/** The pending load, if any, and its rollback. */
@@ -74,9 +74,9 @@ export interface AdminOperation {
 		readonly schema: AnswerSchema;
 		readonly fields?: readonly 'Etag'[];
 	};
-	/** Other answers, without a body. */
+	/** Descriptions of the other answers, which have no body, by status. */
 	readonly emptyResponses?: { readonly [status: string]: string };
-	/** Errors other than those that any request can get. */
+	/** Errors that the method may cause, in addition to those of every request. */
 	readonly errors?: readonly AdminErrorCode[];
 }
 
@@ -84,7 +84,7 @@ export interface AdminOperation {
 export interface AdminEndpoint {
 	/** The path; also its label in metrics and logs. */
 	readonly path: string;
-	/** True if the endpoint also handles all paths below its own. */
+	/** True if the endpoint also handles all paths below `path`. */
 	readonly includesSubpaths?: boolean;
 	/** Paths for the API description if they differ from `path`, with descriptions of their parameters. */
 	readonly describedPaths?: { readonly [path: string]: { readonly [parameter: string]: string } };

@@ -82,7 +82,7 @@ export class AdminError extends Error {
 	readonly reasons: readonly RestartReason[] | undefined;
 	/** For a write to a path that does not exist: JSON pointer of the nearest parent that does. */
 	readonly nearest: string | undefined;
-	/** The last lines of a program that did not take over. */
+	/** The last lines of output of a program that failed to take over. */
 	readonly output: string | undefined;
 
 	constructor(

@@ -61,7 +61,7 @@ import {
 } from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupportedMediaType } from './request-text.ts';
 
-/** A document with the places of its steps, for logs. */
+/** Media type of a document with the places of its steps, for logs. */
 const PLACED_TYPE = 'application/vnd.svc.placed+json';
 const ACCEPTED_TYPES = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 

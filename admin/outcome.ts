@@ -103,7 +103,7 @@ export function editError({ reason, message, nearest }: EditRefused): AdminError
 	return new AdminError(status, code, message, reason === 'missing' ? { nearest } : {});
 }
 
-/** Answers 200 for a handover. */
+/** Answers a request whose change was made by a handover, with status 200. */
 export function answerHandover(
 	x: Exchange,
 	handover: Omit<Extract<HandoverResult, { result: 'done' }>, 'result'>,

@@ -2,7 +2,7 @@
 
 /** Number of consecutive refusals of a client that are logged. */
 const MAX_LOGGED = 20;
-/** Number of refusals forgotten per second. */
+/** Number of refusals per second by which each client's count decreases. */
 const FORGOTTEN_PER_SECOND = 1;
 /** Maximum number of clients that are remembered. Those whose last refusal is oldest are forgotten first. */
 const MAX_CLIENTS = 1000;
@@ -13,7 +13,7 @@ interface Balance {
 	lastAt: number;
 }
 
-/** Refusals by client. */
+/** Counts refusals by client. */
 export class RefusalRate {
 	readonly #clients = new Map<string, Balance>();
 

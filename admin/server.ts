@@ -52,7 +52,7 @@ import { RefusalRate } from './refusal-rate.ts';
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Response fields that are kept when an error replaces an unfinished answer. */
+/** Response fields that are kept when an error replaces an answer that an endpoint had begun. */
 const FIELDS_KEPT_ON_ERROR: ReadonlySet<string> = new Set([
 	...['server', 'cache-control', 'x-content-type-options', 'vary'],
 	...['access-control-allow-origin', 'access-control-expose-headers'],
@@ -256,7 +256,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	readonly #options: AdminOptions;
 	readonly #address: AdminEndpointAddress;
 	#access: AdminAccess;
-	/** The settings from which `#access` was made. */
+	/** The settings from which `#access` was created. */
 	#accessSettings: AdminSettings;
 	readonly #refusals = new RefusalRate();
 	/** Refused requests that are not logged, because enough refusals of their clients have been logged. */
@@ -265,7 +265,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#isStopRequested = false;
 	/** Changes whose answers have not been sent yet: their results, and the generations before and after. */
 	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
-	/** True if the last change is served but could not be saved. */
+	/** True if the configuration of the last change is served but could not be saved. */
 	#isUnsaved = false;
 
 	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminEndpointAddress) {
@@ -429,7 +429,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		response.body = `${JSON.stringify(error)}\n`;
 	}
 
-	/** Counts every request; logs writes and refusals. */
+	/** Counts a request, and logs it if it is a write or was refused. */
 	#account(x: Exchange, endpoint: AdminEndpoint | undefined): void {
 		const { method } = x.request;
 		const status = x.response.status;

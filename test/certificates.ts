@@ -13,7 +13,7 @@ export interface TestCertificate {
 
 /** The properties of a requested certificate. */
 export interface CertificateProperties {
-	/** Subject alternative names. IP addresses are recognized by their form. */
+	/** Subject alternative names. The form of a name shows whether it is an IP address. */
 	readonly names?: readonly string[];
 	/** Subject, such as `CN=someone,O=Here`. */
 	readonly subject?: string;

@@ -8,7 +8,7 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { ROOT } from './harness.ts';
 
-/** True if expected files are to be rewritten. */
+/** True if expected files are rewritten instead of compared. */
 export const UPDATING: boolean = process.env.UPDATE === '1';
 
 /** Parts of the names of cases to run; an empty list runs all. */

@@ -16,7 +16,7 @@ export interface LoadResult {
 	/** The first twenty failures; empty if every response was correct. */
 	readonly failures: readonly string[];
 	readonly failed: number;
-	/** Milliseconds, sorted. */
+	/** Response times in milliseconds, sorted. */
 	readonly times: Float64Array;
 }
 

@@ -5,14 +5,14 @@
 import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';
 
-/** The command line before the command is looked up. */
+/** The parts of the command line, before the command is looked up. */
 export interface ScannedCommandLine {
 	/** The first word that is not an option; `version` if `-V` is given; undefined if there is neither. */
 	readonly command: string | undefined;
-	/** Everything after the command. */
+	/** The words after the command. */
 	readonly wordsAfterCommand: readonly string[];
 	readonly verbose: boolean;
-	/** `-h` or `--help` before the command. */
+	/** True if `-h` or `--help` was given before the command. */
 	readonly help: boolean;
 }
 

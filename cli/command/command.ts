@@ -33,7 +33,7 @@ export interface CommandOption {
 export interface CommandArgument {
 	readonly name: string;
 	readonly required?: boolean;
-	/** True if the argument may be given more than once. Only for the last one. */
+	/** True if the argument may be given more than once. Only the last argument may have this. */
 	readonly repeatable?: boolean;
 	/** What completion scripts offer; see {@link CommandOption.offers}. */
 	readonly offers?: CompletionCandidates;
@@ -45,7 +45,7 @@ export interface CommandArgument {
 export interface Invocation {
 	/** Values of the arguments, in order; fewer than defined if optional ones were omitted. */
 	readonly args: readonly string[];
-	/** `-v`, before or after the command. */
+	/** True if `-v` was given, before or after the command. */
 	readonly verbose: boolean;
 	/** Reports whether a flag was given. */
 	flag(name: string): boolean;
@@ -60,7 +60,7 @@ export interface Command {
 	readonly name: string;
 	/** The purpose of the command in one sentence, without its period. */
 	readonly summary: string;
-	/** Paragraphs for the help text, one string each. */
+	/** Paragraphs of the help text. */
 	readonly details?: readonly string[];
 	readonly args?: readonly CommandArgument[];
 	readonly options?: readonly CommandOption[];
@@ -74,18 +74,18 @@ export interface Command {
 /** Exit statuses of every command. */
 export const EXIT_STATUS = {
 	ok: 0,
-	/** The command line or configuration was wrong, or the server did not start. */
+	/** Status if the command line or configuration was wrong, or the server did not start. */
 	failed: 1,
-	/** Stopped without waiting for requests in flight. */
+	/** Status if the server stopped without waiting for requests in flight. */
 	forced: 2,
-	/** Served, then ended with an error. */
+	/** Status if the server served, and then ended with an error. */
 	endedInError: 3,
 } as const;
 
 /** Ends a command with a sentence on standard error that says what is wrong and, where possible, what to do. */
 export class CommandFailure extends Error {
 	readonly status: number;
-	/** Text printed unchanged before the sentence: rendered diagnostics. */
+	/** Text that is printed unchanged before the sentence, such as rendered diagnostics. */
 	readonly preamble: string;
 
 	constructor(message: string, details: { status?: number; preamble?: string } = {}) {

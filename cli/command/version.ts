@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Defined by the bundler (packaging/build.ts); undefined in a checkout. */
+/** The version, which the bundler defines (packaging/build.ts); undefined in a checkout. */
 declare const SVC_BUILD_VERSION: string;
 
 /** Number of hexadecimal digits of a commit in a version. */

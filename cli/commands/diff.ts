@@ -102,7 +102,7 @@ async function compare(invocation: Invocation, format: Format): Promise<number> 
 	return printDiff(result, format, oldConfiguration.name, newConfiguration.name);
 }
 
-/** Asks a running server what a configuration would change. */
+/** Asks a running server what a configuration would change, and prints the answer. */
 async function compareWithRunning(invocation: Invocation, format: Format): Promise<number> {
 	if (invocation.args.length > 1) throw new CommandFailure('`--running` takes one configuration.');
 	if (invocation.value('max') !== undefined) throw new CommandFailure('`--running` and `--max` cannot be combined.');

@@ -17,7 +17,7 @@ import {
 import { replaceFile } from '../configuration/replace-file.ts';
 import { unformattedMessage } from '../configuration/unformatted.ts';
 
-/** Formats configuration files, not those they import. */
+/** Formats configuration files, but not the files that they import. */
 export const fmt: Command = {
 	name: 'fmt',
 	summary: 'Format a Configfile or Caddyfile',

@@ -4,10 +4,10 @@ import { TOPICS } from '../manual/topics.ts';
 
 /** An option in the form in which shells offer it. */
 export interface OfferedOption {
-	/** `-c`, `--config`; the short ones first. */
+	/** The spellings of the option, such as `-c` and `--config`; the short ones come first. */
 	readonly spellings: readonly string[];
 	readonly summary: string;
-	/** Name of the value; undefined for a flag. */
+	/** Name of the option's value; undefined for a flag. */
 	readonly value: string | undefined;
 	readonly offer: CompletionCandidates | undefined;
 	readonly repeatable: boolean;

@@ -11,10 +11,10 @@ import { readStandardInput } from '../command/terminal.ts';
 /** The default file names, in the order in which they are tried. */
 const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
 
-/** {@link DEFAULT_FILES} as text for help. */
+/** The names in {@link DEFAULT_FILES} as a text for help. */
 export const DEFAULT_PLACES: string = './Configfile, then ./Compatfile, then ./Caddyfile';
 
-/** `-c`, for commands that take a configuration. */
+/** The option `-c` of commands that take a configuration. */
 export const CONFIG_OPTION: CommandOption = {
 	name: 'config',
 	short: 'c',
@@ -24,13 +24,13 @@ export const CONFIG_OPTION: CommandOption = {
 	default: DEFAULT_PLACES,
 };
 
-/** `[PATH]`, for commands that take a configuration: equivalent to `-c`. */
+/** The argument `[PATH]` of commands that take a configuration. It is equivalent to `-c`. */
 export const PATH_ARGUMENT: CommandArgument = {
 	name: 'PATH',
 	summary: 'Configuration file, or the folder that holds it; - reads standard input',
 };
 
-/** `--adapter`, for commands that take a configuration. */
+/** The option `--adapter` of commands that take a configuration. */
 export const ADAPTER_OPTION: CommandOption = {
 	name: 'adapter',
 	value: 'ADAPTER',
@@ -38,7 +38,7 @@ export const ADAPTER_OPTION: CommandOption = {
 	summary: 'Configuration language, regardless of the file name: configfile, compatfile (or caddyfile) or json',
 };
 
-/** `--stdin-filename`, for commands that check or format a text before it is saved. */
+/** The option `--stdin-filename` of commands that check or format a text before it is saved. */
 export const STDIN_FILENAME_OPTION: CommandOption = {
 	name: 'stdin-filename',
 	value: 'PATH',

@@ -82,7 +82,7 @@ async function startFindings(plan: Plan, { locate }: CompileResult): Promise<rea
 	return locateFindings([...findings, ...adminFindings(plan)], locate);
 }
 
-/** The result if tests are not run. */
+/** The result of tests that were not run. */
 const NO_TESTS = { failed: 0, count: 0, failures: [] };
 
 async function testResults(

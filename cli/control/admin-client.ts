@@ -7,7 +7,7 @@ import { CommandFailure, type CommandOption } from '../command/command.ts';
 /** Environment variable that holds the access token; it takes precedence over the configuration's token. */
 export const TOKEN_VARIABLE = 'SVC_ADMIN_TOKEN';
 
-/** `--address`, for commands that call a server. */
+/** The option `--address` of commands that call a server. */
 export const ADDRESS_OPTION: CommandOption = {
 	name: 'address',
 	value: 'ADDRESS',
@@ -26,7 +26,7 @@ const ANSWER_TIMEOUT_MS = 300_000;
 /** The server's reply. */
 export interface AdminAnswer {
 	readonly status: number;
-	/** The body as JSON; undefined if it is not JSON. */
+	/** The body of the reply, parsed as JSON; undefined if it is not JSON. */
 	readonly body: unknown;
 }
 

@@ -13,7 +13,7 @@ export interface GuideSection {
 	readonly title: string;
 	/** The words of the comment below the heading. */
 	readonly words: string;
-	/** Markdown, without the heading and the comment. */
+	/** The Markdown of the section, without the heading and the comment. */
 	readonly text: string;
 }
 
@@ -23,9 +23,9 @@ export interface Guide {
 	readonly title: string;
 	/** The summary of the guide in one sentence, without its period. */
 	readonly summary: string;
-	/** The Markdown without comments. */
+	/** The Markdown of the guide, without comments. */
 	readonly text: string;
-	/** The introduction first. */
+	/** The sections of the guide. The introduction is the first one. */
 	readonly sections: readonly GuideSection[];
 }
 

@@ -5,7 +5,7 @@
  * functions are therefore plain JavaScript, and they refer to nothing outside of themselves.
  */
 
-/** The search index of a set of documents, as JSON. */
+/** The search index of a set of documents, which can be written as JSON. */
 export interface RankingIndex {
 	/** Number of documents. */
 	readonly count: number;

@@ -51,15 +51,15 @@ function editFile(file: string, edit: (content: Buffer) => void): void {
 	writeFileSync(file, content);
 }
 
-/** What to build. */
+/** Options for building a binary. */
 interface BinaryOptions {
 	readonly release: string;
 	readonly output: string;
-	/** The platform on which it runs, as in node-checksums.json. */
+	/** The platform on which the binary runs, named as in node-checksums.json. */
 	readonly platform: string;
 	/** The Node executable of that platform. */
 	readonly node: string;
-	/** A folder that gets a copy of the threads' code. */
+	/** A folder to which the threads' code is copied; undefined for none. */
 	readonly threadCode: string | undefined;
 }
 

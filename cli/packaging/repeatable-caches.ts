@@ -12,7 +12,7 @@
  */
 import { spawnSync } from 'node:child_process';
 
-/** Flags of Node with which code caches are made. */
+/** Flags of Node that make the bytes of code caches repeatable. */
 export const REPEATABLE_FLAGS = [
 	'--predictable',
 	'--hash-seed=1',

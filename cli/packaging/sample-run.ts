@@ -1,6 +1,6 @@
 /** The program that is run to create code caches. It determines which code the caches hold, and must be the same in every build. */
 
-/** A typical configuration. */
+/** A typical configuration, which is compiled and served to create code caches. */
 export const SAMPLE_CONFIGURATION = `{
 	admin 127.0.0.1:2019
 	threads 2

@@ -55,7 +55,7 @@ export interface TentativeOffer {
 	readonly input?: ConfigInput | undefined;
 }
 
-/** The program of the predecessor. */
+/** The predecessor's program, kept so that it can be started again. */
 export interface KeptProgram extends SuccessorProgram {
 	/** The successor's descriptor of the executable file, which may have been replaced at its path by a new release. */
 	readonly executable?: number | undefined;
@@ -70,7 +70,7 @@ export interface OwnHandover extends HandoverRequest {
 /** The process that hands over, as its caller describes it. */
 export interface Predecessor {
 	readonly served: StartedAs;
-	/** The socket of the Admin API. */
+	/** The socket on which the Admin API listens. */
 	readonly adminSocket: InheritedAdmin | undefined;
 	readonly adminSettings: AdminSettings | undefined;
 	/** The pipe to the first process, as in {@link SuccessorOffer.keeper}; −1 if this process is the first one and waits itself. */

@@ -37,7 +37,7 @@ import type { ServiceManager } from './service-manager.ts';
 import { SuccessorGuard } from './successor-guard.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
-/** Options for serving. */
+/** Options of a server process. */
 export interface ServeOptions extends StartedAs {
 	/** The configuration; if undefined, the server starts without sites. */
 	readonly input: ConfigInput | undefined;

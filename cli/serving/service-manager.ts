@@ -9,7 +9,7 @@ const NOTIFY_TIMEOUT_MS = 10_000;
 /** Maximum characters of the unit's status line. */
 const MAX_STATUS = 300;
 
-/** Notifies the service manager that started this process. */
+/** Sends notifications to the service manager that started this process. */
 export class ServiceManager {
 	readonly #env: NodeJS.ProcessEnv;
 	readonly #onFailed: (cause: string) => void;

@@ -1,7 +1,7 @@
 /** The type of a compiler diagnostic, from which text, JSON, terminal, Admin API and editor output are made. */
 import type { SourceSpan } from '../source/source.ts';
 
-/** `error` rejects the configuration; `warning` and `note` do not. */
+/** An `error` rejects the configuration; a `warning` or `note` does not. */
 export type Severity = 'error' | 'warning' | 'note';
 
 /** The replacement of a range of text. */
@@ -33,11 +33,11 @@ export interface Diagnostic {
 	readonly code: string;
 	readonly severity: Severity;
 	readonly message: string;
-	/** Place in the text; absent when the configuration was given as JSON. */
+	/** The place in the text; absent when the configuration was given as JSON. */
 	readonly span?: SourceSpan | undefined;
 	/** Place in the document (RFC 6901), for findings about the document. */
 	readonly pointer?: string | undefined;
-	/** Text next to the caret in the code frame. */
+	/** The text next to the caret in the code frame. */
 	readonly label?: string | undefined;
 	/** What to do about the problem, in one sentence. */
 	readonly hint?: string | undefined;

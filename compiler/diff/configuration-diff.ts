@@ -43,7 +43,7 @@ export interface MeaningChange {
 	 */
 	readonly upstream: UpstreamAssumption | undefined;
 	readonly aspects: readonly ChangedAspect[];
-	/** Number of request classes that differ in this way. */
+	/** Number of request classes that show this difference. */
 	readonly classes: number;
 	/** The explanation of the request in the first configuration; undefined if nothing listens at the request's address. */
 	readonly before: Explanation | undefined;
@@ -76,7 +76,7 @@ export interface ConfigurationDiff {
 export const DEFAULT_MAX_REQUESTS = 10_000;
 /** Maximum number of paths that are tried at each origin. */
 const MAX_PATHS = 400;
-/** The time of all requests, which is the same for both configurations. */
+/** The time of every request in both configurations, so that it makes no difference. */
 const NOW = Date.UTC(2026, 0, 1, 12);
 const CLIENT = '127.0.0.1';
 
@@ -111,7 +111,7 @@ function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
 	};
 }
 
-/** One configuration with its dry run. */
+/** One of the two configurations, with its dry run. */
 class Side {
 	readonly plan: Plan;
 	readonly document: Document;
@@ -195,7 +195,7 @@ class Comparison {
 	readonly #seededRests = new Set<string>();
 	/** True if the handling of a response depends on its status. */
 	readonly #judgesStatuses: boolean;
-	/** Classes for which partial and conditional requests have been added. */
+	/** Classes for which range requests and conditional requests have been added. */
 	readonly #askedForLess = new Set<string>();
 	#requests = 0;
 

@@ -9,7 +9,7 @@ import { assumptionText } from './upstream-assumption.ts';
 const MAX_VALUE = 160;
 /** Maximum characters of a request body that text and Markdown show. */
 const MAX_BODY = 40;
-/** Columns of each of the two traces, which are shown side by side. */
+/** Width in columns of each of the two traces, which are shown side by side. */
 const TRACE_WIDTH = 72;
 
 /** Returns the comparison as text that ends in a newline. */

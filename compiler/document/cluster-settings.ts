@@ -2,7 +2,7 @@
 
 /** TLS settings of the connection to Redis. */
 export interface ClusterTls {
-	/** PEM file of the certificates to trust, instead of the system's. */
+	/** PEM file of the certificates to trust, instead of the system's certificates. */
 	readonly ca?: string;
 	/** The name to verify, and to send as SNI, instead of the host. */
 	readonly server_name?: string;
@@ -12,7 +12,7 @@ export interface ClusterTls {
 
 /** `settings.cluster` in documents. */
 export interface ClusterSettings {
-	/** `host:port`. */
+	/** The address of the server, `host:port`. */
 	readonly address: string;
 	/** The TLS settings; present if the connection uses TLS. */
 	readonly tls?: ClusterTls;

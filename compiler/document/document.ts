@@ -42,7 +42,7 @@ export interface SiteLog {
 	readonly hostnames?: readonly string[];
 	/** For a site's log: if true, only requests for which `log_name` selects it are recorded. */
 	readonly no_hostname?: boolean;
-	/** For a process log: namespaces to include or exclude, by prefix. */
+	/** For a process log: the namespaces whose entries it includes or excludes, by prefix. */
 	readonly include?: readonly string[];
 	readonly exclude?: readonly string[];
 	readonly '@id'?: string;
@@ -68,7 +68,7 @@ export interface Settings {
 	readonly admin?: AdminSettings;
 	readonly http_port?: number;
 	readonly https_port?: number;
-	/** Number of data-plane threads. */
+	/** Number of threads that serve requests. */
 	readonly threads?: number;
 	/** How sockets and files are accessed; see runtime/sockets/io-mode.ts. */
 	readonly io?: 'direct' | 'node';
@@ -91,7 +91,7 @@ export interface Settings {
 
 /** The settings of the Admin API. If absent, there is none. */
 export interface AdminSettings {
-	/** `host:port`, `unix//path` or `fd/3`. Default `127.0.0.1:2019`. */
+	/** The address to listen on: `host:port`, `unix//path` or `fd/3`. Default `127.0.0.1:2019`. */
 	readonly listen?: string;
 	/** The access token. Secret. If set, every request must carry it as a bearer token. */
 	readonly token?: string;

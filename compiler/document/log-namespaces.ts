@@ -11,10 +11,10 @@ declare module '../exchange/leases.ts' {
 
 /** The settings of an access logger. They are the key of its lease. */
 export interface AccessLogSettings {
-	/** Name in its entries: `http.log.access`, `http.log.access.NAME`. */
+	/** The logger's name in its entries: `http.log.access` or `http.log.access.NAME`. */
 	readonly logger: string;
 	readonly output: LogOutput;
-	/** `default`: the format depends on the output. */
+	/** The format of entries. With `default`, the format depends on the output. */
 	readonly format: LogFormat;
 	readonly level: string;
 	readonly sampling?: LogSampling;

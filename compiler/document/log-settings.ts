@@ -4,11 +4,11 @@
 export interface ParameterAction {
 	readonly action: 'replace' | 'hash' | 'delete';
 	readonly name: string;
-	/** The replacement, for `replace`. */
+	/** The replacement, for the action `replace`. */
 	readonly value?: string;
 }
 
-/** A regular expression replacement. */
+/** A replacement of the matches of a regular expression. */
 export interface FilterReplacement {
 	readonly find: string;
 	readonly replace: string;
@@ -109,7 +109,7 @@ export interface FileOutput {
 
 /** Fields of an output whose writer is `net`. */
 export interface NetOutput {
-	/** `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` means TCP. */
+	/** The address of the collector: `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` means TCP. */
 	readonly address?: string;
 	/** Connection timeout in milliseconds; default 10000. */
 	readonly dial_timeout?: number;
@@ -119,13 +119,13 @@ export interface NetOutput {
 
 /** A log output in the document; the fields of files and of connections are present only for those writers. */
 export interface LogOutput extends FileOutput, NetOutput {
-	/** One of {@link LOG_WRITERS}. */
+	/** The name of the writer, which is one of {@link LOG_WRITERS}. */
 	readonly writer: string;
 }
 
 /** Sampling of entries with the same message: records the first `first` of each interval, then every `thereafter`-th. */
 export interface LogSampling {
-	/** Interval in milliseconds; default 1000. */
+	/** Length of an interval in milliseconds; default 1000. */
 	readonly interval?: number;
 	/** Number of entries to record at the beginning of each interval; default 100. */
 	readonly first?: number;

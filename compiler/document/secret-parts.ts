@@ -107,9 +107,9 @@ interface Token extends TextPart {
 const TOKEN =
 	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
 
-/** Maximum length of an expression. Longer ones are rejected. */
+/** Maximum length of an expression in UTF-16 units. Longer expressions are rejected. */
 const MAX_EXPRESSION_UNITS = 16 * 1024;
-/** Maximum nesting that is examined. */
+/** Maximum nesting of an expression that is examined. */
 const MAX_DEPTH = 64;
 
 function tokenize(expression: string): Token[] {

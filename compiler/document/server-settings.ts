@@ -54,7 +54,7 @@ export interface ServerSettings {
 	/** The listener as written, such as `:443` or `tcp/127.0.0.1:80`. Default: all listeners without an item of their own. */
 	readonly listener?: string;
 	readonly name?: string;
-	/** `h1`, `h2`, `h2c`, `h3`. */
+	/** The HTTP versions of the listener: `h1`, `h2`, `h2c`, `h3`. */
 	readonly protocols?: readonly string[];
 	readonly timeouts?: ServerTimeouts;
 	readonly max_header_size?: number;
@@ -68,7 +68,7 @@ export interface ServerSettings {
 	/** Names of request fields that are accepted although they contain `_` or `.`. A final `*` matches any ending. */
 	readonly expected_underscore_headers?: readonly string[];
 	readonly expected_dot_headers?: readonly string[];
-	/** Whether debug log entries record which handlers run. */
+	/** True if debug log entries record which handlers run. */
 	readonly trace?: boolean;
 	/** Whether access logs show the values of fields that contain credentials. */
 	readonly log_credentials?: true;

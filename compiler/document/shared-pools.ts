@@ -5,7 +5,7 @@ import type { Document } from './document.ts';
 export interface SharedPool {
 	/** Name of the pool, if it has one. */
 	readonly pool?: string;
-	/** Addresses, as written. */
+	/** The addresses of the upstreams, as written. */
 	readonly to: readonly string[];
 }
 

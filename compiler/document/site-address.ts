@@ -25,7 +25,7 @@ export interface SiteAddressMistake {
 	readonly hint?: string;
 }
 
-/** The default ports of `http` and `https`. */
+/** The ports that `http` and `https` stand for. */
 export interface SchemePorts {
 	readonly http: number;
 	readonly https: number;

@@ -15,17 +15,17 @@ export interface CertificateSource {
 
 /** A trust pool in documents. */
 export type TrustPool =
-	/** Inline certificates, DER in base64. */
+	/** Inline certificates, in DER encoded as base64. */
 	| { readonly source: 'inline'; readonly certificates: readonly string[] }
-	/** PEM files. */
+	/** The certificates in PEM files. */
 	| { readonly source: 'file'; readonly files: readonly string[] }
-	/** The system's authorities. */
+	/** The certificates of the system's authorities. */
 	| { readonly source: 'system' }
 	/** Root or intermediate certificates of internal authorities, by ID. */
 	| { readonly source: 'pki_root' | 'pki_intermediate'; readonly authorities: readonly string[] }
 	/** PEM values with these keys in a certificate store, by default the server's own. */
 	| { readonly source: 'storage'; readonly keys: readonly string[]; readonly storage?: StoreSettings }
-	/** PEM from these URLs, fetched when the configuration is loaded. */
+	/** Certificates in PEM from these URLs, fetched when the configuration is loaded. */
 	| { readonly source: 'http'; readonly endpoints: readonly string[] }
 	/** The union of several pools. */
 	| { readonly source: 'combined'; readonly of: readonly TrustPool[] };
@@ -40,13 +40,13 @@ export interface CertificateFiles {
 export interface ClientAuth {
 	readonly mode: 'request' | 'require' | 'verify_if_given' | 'require_and_verify';
 	readonly trust_pool?: TrustPool;
-	/** Restricts authentication to certain client certificates. */
+	/** The client certificates to which authentication is restricted. */
 	readonly trusted_leaves?: TrustedLeaves;
 }
 
 /** Client certificates that are trusted individually. */
 export interface TrustedLeaves {
-	/** DER in base64. */
+	/** Certificates in DER, encoded as base64. */
 	readonly certificates?: readonly string[];
 	readonly files?: readonly string[];
 	readonly folders?: readonly string[];
@@ -59,7 +59,7 @@ export interface SiteTls {
 	readonly load?: readonly string[];
 	readonly min_version?: 'tls1.2' | 'tls1.3';
 	readonly max_version?: 'tls1.2' | 'tls1.3';
-	/** IANA names. */
+	/** IANA names of the permitted cipher suites. */
 	readonly ciphers?: readonly string[];
 	readonly curves?: readonly string[];
 	readonly alpn?: readonly string[];

@@ -7,7 +7,7 @@ import type { FakeExchange } from './fake-exchange.ts';
 /** A response that has left the handler graph. */
 export class DeliveredResponse {
 	readonly status: number;
-	/** Fields in order, including `Date` and `Content-Length`. */
+	/** The response fields in order, including `Date` and `Content-Length`. */
 	readonly headers: HeaderList;
 	#body: Body;
 	#bytes: Uint8Array | undefined;

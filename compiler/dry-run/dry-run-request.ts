@@ -35,10 +35,10 @@ export type RequestProtocol = (typeof REQUEST_PROTOCOLS)[number];
 
 /** The parts of a URL that a client puts in a request; the path is not normalized. */
 export interface RequestUrl {
-	/** The request as written. */
+	/** The URL as written. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https';
-	/** `example.com:8080`, as in the `Host` field. */
+	/** The host and port as in the `Host` field, such as `example.com:8080`. */
 	readonly authority: string;
 	/** The host in canonical form; IPv6 addresses have no brackets. */
 	readonly host: string;

@@ -49,7 +49,7 @@ export interface LoggedExchange {
 	readonly x: Exchange;
 	readonly log: AccessLogSettings;
 	readonly settings: Settings;
-	/** True if the values of fields that contain credentials are logged, too. */
+	/** True if the values of fields that contain credentials are logged as well. */
 	readonly credentials: boolean;
 }
 

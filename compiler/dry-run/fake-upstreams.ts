@@ -40,7 +40,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 	#avoid: readonly Upstream[] = [];
 	/** The exchange for which an upstream is currently being selected. */
 	#selecting: FakeExchange | undefined = undefined;
-	/** Whether anything can make an upstream unavailable. */
+	/** True if anything can make an upstream unavailable. */
 	readonly #guarded: boolean;
 	#turn = 0;
 

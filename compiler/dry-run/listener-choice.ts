@@ -36,7 +36,7 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 /** The reason why a site serves a request. */
 export interface SiteReason {
 	readonly kind: 'exact_host' | 'wildcard_host' | 'any_host';
-	/** The site's host that matched; '' for `any_host`. */
+	/** The host of the site that matched; '' for `any_host`. */
 	readonly host: string;
 	/** The path in the site's address that matched together with the host. */
 	readonly path: string | undefined;

@@ -21,7 +21,7 @@ import { matcherText } from './matcher-text.ts';
 
 /** A place in the document and, if the document was compiled from text, in the text. */
 export interface ExplainedPlace {
-	/** JSON pointer (RFC 6901). */
+	/** JSON pointer (RFC 6901) to the place in the document. */
 	readonly pointer: string;
 	readonly file?: string;
 	/** The line, starting at 1. */
@@ -39,7 +39,7 @@ export interface ExplainedMatcher {
 	readonly matcher: string;
 	/** Whether the matcher holds; null if evaluating it failed. */
 	readonly holds: boolean | null;
-	/** Nested matchers that were evaluated. */
+	/** The nested matchers that were evaluated. */
 	readonly parts?: readonly ExplainedMatcher[];
 }
 
@@ -60,7 +60,7 @@ export interface ExplainedUpstream {
 	readonly address: string;
 	/** True if the upstream was chosen only because none of the others was available. */
 	readonly backup?: true;
-	/** Number of candidate addresses. */
+	/** Number of addresses among which the policy chose. */
 	readonly among: number;
 	/** The load-balancing policy that chose an address. */
 	readonly policy: string;

@@ -20,7 +20,7 @@ export interface RequestTarget {
 /** The event that a matcher was evaluated. */
 export interface MatcherEvent {
 	readonly kind: 'matcher';
-	/** Place in the document. */
+	/** The matcher's pointer in the document. */
 	readonly pointer: string;
 	readonly matcher: Matcher;
 	/** Whether the matcher holds; undefined if it failed because the request itself is invalid. */

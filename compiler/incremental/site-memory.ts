@@ -55,17 +55,17 @@ export class KnownPiece extends TextPiece {
 interface PieceReading {
 	readonly piece: TextPiece;
 	readonly reads: readonly RecordedRead[];
-	/** Number of the context before the piece. */
+	/** The number of the context before the piece. */
 	readonly contextBefore: number;
-	/** True once the contents of an import are being parsed inside the piece. */
+	/** True once parsing has entered an import inside the piece. */
 	hasEntered: boolean;
 }
 
 /** The memory of one configuration, kept between compilations. */
 export class SiteMemory implements PieceMemory {
-	/** Numbers of the contexts in the previous compilation. */
+	/** The contexts of the previous compilation, each with its number. */
 	#contexts = new Map<string, number>();
-	/** Numbers of the contexts in the current compilation. */
+	/** The contexts of the current compilation, each with its number. */
 	#nextContexts = new Map<string, number>();
 	#contextCount = 0;
 	#context = 0;

@@ -36,7 +36,7 @@ export interface TextPassInput {
 	readonly dialect: Dialect;
 	readonly reader: RecordingReader;
 	readonly memory: TextMemory;
-	/** Whether to record the places of steps. */
+	/** True to record the places of steps. */
 	readonly places: boolean;
 }
 

@@ -29,7 +29,7 @@ export interface LintInput {
 	readonly deps: DryRunEnvironment;
 	/** Returns the dry run that the rules use. Default: a new one. */
 	readonly dryRunFor?: (plan: Plan) => DryRun;
-	/** `usual`: only the rules that `svc validate` checks without `--lint`. */
+	/** Which rules run. `usual` selects only the rules that `svc validate` checks without `--lint`. */
 	readonly ruleSelection?: 'all' | 'usual';
 }
 

@@ -9,7 +9,7 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import { endOfNextLine, scanComments } from '../syntax/scan-comments.ts';
 
-/** One name in a silencing comment, and the range of text to which it applies. */
+/** A name in a silencing comment, and the range of text to which it applies. */
 interface Silence {
 	/** A rule, all rules of an area (`area/*`), or `*`. */
 	readonly name: string;

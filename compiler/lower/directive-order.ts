@@ -22,7 +22,7 @@ function orderedDirectives(): readonly HandlerDirective[] {
 	return withOrder.sort((a, b) => a.order!.rank - b.order!.rank);
 }
 
-/** One `order` option: moves a directive. */
+/** One `order` option, which moves a directive. */
 export interface OrderMove {
 	readonly directive: string;
 	readonly to: 'first' | 'last' | 'before' | 'after';
@@ -77,7 +77,7 @@ export function sortDirectives<T extends SortedDirective>(
 interface SortKey<T extends SortedDirective> {
 	readonly item: T;
 	readonly position: number;
-	/** The path pattern, if the matcher has exactly one. */
+	/** The path pattern of the matcher, if the matcher has exactly one. */
 	readonly path: string | undefined;
 	readonly conditional: boolean;
 }

@@ -32,7 +32,7 @@ export function lowerMatcherExpression(
 	return reader.isBroken ? undefined : matcher;
 }
 
-/** The meaning of a matcher without conditions in a Compatfile. */
+/** A matcher that matches every request, which is what a matcher without conditions means in a Compatfile. */
 const MATCH_ALL: Matcher = { type: 'all', of: [] };
 
 class ExpressionReader {

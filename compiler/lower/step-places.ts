@@ -25,7 +25,7 @@ export function stepSpans(value: object, origins: Origins): (SourceSpan | undefi
 	return spans;
 }
 
-/** Maximum characters of a place that was received as JSON. */
+/** Maximum length of a place that was received as JSON, in characters. */
 const MAX_PLACE_CHARS = 4096;
 
 /** Returns JSON text with a document and its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */

@@ -46,9 +46,9 @@ export type CompletionKind =
 export interface Completion {
 	readonly label: string;
 	readonly kind: CompletionKind;
-	/** A description of one line. */
+	/** A one-line description of the word. */
 	readonly detail?: string | undefined;
-	/** Markdown. */
+	/** The documentation of the word, in Markdown. */
 	readonly documentation?: string | undefined;
 	readonly insert: string;
 	/** True if {@link insert} has placeholders for the editor, such as `$0`. */

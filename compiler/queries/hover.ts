@@ -23,7 +23,7 @@ import type { Workspace } from './workspace.ts';
 /** The text that an editor shows when the pointer is over a range. */
 export interface Hover {
 	readonly range: TextRange;
-	/** Markdown. */
+	/** The text, in Markdown. */
 	readonly text: string;
 }
 
@@ -168,7 +168,7 @@ function outerManual(enclosingLines: Place['enclosingLines'], { dialect }: TextS
 export interface Signature {
 	readonly usage: string;
 	readonly documentation: string;
-	/** Places of the arguments in the usage line. */
+	/** The ranges of the arguments in the usage line. */
 	readonly parameters: readonly (readonly [start: number, end: number])[];
 	/** Index of the current argument; undefined if there are too many. */
 	readonly activeParameter: number | undefined;

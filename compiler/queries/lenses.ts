@@ -116,7 +116,7 @@ export function lensesOf(
 export interface TestResult {
 	readonly passed: boolean;
 	readonly text: string;
-	/** The expectation that failed. */
+	/** The place of the expectation that failed. */
 	readonly failedAt?: FileRange;
 }
 

@@ -9,7 +9,7 @@ import { registryOf } from '../lower/registry.ts';
 export interface Manual {
 	/** The usage line of a directive, matcher or option. */
 	readonly usage: string | undefined;
-	/** A description of one sentence. */
+	/** A description in one sentence. */
 	readonly summary: string;
 	/** Further paragraphs of documentation; may be empty. */
 	readonly details: string;

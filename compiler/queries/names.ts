@@ -45,9 +45,9 @@ export function namesAround(workspace: Workspace, path: string): readonly NameUs
 class NameCollector {
 	readonly #syntax: TextSyntax;
 	readonly #occurrences: NameUse[] = [];
-	/** By the name of a matcher, the offsets of the blocks that define it. */
+	/** The offsets of the blocks that define a matcher, by the matcher's name. */
 	readonly #matcherScopes = new Map<string, Set<number>>();
-	/** By the name of a constant, the offsets of the sites that define it. */
+	/** The offsets of the sites that define a constant, by the constant's name. */
 	readonly #constantScopes = new Map<string, Set<number>>();
 
 	constructor(syntax: TextSyntax) {

@@ -40,14 +40,14 @@ export interface LoweringObserver {
 	choice?(word: Word, values: readonly string[]): void;
 	/** Called for a word that is read as a value of kind `kind`. */
 	value?(span: SourceSpan, kind: ReadValue, text: string): void;
-	/** Called with the usage of a line. */
+	/** Called for a line, with its usage. */
 	usage?(line: Line, usage: string): void;
 	/**
 	 * Called for lines that are directives. `inOrder`: the directives run in the order in which they are written, even in a
 	 * Compatfile.
 	 */
 	pipeline?(lines: readonly Line[], inOrder: boolean): void;
-	/** Called for words and a block that are a matcher. */
+	/** Called for words, with an optional block, that form a matcher. */
 	matcher?(words: readonly Word[], block: Block | undefined): void;
 }
 

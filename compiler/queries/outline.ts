@@ -28,9 +28,9 @@ export interface TextSymbol {
 	readonly name: string;
 	readonly detail: string;
 	readonly kind: SymbolKind;
-	/** The whole block or line. */
+	/** The range of the whole block or line. */
 	readonly range: TextRange;
-	/** The name. */
+	/** The range of the name. */
 	readonly name_range: TextRange;
 	readonly children: readonly TextSymbol[];
 }

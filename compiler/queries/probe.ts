@@ -25,7 +25,7 @@ export interface Expected {
 	readonly values: ReadonlySet<ReadValue>;
 	/** True if a matcher is allowed here. */
 	readonly allowsMatcher: boolean;
-	/** The usage of the line. */
+	/** The usage of the line that contains the place. */
 	readonly usage: string | undefined;
 }
 

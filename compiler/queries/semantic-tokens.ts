@@ -40,7 +40,7 @@ const TOKEN_TYPES_OF_NAMES = {
 } as const;
 
 const KEYWORDS = /^(?:import|use|let|upstream|test|else|when)$/;
-/** A placeholder. A brace after a backslash is text. */
+/** Matches a placeholder. A brace after a backslash is text. */
 const PLACEHOLDER = /(?<!\\)\{[^{}\s]*[^{}\s\\]\}/;
 const PLACEHOLDERS = new RegExp(PLACEHOLDER, 'g');
 

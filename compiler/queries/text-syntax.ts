@@ -11,9 +11,9 @@ export interface TextRange {
 	readonly end: number;
 }
 
-/** A range in a file. */
+/** A range of UTF-16 offsets in a file. */
 export interface FileRange extends TextRange {
-	/** Absolute path. */
+	/** The absolute path of the file. */
 	readonly path: string;
 }
 

@@ -4,12 +4,12 @@
 export interface UsageArgument {
 	/** The text of this part, as it appears in the usage line. */
 	readonly text: string;
-	/** Offset in the usage line. */
+	/** The offset of the argument in the usage line. */
 	readonly start: number;
 	readonly end: number;
-	/** Words that are allowed literally. */
+	/** Words that are allowed literally as the argument. */
 	readonly words: readonly string[];
-	/** Names of the values that are allowed: `status` for `<status>`. */
+	/** Names of the values that are allowed as the argument: `status` for `<status>`. */
 	readonly valueNames: readonly string[];
 	/** True if the argument may be repeated. */
 	readonly isRepeatable: boolean;

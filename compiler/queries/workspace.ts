@@ -79,7 +79,7 @@ export class Workspace {
 		this.#dryRuns.delete(path);
 	}
 
-	/** Forgets which configurations exist, after files were created or deleted. */
+	/** Forgets the list of existing configurations. Must be called after files were created or deleted. */
 	forgetFiles(): void {
 		this.#configurationPaths = undefined;
 	}

@@ -26,7 +26,7 @@ const ANNOTATIONS: ReadonlySet<string> = new Set([
 
 /** The checks of a schema and its definitions, each created on first use. */
 export class QuickChecks {
-	/** Checks a value against the schema. */
+	/** Checks a whole document against the schema. */
 	readonly root: QuickCheck;
 	readonly #definitions: { readonly [name: string]: Schema };
 	readonly #definitionChecks = new Map<string, QuickCheck>();

@@ -30,7 +30,7 @@ import { escapePointer, valueAt } from './validate.ts';
 
 /** A string in a document that is a secret or contains some. */
 export interface Secret {
-	/** The keys that lead to the string. */
+	/** The keys that lead from the document to the string. */
 	readonly path: readonly string[];
 	/** The parts of the string that are secrets. One part may be the whole string. */
 	readonly parts: readonly TextPart[];

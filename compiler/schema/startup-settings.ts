@@ -7,7 +7,7 @@ import { options } from '../modules/registry/options.ts';
 
 /** A startup setting that differs between two documents. */
 export interface StartupChange {
-	/** Dotted name: `threads`, `admin.listen`. */
+	/** Dotted name of the setting: `threads`, `admin.listen`. */
 	readonly setting: string;
 	readonly pointer: string;
 }

@@ -8,7 +8,7 @@ import { type FileKind, ReadError, type Reader } from './reader.ts';
 /** One recorded read and its result. */
 export interface RecordedRead {
 	readonly method: 'readText' | 'readBytes' | 'list' | 'kind' | 'env';
-	/** The path, or the name of the variable. */
+	/** The path, or the name of the environment variable. */
 	readonly target: string;
 	/** The result as a string, such as a digest or the code of a failure. Equal results have equal strings. */
 	readonly result: string;
@@ -23,7 +23,7 @@ export class RecordingReader implements Reader {
 	readonly workingDirectory: string;
 	readonly #reader: Reader;
 	readonly #outcomes = new Map<string, Outcome<unknown>>();
-	/** Open records, outermost first. Reads are added to all of them. */
+	/** The open records, outermost first. Each read is added to all of them. */
 	readonly #records: RecordedRead[][] = [];
 
 	constructor(reader: Reader) {

@@ -11,7 +11,7 @@ export interface Word {
 	readonly span: SourceSpan;
 }
 
-/** `{` … `}`, with the spans of the braces. */
+/** A block, `{` … `}`, with the spans of its braces. */
 export interface Block {
 	readonly lines: readonly Line[];
 	readonly open: SourceSpan;

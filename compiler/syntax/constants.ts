@@ -5,7 +5,7 @@ import type { ParsedWord } from './parsed-file.ts';
 export interface Constant {
 	readonly name: ParsedWord;
 	readonly values: readonly ParsedWord[];
-	/** True if defined in the main file; only there are unused constants reported. */
+	/** True if the constant is defined in the main file. Unused constants are reported only there. */
 	readonly inMainFile: boolean;
 	used: boolean;
 }

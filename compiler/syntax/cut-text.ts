@@ -60,7 +60,7 @@ export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | un
 
 /** Scans a text line by line according to the rules of the lexer, without creating tokens. */
 class Cutter {
-	/** Offset of the next line. */
+	/** The offset at which the next line begins. */
 	offset = 0;
 	/** Number of open blocks; negative after an unmatched closing brace. */
 	depth = 0;

@@ -49,7 +49,7 @@ export class ExpansionReport {
 	#wordCount = 0;
 	#characterCount = 0;
 	#record: ExpansionRecord | undefined;
-	/** Place of the import being processed. */
+	/** The place of the import that is being processed. */
 	#importSpan: SourceSpan | undefined;
 
 	constructor(dialect: Dialect, report: Report) {

@@ -130,7 +130,7 @@ export class FileStructure {
 		}
 	}
 
-	/** Number of definitions so far, including sites. */
+	/** Number of names defined so far, including sites. */
 	get size(): number {
 		const defined = this.#sites.length + this.#routes.length + this.#upstreams.length + this.#tests.length;
 		return defined + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);

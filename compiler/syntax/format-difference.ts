@@ -15,7 +15,7 @@ export function splitLines(text: string): string[] {
 	return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** A line of both texts (` `), of the old one (`-`) or of the new one (`+`). */
+/** A line and its mark: ` ` for a line of both texts, `-` for one of the old text, `+` for one of the new text. */
 export interface MarkedLine {
 	readonly mark: ' ' | '-' | '+';
 	readonly line: string;

@@ -19,7 +19,7 @@ import { isWhiteSpace } from './characters.ts';
 
 /** Maximum tabs of indentation. */
 const maxIndent = 10;
-/** A backslash at the end of a line, before an empty line and a `}`. */
+/** Matches a backslash at the end of a line, before an empty line and a `}`. */
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
 /** Text inside `{$…}` that would be misread as a block, newline, quote or comment. */
@@ -114,7 +114,7 @@ class FormatMachine {
 	/** True if the previous line began with `import` at the top level. */
 	#afterImport = false;
 
-	/** True if a `}` at the end of a word closed a block. */
+	/** True if there was a `}` at the end of a word that closed a block. */
 	closedInWord = false;
 	readonly #closesInWords: boolean;
 	/** Number of open blocks. */
@@ -137,7 +137,7 @@ class FormatMachine {
 		return this.#output;
 	}
 
-	/** True if every block was closed, and there was no other `}`. */
+	/** True if every block was closed, and there was no `}` without a block. */
 	get balanced(): boolean {
 		return this.#openBlocks === 0 && !this.#hasStrayClose;
 	}

@@ -18,12 +18,12 @@ export interface Snippet {
 	readonly source: Source;
 	/** Default values of the parameters by name, in the order written; undefined for a required parameter. */
 	readonly parameters: ReadonlyMap<string, ParsedWord | undefined>;
-	/** True if defined in the main file, where an unused snippet is reported. */
+	/** True if the snippet is defined in the main file. Unused snippets are reported only there. */
 	readonly inMainFile: boolean;
 	used: boolean;
 }
 
-/** One expansion of the lines of a file or snippet. */
+/** An expansion of the lines of one file or one snippet. */
 export interface Frame {
 	/** The source to which spans refer. It knows the import that included it. */
 	readonly source: Source;
@@ -35,7 +35,7 @@ export interface Frame {
 	readonly block: PassedBlock | undefined;
 	/** The file's path, or the snippet. If it occurs twice in a chain of frames, the imports are cyclic. */
 	readonly node: string | Snippet;
-	/** `FILE` or `FILE:SNIPPET`. */
+	/** The name of the frame in messages: `FILE` or `FILE:SNIPPET`. */
 	readonly label: string;
 	readonly parent: Frame | undefined;
 	/** Number of imports between this frame and the main file. */

@@ -6,7 +6,7 @@ import { ReadError, type Reader } from '../source/reader.ts';
 /** The files found, in lexical order, or the reason why there are none. */
 export interface ImportPaths {
 	readonly files: readonly { readonly path: string; readonly name: string }[];
-	/** An error, or a warning if an empty result is acceptable. */
+	/** What to report if there are no files: an error, or a warning if an empty result is acceptable. */
 	readonly problem?: {
 		readonly code: string;
 		readonly severity: 'error' | 'warning';

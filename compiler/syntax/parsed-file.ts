@@ -12,11 +12,11 @@ export interface ParsedWord extends Word {
  * directive.
  */
 export const lineShapes = {
-	/** Something follows `{` on its line. */
+	/** Words or a line follow `{` on its line. */
 	contentAfterOpen: 1,
-	/** `}` follows words on a line. */
+	/** A `}` follows words on its line. */
 	closeAfterWords: 2,
-	/** The line begins on the line of the `}` before it. */
+	/** The line begins on the same line of text as the `}` before it. */
 	afterClose: 4,
 	/** The `}` before this line is a stray one that ended a site without `{`. */
 	afterOpenSite: 8,

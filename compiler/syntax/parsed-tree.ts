@@ -27,10 +27,10 @@ import {
 } from './structure-mistake.ts';
 import { CloseBrace, Newline, OpenBrace, type WordToken } from './tokens.ts';
 
-/** Words that expansion may change. */
+/** Matches text in words that expansion may change. */
 const expandableText = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 
-/** The file or block that collects lines. */
+/** The file or block whose lines are being collected. */
 interface Container {
 	readonly lines: ParsedLine[];
 	/** True if every line must be a directive or sub-directive. That is not the case at the top level and directly in a snippet. */

@@ -7,7 +7,7 @@ import { fileAndLine, structureMistake } from './structure-mistake.ts';
 
 /** The addresses of the current site. Lowering checks their meaning. */
 export class SiteAddresses {
-	/** True once a word has been added. */
+	/** True once a word of the current site's addresses has been added. */
 	started = false;
 	/** True if the last word ended with a comma, so that the next line continues the list. */
 	expectsMore = false;

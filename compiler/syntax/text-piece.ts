@@ -18,7 +18,7 @@ export interface ReadPiece {
 	readonly hasMistakes: boolean;
 }
 
-/** Words at the top level that are not the address of a site. */
+/** Words at the top level that begin something other than the address of a site. */
 const keywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
 // These patterns are approximate. That is safe, because a piece taken for an independent site is checked again when it is parsed.

@@ -50,7 +50,7 @@ export const CloseBrace = createToken({
 	start_chars_hint: ['}'],
 });
 
-/** Any other word, quoted or not. */
+/** A word other than a standalone brace, quoted or not. */
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
 /** Maximum number of words on a line before a named value. */

@@ -11,7 +11,7 @@ interface Cookie {
 	readonly isShared: boolean;
 	readonly path: string;
 	readonly isSecure: boolean;
-	/** Expiry time, in milliseconds since 1970. */
+	/** The time at which the cookie expires, in milliseconds since 1970. */
 	readonly expires: number;
 }
 

@@ -14,9 +14,9 @@ import type { TestProblem } from './test-problem.ts';
 
 type ExpectationCheck = Expectation['check'];
 
-/** A kind of expectation. */
+/** The definition of a kind of expectation. */
 interface ExpectationWord {
-	/** Arguments, for usage messages. */
+	/** The arguments, as shown in usage messages. */
 	readonly usage: string;
 	readonly min: number;
 	readonly max: number;

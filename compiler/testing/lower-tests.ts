@@ -35,12 +35,12 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as 
 const REQUEST_WORDS = ['header', 'body', 'from', 'at', 'protocol', 'sni', 'client_certificate', 'cookies'] as const;
 /** Words allowed on the lines after a request. */
 export const STEP_WORDS = ['expect', 'upstream', 'busy', 'repeat', 'after', ...REQUEST_WORDS] as const;
-/** Words for what an upstream does with a request. */
+/** Words for the behavior of an upstream. */
 export const UPSTREAM_BEHAVIORS = ['answers', 'fails', 'times'] as const;
 const UPSTREAM_USAGE = 'upstream [<name> | <address>] answers <status> [<body>] | fails | times out';
 
 const MAX_REPEAT = 10_000;
-/** A year in milliseconds. */
+/** Maximum pause after a step in milliseconds: a year. */
 const MAX_PAUSE_MS = 366 * 86_400_000;
 
 /** Lowers the tests of a configuration. Tests with mistakes are omitted. */

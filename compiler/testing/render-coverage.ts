@@ -2,7 +2,7 @@
 import { escapeHtml } from '../exchange/html-text.ts';
 import type { CoveredLine, TestCoverage } from './test-coverage.ts';
 
-/** Totals for a whole configuration. */
+/** The totals over a whole configuration. */
 interface Totals {
 	readonly directives: number;
 	readonly reached: number;

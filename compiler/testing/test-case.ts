@@ -9,7 +9,7 @@ import type { SourceSpan } from '../source/source.ts';
 /** One `test "name" { … }`. */
 export interface TestCase {
 	readonly name: string;
-	/** The span of the name. */
+	/** The span of the test's name. */
 	readonly span: SourceSpan;
 	/** The span of the test's row in its table, if it has one. */
 	readonly row?: SourceSpan | undefined;
@@ -23,7 +23,7 @@ export interface TestStep {
 	readonly span: SourceSpan;
 	/** What the fake upstreams do, in order; if empty, they answer 200 with an empty body. */
 	readonly upstreams: readonly TestUpstream[];
-	/** Zones of `limit_concurrent` without a free place. */
+	/** The zones of `limit_concurrent` that have no free place. */
 	readonly busy: readonly BusyZone[];
 	/** True to send the cookies that earlier responses of the test have set. */
 	readonly cookies: boolean;
@@ -34,18 +34,18 @@ export interface TestStep {
 	readonly expectations: readonly Expectation[];
 }
 
-/** One `upstream` line. */
+/** An `upstream` line of a step. */
 export interface TestUpstream extends ScriptedAnswer {
 	readonly span: SourceSpan;
 }
 
-/** One zone of a `busy` line. */
+/** A zone that a `busy` line names. */
 export interface BusyZone {
 	readonly zone: string;
 	readonly span: SourceSpan;
 }
 
-/** One `expect` line. */
+/** An `expect` line of a step. */
 export interface Expectation {
 	readonly span: SourceSpan;
 	/** Checks the result. Returns undefined if the expectation is met. */
@@ -54,7 +54,7 @@ export interface Expectation {
 
 /** How a response differs from an expectation. */
 export interface Mismatch {
-	/** Completes a sentence after the test's name: `the status is 200, not 308`. */
+	/** The end of a sentence that begins with the test's name: `the status is 200, not 308`. */
 	readonly text: string;
 	/** The label under the caret, which shows the actual value. */
 	readonly label?: string;
@@ -64,7 +64,7 @@ export interface Mismatch {
 export interface TestReport {
 	readonly passed: number;
 	readonly failed: number;
-	/** One error per `expect` that is not met. */
+	/** The errors, one for each `expect` that is not met. */
 	readonly diagnostics: readonly Diagnostic[];
 	/** The result of each test, in order. */
 	readonly results: readonly TestResult[];

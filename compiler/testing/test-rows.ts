@@ -7,7 +7,7 @@ import type { TestProblem } from './test-problem.ts';
 
 /** Maximum number of rows of one table. */
 const MAX_ROWS = 1000;
-/** Maximum characters of a row in the name of its test. */
+/** Maximum characters of a row that are shown in the name of its test. */
 const MAX_NAME_CHARS = 80;
 const PLACEHOLDER = /\{case\.([^{}]*)\}/g;
 

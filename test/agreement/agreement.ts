@@ -51,7 +51,7 @@ const TEMPLATE = [
 	'{{.Req.Method}} {{.Req.URL.Path}} {{.OriginalReq.URL.Path}} [{{.Req.Header.Get "X-A"}}] {{ph "http.vars.v"}}',
 	'{{if eq .Host "x.test"}}{{httpError 418}}{{end}}{{.RespHeader.Set "X-Page" (upper .Host)}}{{markdown "*a*"}}',
 ].join('\n');
-/** Number of requests per configuration. */
+/** Number of requests that are sent to each configuration. */
 const REQUESTS = 40;
 /** Number of disagreements after which a run stops. */
 const ENOUGH = 5;

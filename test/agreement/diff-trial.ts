@@ -75,7 +75,7 @@ interface Pair {
 	readonly before: CompileResult;
 	readonly after: CompileResult;
 	readonly texts: readonly [ConfigInput, ConfigInput];
-	/** True if the change must not change any answer. */
+	/** True if the second configuration must answer every request like the first. */
 	readonly isRefactoring: boolean;
 }
 
@@ -281,14 +281,14 @@ function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequ
 	return wireRequest({ method, target, authority: own?.[1] ?? url.authority, headers: others, body });
 }
 
-/** What the upstreams must do for a witness. */
+/** What the upstreams must do so that the assumptions of a witness hold. */
 interface UpstreamFailure {
-	/** Addresses at which nothing must listen. */
+	/** Addresses on which nothing may listen. */
 	readonly dead: readonly string[];
 	/** Address of the only upstream that behaves in this mode; undefined if all do. */
 	readonly of: string | undefined;
 	readonly mode: FailureMode;
-	/** Rate limit zone that must be used up before the request. */
+	/** The rate limit zone that must be used up before the request. */
 	readonly exceeds?: string | undefined;
 	/** True if only the first request fails. */
 	readonly once: boolean;
@@ -346,7 +346,7 @@ function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after
 	// difference in the answer.
 	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for|settings of `render`)$/.test(name)))
 		return [];
-	// Another balancer may choose other upstreams.
+	// A changed balancer may choose other upstreams.
 	const balanceOf = (settings = '{}'): string => JSON.stringify(JSON.parse(settings).balance) ?? '';
 	const pools = found.changes.flatMap(({ aspects }) =>
 		aspects.filter(({ name }) => /^settings of the upstream/.test(name)),

@@ -26,7 +26,7 @@ export const UPSTREAM_FIELDS = [
 /** The compared parts of a response. */
 export interface Answer {
 	readonly status: number;
-	/** `name: value` lines. */
+	/** The response fields, as `name: value` lines. */
 	readonly fields: readonly string[];
 	readonly body: string;
 }
@@ -90,7 +90,7 @@ export interface FailureMode {
 export interface DescribingUpstream {
 	readonly server: Server;
 	mode: FailureMode;
-	/** Descriptions of the requests so far. */
+	/** Descriptions of the requests that were received so far. */
 	readonly received: string[];
 }
 

@@ -3,7 +3,7 @@ import type { MeasurementConditions, RowResult } from './measure.ts';
 
 /** The results of a run. */
 export interface BenchResult {
-	/** Day of the run, `2026-11-21`. */
+	/** The day of the run, such as `2026-11-21`. */
 	readonly date: string;
 	readonly machine: string;
 	readonly conditions: MeasurementConditions;

@@ -40,7 +40,7 @@ const HANDSHAKE = [
 ].join('\r\n');
 const SWITCHED =
 	'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n';
-/** Handshakes in progress at once. */
+/** Number of handshakes in progress at the same time. */
 const AT_ONCE = 200;
 
 /** Returns the number of connections that a process can hold if each takes two descriptors. */

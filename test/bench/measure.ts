@@ -14,19 +14,19 @@ export interface ServerMeasurement {
 	readonly value: number;
 	/** Our value divided by this server's, per round: median, minimum, maximum. Undefined for our own server. */
 	readonly ratio?: readonly [median: number, least: number, greatest: number];
-	/** Upper bound that the ratio should stay under. */
+	/** Upper bound of the ratio. */
 	readonly bound?: number;
-	/** Upper bound of our own value. */
+	/** Upper bound of our own server's value. */
 	readonly limit?: number;
 	/** Requests per second, as a median over the rounds. Only in rows with a load. */
 	readonly rate?: number;
-	/** Percentiles of the latency in microseconds, as medians over the rounds. */
+	/** Percentiles of the latency in microseconds. Each is the median over the rounds. */
 	readonly p50?: number;
 	readonly p99?: number;
 	readonly p999?: number;
 }
 
-/** A row and its measurements. */
+/** A row of the bench and its measurements. */
 export interface RowResult {
 	readonly name: string;
 	readonly unit: 'µs/request' | 'KiB/connection' | 'ms' | 'MiB';

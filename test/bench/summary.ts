@@ -47,7 +47,7 @@ function renderSummary({ date, machine, conditions, rows }: BenchResult): string
 		const figures = rows.find(row => row.name === name)?.figures;
 		if (figures === undefined) continue;
 		const cells = COLUMNS.map(server => {
-			// Labels such as `nginx, log with a buffer` belong to the nginx column.
+			// The labels of a column begin with the server's name: `nginx, log with a buffer` is in the column `nginx`.
 			const figure = figures.find(({ label }) => label === server || label.startsWith(`${server},`));
 			return figure?.ratio?.[0].toFixed(2) ?? '–';
 		});

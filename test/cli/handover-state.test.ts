@@ -110,7 +110,7 @@ handover('goes on with the counts of rate limits', async () => {
 			assert.match(await get('/?key=two'), /^HTTP\/1\.1 200 /);
 		}
 		assert.match(await get('/?key=two'), /^HTTP\/1\.1 429 /);
-		// A changed limit of the same zone applies to the requests counted so far.
+		// If the limit of a zone changes, the requests counted so far still count.
 		await handOver(site.replace('key {query.key}', 'key {query.key}\n\tburst 4'));
 		assert.match(await get('/?key=one'), /^HTTP\/1\.1 200 /);
 	});

@@ -132,7 +132,7 @@ requests.run();
 
 const fields = suite('fields and strings');
 
-/** Values that are slow to parse for some parser. */
+/** Texts that are slow to parse for at least one parser. */
 const TEXTS: readonly string[] = [
 	...['a', ' ', ',', '=', '"', '/', '.', '-', ';', '&', '%', '\\', '*', '0', '1.', 'é'],
 	...['a,', ' ,', 'a=1,', 'a="', '"a",', 'W/"a",', 'a;q=0.1,', '1-2,', 'a=1; ', 'a&', 'a=b&', '/..', '%2e/', 'a '],

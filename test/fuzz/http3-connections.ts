@@ -23,7 +23,7 @@ import type {
 import { data, encodeFieldSection, frame, headers, POST, REQUEST, varint } from '../runtime/protocols/http3/frames.ts';
 import { SeededChance } from './chance.ts';
 
-/** Inputs per connection. */
+/** Number of inputs for each connection. */
 const INPUTS = 40;
 const CODES: ReadonlySet<number> = new Set(Object.values(H3_ERROR));
 const TUNNEL = [[':method', 'CONNECT'], [':protocol', 'websocket'], ...REQUEST.slice(1)] as const;

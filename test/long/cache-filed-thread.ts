@@ -13,7 +13,7 @@ export interface FiledBodiesInput {
 	readonly ceiling: number;
 	readonly rows: number;
 	readonly thread: number;
-	/** How long to run, in milliseconds. */
+	/** Milliseconds for which the thread runs. */
 	readonly time: number;
 }
 

@@ -19,9 +19,9 @@ export interface ZipfThreadResult {
 	/** Number of cache hits, not counting the first third of the requests. */
 	readonly hits: number;
 	readonly counted: number;
-	/** CPU time of the most expensive request. */
+	/** CPU time of the most expensive request, in milliseconds. */
 	readonly longest: number;
-	/** 99th percentile of the delays of the event loop. `delayMost` is the longest delay. */
+	/** 99th percentile and maximum (`delayMost`) of the delays of the event loop, in milliseconds. */
 	readonly delay99: number;
 	readonly delayMost: number;
 	/** Growth of the thread's own heap and external memory during the run, in bytes. */

@@ -182,7 +182,7 @@ trial('lose nothing, whatever changes', async () => {
 	const server = await serve([file], first, { env: { XDG_STATE_HOME: folder } });
 	/** The times of requests on new connections: when they began, and how long they took. */
 	const times: { readonly at: number; readonly took: number }[] = [];
-	/** When each handover began and ended. */
+	/** The times at which each handover began and ended. */
 	const handovers: { readonly from: number; to: number }[] = [];
 	const echoes = new Set<Echo>();
 	const ended: Echo[] = [];

@@ -25,7 +25,7 @@ const ENOUGH = 0.8;
 const MEMORY_BOUND = 64 * 1024 * 1024;
 /** Response times below this number of milliseconds are good, even if they are a multiple of the usual time. */
 const GOOD_MS = 150;
-/** Number of attempts, because other programs may disturb a measurement. */
+/** Maximum number of attempts. Several are made, because other programs may disturb a measurement. */
 const TRIES = 3;
 let server: ServerProcess;
 let port = 0;

@@ -13,7 +13,7 @@ const LARGE = 600;
 const CLIENTS = 16;
 /** Number of seconds until memory has stabilized. */
 const WARM = 5;
-/** Number of seconds of measurement after that. */
+/** Number of seconds of measurement after memory has stabilized. */
 const LONG = 9;
 /** Permitted memory growth in bytes: fluctuations of the garbage collector. */
 const GROWTH = 40 * 1024 * 1024;

@@ -14,7 +14,7 @@ const KEY_UPDATE = 24;
 
 /** A client that has completed the handshake. */
 export interface SealedClient {
-	/** The underlying connection. */
+	/** The underlying TCP connection. */
 	readonly raw: Socket;
 	/** Returns an encrypted record. */
 	seal(type: number, content: string | Uint8Array): Buffer;
@@ -24,7 +24,7 @@ export interface SealedClient {
 	received(): Buffer;
 	/** True once the server has ended its side or the connection is closed. */
 	readonly ended: boolean;
-	/** Code of the first error. */
+	/** The error code of the first error; undefined if there was none. */
 	readonly failure: string | undefined;
 }
 

@@ -22,7 +22,7 @@ const STREAMS = 100;
 const COST = 120;
 const COST_OF_PAGES = 300;
 const LEFT = 60;
-/** Milliseconds within which memory must return to the limit. */
+/** Milliseconds within which memory use must fall back to the limit. */
 const BACK = 90_000;
 
 const folder = temporaryFolder();

@@ -55,7 +55,7 @@ const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /** What the application has observed. */
 const seen = { canceled: 0, trailer: '', together: 0 };
-/** Requests held back until all of them have arrived. */
+/** Requests held back until all of the expected ones have arrived. */
 const waiting: ServerResponse[] = [];
 let styleAsked = (): void => {};
 

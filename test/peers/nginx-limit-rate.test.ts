@@ -25,7 +25,7 @@ const OUR_TOLERANCE = 0.05;
  */
 const ATTEMPTS = 5;
 
-/** Locations, with the bytes per second and the bytes that are not limited. */
+/** Locations, each with its rate in bytes per second and the number of bytes that are sent before the rate applies. */
 const LIMITS: readonly { readonly at: string; readonly rate: number; readonly after: number }[] = [
 	{ at: '/slow/', rate: 20 * KIB, after: 0 },
 	{ at: '/middle/', rate: 300 * KIB, after: 0 },

@@ -72,7 +72,7 @@ class Container {
 		return (await rawExchange(this.port, request)).split('\r\n\r\n')[1] ?? '';
 	}
 
-	/** PID 1 and its descendants, which are all processes of the container. */
+	/** PID 1 and its descendants. These are all processes of the container. */
 	processes(): ContainedProcess[] {
 		const [first] = childrenOf(this.#unshare.pid!);
 		const found: ContainedProcess[] = [];

@@ -7,7 +7,7 @@ import { type Runtime, type RuntimeOptions, startRuntime } from '../../runtime/m
 
 /** A log output that records everything in memory. */
 export interface RecordingLog extends LogWriter {
-	/** Entries so far, parsed. */
+	/** The entries so far, parsed from JSON. */
 	readonly entries: { readonly [field: string]: unknown }[];
 	text(): string;
 }

@@ -13,7 +13,7 @@ const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:';
 const NOTE_NAME = Buffer.from('NODE_SEA_BLOB\0\0\0');
 const NOTE_NAME_SIZE = 14;
 const NOTE_HEADER_SIZE = 12;
-/** The alignment of the program within the executable. */
+/** The alignment of the program within the executable, in bytes. */
 const ALIGNMENT = 16;
 
 /** Returns the executable that consists of Node and a program, as `node --experimental-sea-config` writes it. */

@@ -11,7 +11,7 @@ const DROPPED_ITEMS = /^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp
 /** Data of one language, such as `de.res` and `curr/zh_Hant.res`. The list of all languages is called `res_index.res`. */
 const LANGUAGE_ITEM = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;
 
-/** The alignment of each item. */
+/** The alignment of each item, in bytes. */
 const ALIGNMENT = 16;
 
 /** Returns the data without the items that are not kept. */

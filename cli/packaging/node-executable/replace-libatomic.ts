@@ -11,11 +11,11 @@ import { DYNAMIC, type ElfImage, FLAG_EXECUTE, RELOCATION_SIZE, readNumber, SECT
 const LIBRARY = 'libatomic.so.1';
 const FUNCTION = '__atomic_compare_exchange';
 
-/** What differs between processors. */
+/** The machine code for a processor, and the numbers of its relocation types. */
 interface MachineCode {
-	/** Relocations that store the address of a symbol. */
+	/** Types of relocations that store the address of a symbol. */
 	readonly symbolRelocations: readonly number[];
-	/** The relocation that stores an address. */
+	/** The type of relocation that stores an address. */
 	readonly relativeRelocation: number;
 	/**
 	 * `bool __atomic_compare_exchange(size_t size, void *object, void *expected, void *desired, int, int)`: its memory order is

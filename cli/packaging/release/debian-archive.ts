@@ -6,7 +6,7 @@ import path from 'node:path';
 /** Where Debian's own sources are: in a container image, and on an installed system. */
 const SOURCES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
 
-/** A package in a folder. */
+/** A downloaded package and its file in a folder. */
 export interface DownloadedPackage {
 	readonly name: string;
 	readonly version: string;

@@ -8,19 +8,19 @@ import { compressXz, type Effort, type PackedFile, tarFile } from './tar-file.ts
 const SCRIPTS = ['postinst', 'prerm', 'postrm'] as const;
 const MAINTAINER = 'svc maintainers <maintainers@users.noreply.svc.example>';
 
-/** What a package is made of. */
+/** The contents and properties of a Debian package. */
 export interface DebianPackageOptions {
 	readonly release: string;
 	readonly platform: 'linux-x64' | 'linux-arm64';
 	readonly files: readonly PackedFile[];
 	/** The texts of all licenses. */
 	readonly licenses: string;
-	/** Seconds since 1970. */
+	/** The time of all files in the package, in seconds since 1970. */
 	readonly time: number;
 	readonly effort: Effort;
 }
 
-/** Debian's name of a platform's processor. */
+/** Returns Debian's name of a platform's processor. */
 export function debianArchitecture(platform: DebianPackageOptions['platform']): 'amd64' | 'arm64' {
 	return platform === 'linux-x64' ? 'amd64' : 'arm64';
 }

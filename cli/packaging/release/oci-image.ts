@@ -43,21 +43,21 @@ const CONFIGFILE = `:8080 {
 }
 `;
 
-/** The part of the image for one processor. */
+/** The part of the image that is specific to one processor. */
 export interface ImagePart {
 	readonly architecture: 'amd64' | 'arm64';
 	readonly program: Buffer;
-	/** The files of Debian's packages. */
+	/** The files from Debian's packages. */
 	readonly libraries: readonly PackedFile[];
 }
 
-/** The image of all processors. */
+/** Options for building the image for all processors. */
 export interface ImageOptions {
 	readonly release: string;
 	readonly parts: readonly ImagePart[];
 	/** The texts of all licenses. */
 	readonly licenses: string;
-	/** Seconds since 1970. */
+	/** The time of all files in the image, in seconds since 1970. */
 	readonly time: number;
 	readonly effort: Effort;
 }

@@ -66,7 +66,7 @@ function filesOf(folder: string, name: string): PackedFile[] {
 		});
 }
 
-/** What to make. */
+/** Options that determine what a release consists of. */
 interface ReleaseOptions {
 	readonly release: string;
 	readonly output: string;

@@ -10,7 +10,7 @@ import { Header } from 'tar';
 export interface PackedFile {
 	/** The path of the entry, without a slash at the beginning or end. */
 	readonly path: string;
-	/** 0o644 for a file and 0o755 for a folder, unless stated. */
+	/** The permissions; 0o644 for a file and 0o755 for a folder, unless stated. */
 	readonly mode?: number;
 	/** The number of the file's user and group: that of root, unless stated. */
 	readonly owner?: number;
@@ -49,7 +49,7 @@ export function tarFile(files: readonly PackedFile[], time: number, prefix = '')
 	return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK_SIZE)]);
 }
 
-/** How hard to compress, from 1 to 9. */
+/** The effort of compression, from 1 to 9. */
 export type Effort = number;
 
 /** Compresses an archive by gzip, which every system can open. */

@@ -10,7 +10,7 @@ export interface Condition {
 	readonly variables: Variables;
 }
 
-/** What the translation of a condition depends on. */
+/** What the translation of a condition depends on besides its words. */
 export interface ConditionContext {
 	readonly variables: Variables;
 	/**

@@ -12,7 +12,7 @@ import { writeServers } from './write-servers.ts';
 export interface NginxImport {
 	/** The Configfile; '' if there are errors. */
 	readonly text: string;
-	/** How many directives were translated. */
+	/** Number of directives that were translated. */
 	readonly translated: number;
 	/** The directives that are comments in the text. */
 	readonly kept: readonly KeptDirective[];

@@ -9,7 +9,7 @@ export interface NginxDirective {
 	readonly args: readonly string[];
 	/** The directives in the block; undefined if the directive ended with `;`. */
 	readonly block: readonly NginxDirective[] | undefined;
-	/** The place of the name and the words. */
+	/** The span of the directive's name and words. */
 	readonly span: SourceSpan;
 	/** The directive as it was written, on one line and without its block. */
 	readonly text: string;

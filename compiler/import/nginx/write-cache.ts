@@ -15,7 +15,7 @@ export type CachePrefix = 'proxy' | 'fastcgi';
 const DEFAULT_INACTIVE = '10m';
 /** How long a request waits for another one's response, unless `proxy_cache_lock_timeout` says otherwise. */
 const DEFAULT_LOCK_TIMEOUT = '5s';
-/** The smallest store on disk, in MiB. */
+/** Size of the smallest store on disk, in MiB. */
 const MIN_DISK_MIB = 4;
 
 /** Returns the `proxy_cache_path` and `fastcgi_cache_path` lines by the names of their zones. */
@@ -228,7 +228,7 @@ const BUILT_IN: { readonly [name: string]: RegExp } = {
 	cache_convert_head: /^on$/,
 };
 
-/** Why settings of caches have no counterpart. */
+/** The reasons why some settings of caches have no counterpart, by the setting. */
 const NO_COUNTERPART: { readonly [name: string]: string } = {
 	cache_methods: 'only responses to GET are stored',
 	cache_revalidate: 'stale responses are always revalidated if they have a validator',
@@ -252,7 +252,7 @@ function keepSettings(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter):
 /** Name of the snippet that defines the placeholder of `$upstream_cache_status`. */
 export const CACHE_STATUS_SNIPPET = 'cache_status';
 
-/** Lines of that snippet. */
+/** The lines of the snippet {@link CACHE_STATUS_SNIPPET}. */
 export const CACHE_STATUS_LINES: readonly string[] = [
 	'map {http.cache.status} {map_upstream_cache_status} {',
 	...['hit', 'miss', 'stale', 'bypass'].map(status => `\t${status} ${status.toUpperCase()}`),

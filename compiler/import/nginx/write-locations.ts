@@ -45,7 +45,7 @@ interface Branch {
 	/** The condition; undefined if the location is always chosen. */
 	readonly condition: string | undefined;
 	readonly place: Place;
-	/** A redirect to the path with a slash, which proxied locations make. */
+	/** The path with its final slash to which this branch redirects; set for the path without the slash of a proxied location. */
 	readonly slash?: string;
 }
 

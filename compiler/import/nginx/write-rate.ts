@@ -5,7 +5,7 @@ import type { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 
-/** The lowest rate of `limit_rate`, in bytes per second. */
+/** The lowest rate that `limit_rate` accepts, in bytes per second. */
 const MIN_RATE = 1024;
 
 /** Writes the rate at which responses are sent in a scope. */

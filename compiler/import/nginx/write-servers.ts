@@ -145,7 +145,7 @@ interface PreparedSite extends Site {
 	readonly addresses: readonly string[];
 	/** The ports at which the site is the default server. */
 	readonly defaultOf: ReadonlySet<string>;
-	/** The named route with the content, if other sites run it. */
+	/** The name of the route with the site's content; undefined if no other site runs the content. */
 	readonly route: string | undefined;
 	readonly body: Lines;
 	readonly context: ServerContext;

@@ -1,6 +1,6 @@
 /** Finds placeholders whose values a client chooses freely. */
 
-/** Placeholders that a client can set to anything. */
+/** Matches placeholders that a client can set to anything. */
 const CLIENT_CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
 
 /** Reports whether a client can set a placeholder, given by its full name, to anything. */

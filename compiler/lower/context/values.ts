@@ -14,7 +14,7 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
 const MAX_DURATION_CHARS = 1024;
 const SIZE_PATTERN = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
-/** The exponent of 1000 or 1024 by letter. */
+/** The exponent of 1000 or 1024 that each letter of a size stands for. */
 const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
 /** Parses `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if it is not a duration. */

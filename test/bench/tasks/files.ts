@@ -69,7 +69,7 @@ const row = (name: string, file: string, most: number): LoadTask => ({
 	bounds: { nginx: most, caddy: 0.5 },
 });
 
-/** The file rows. */
+/** The bench rows of `file_server` and `encode`. */
 export const FILE_TASKS: readonly LoadTask[] = [
 	row('10 KB', '/10k.txt', 1),
 	row('1 MB', '/1m.txt', 1.8),

@@ -5,7 +5,7 @@ import type { Contender, LoadTask } from './task.ts';
 /** A hundred more addresses on which the static backend listens, at its port {@link Backends.files}. */
 export const HUNDRED_BACKEND_ADDRESSES: readonly string[] = Array.from({ length: 100 }, (_, i) => `127.0.1.${i + 1}`);
 
-/** No process listens here, so connections are refused at once. */
+/** An address on which no process listens, so that connections are refused at once. */
 const DEAD = '127.0.0.1:1';
 
 const PROXY =

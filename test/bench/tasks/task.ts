@@ -5,9 +5,9 @@ import type { ServerName } from '../servers.ts';
 /** Ports of the backends: nginx, which serves files over three transports, and a Node server for tasks that need a program. */
 export interface Backends {
 	readonly files: number;
-	/** The files over TLS, HTTP/1.1 only. */
+	/** Port of the files over TLS, for HTTP/1.1 only. */
 	readonly secure: number;
-	/** The files over HTTP/2 without TLS. */
+	/** Port of the files over HTTP/2 without TLS. */
 	readonly h2c: number;
 	readonly program: number;
 }
@@ -38,7 +38,7 @@ export interface LoadTask {
 	readonly contenders: readonly Contender[];
 	/** Number of seconds of load before the measurement, while code is still being compiled; the default is 3. */
 	readonly warmUp?: number;
-	/** Upper bounds of our ratio, by the label of the other contender. */
+	/** Upper bounds of the ratio between our value and another contender's, by the label of that contender. */
 	readonly bounds?: { readonly [label: string]: number };
 }
 
@@ -48,7 +48,7 @@ export interface IdleTask {
 	readonly idle: number;
 	/** The protocol of the connections; HTTP/1.1 by default. */
 	readonly protocol?: 'http3';
-	/** Upper bound of our own value, in KiB. */
+	/** Upper bound of our own server's value, in KiB. */
 	readonly limit?: number;
 	readonly contenders: readonly Contender[];
 	readonly bounds?: { readonly [label: string]: number };
@@ -76,7 +76,7 @@ export interface StartTask {
 	readonly start: StartMeasure;
 	readonly contenders: readonly StartContender[];
 	readonly bounds?: { readonly [label: string]: number };
-	/** Upper bound of our own value. */
+	/** Upper bound of our own server's value. */
 	readonly limit?: number;
 }
 

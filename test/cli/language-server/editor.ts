@@ -55,7 +55,7 @@ export class Editor {
 	readonly buffers = new Map<string, OpenBuffer>();
 	/** The last diagnostics of each file, by its name in the folder. */
 	readonly published = new Map<string, Published>();
-	/** Called for every published message, in order. */
+	/** Called for each published message, in the order of the messages. */
 	onPublished: ((file: string, published: Published) => void) | undefined;
 	/** Requests from the server. Each is answered with null. */
 	readonly asked: { readonly method: string; readonly params: unknown }[] = [];

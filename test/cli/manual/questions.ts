@@ -1,6 +1,6 @@
 /** Questions that the first result of a search must answer, in `svc help` and on the documentation site. */
 
-/** Questions of new users, and the section that answers each. */
+/** Questions of new users, each with the section that answers it. */
 export const QUESTIONS: readonly (readonly [question: string, topic: string, section: string])[] = [
 	['sticky sessions', 'proxying', 'Sticky sessions'],
 	['session affinity', 'proxying', 'Sticky sessions'],

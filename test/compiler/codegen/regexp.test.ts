@@ -5,7 +5,7 @@ import { compileRegexp, RegexpError, RegexpTooLarge } from '../../../compiler/co
 
 const test = suite('regexp');
 
-/** Expression, subject, and the whole match or null. */
+/** An expression, a subject, and the whole match or null. */
 const MATCHES: readonly (readonly [string, string, string | null])[] = [
 	['(?i)abc', 'xABc', 'ABc'],
 	['a(?i)b|c', 'C', 'C'],

@@ -85,7 +85,7 @@ templates.run();
 
 const names = suite('placeholders');
 
-/** Name, request, expected text. */
+/** The name of a placeholder, a request, and the expected text. */
 const TABLE: readonly (readonly [string, RequestFields, string])[] = [
 	['http.request.method', { method: 'PUT' }, 'PUT'],
 	['http.request.scheme', { scheme: 'https' }, 'https'],

@@ -23,7 +23,7 @@ export function compileText(
 	return compile({ format, text, name, path: `${FOLDER}/${name}` }, reader);
 }
 
-/** Returns the errors of a compilation: message and hint. */
+/** Returns the message and the hint of each error of a compilation. */
 export function errors(found: CompileResult): string[] {
 	return found.diagnostics
 		.filter(({ severity }) => severity === 'error')
@@ -52,7 +52,7 @@ export interface DryRunQuery {
 	readonly headers?: { readonly [name: string]: string } | readonly (readonly [string, string])[];
 	readonly body?: string;
 	readonly from?: string;
-	/** Milliseconds since 1970. */
+	/** The time of the request, in milliseconds since 1970. */
 	readonly at?: number;
 }
 

@@ -75,7 +75,7 @@ order('the model reproduces comparisons that are not transitive', () => {
 	// Twenty routes are sorted by insertion, which never moves a route past a matcher of another kind.
 	assert.equal(marks('/a', '', '/abc'), ['m0x', 'm1x', 'm2x']);
 	assert.equal(marks('/a', '/abc', ''), ['m1x', 'm0x', 'm2x']);
-	// The twenty-first is inserted by bisection, which can skip such matchers.
+	// The twenty-first route is inserted by bisection, which can skip matchers of another kind.
 	const many = marks(...Array.from({ length: 19 }, () => '/a'), '', '/abc');
 	assert.is(many[0], 'm20x');
 });

@@ -54,9 +54,9 @@ export interface ParseOutcome {
 	readonly diagnostics: readonly Diagnostic[];
 	/** The syntax tree as printed by {@link outlineFile}. */
 	readonly outline: string;
-	/** `severity code FILE:LINE:COLUMN`, sorted. */
+	/** The place of each diagnostic as `severity code FILE:LINE:COLUMN`, sorted. */
 	readonly places: readonly string[];
-	/** Messages, sorted by place. */
+	/** The messages of the diagnostics, sorted by place. */
 	readonly messages: readonly string[];
 }
 

@@ -16,9 +16,9 @@ import type { EventLoopStalls } from './loop-holds.ts';
 const CEILING_MIB = 16;
 /** Number of requests until the cache is full and the code is compiled. */
 const WARM = 12_000;
-/** Number of requests measured after that. */
+/** Number of requests that are measured after the cache is full. */
 const COUNTED = 16_000;
-/** Processor milliseconds for which a thread may be blocked at a time. */
+/** Maximum processor milliseconds for which a thread may be blocked at a time. */
 const BOUND = 20;
 
 const stalls = suite('threads of a server whose cache is at its size limit');

@@ -13,7 +13,7 @@ interface Answer {
 	readonly status: number;
 	readonly body: Buffer;
 	readonly headers: { readonly [name: string]: string | string[] | undefined };
-	/** The `Cache-Status` field. */
+	/** The value of the `Cache-Status` field. */
 	readonly cacheStatus: string;
 }
 

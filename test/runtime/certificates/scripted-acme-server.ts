@@ -39,9 +39,9 @@ export interface AcmeFaults {
 	lifetime: number;
 	/** Number of milliseconds by which the start of certificates is backdated. */
 	backdate: number;
-	/** Challenge types offered. */
+	/** The challenge types that the server offers. */
 	challenges: readonly string[];
-	/** Suggested window of renewal information; undefined for none. */
+	/** The window that renewal information suggests; undefined for none. */
 	window: { start: Date; end: Date } | undefined;
 	/** Number of seconds in the `Retry-After` of problems. */
 	retryAfter: number | undefined;

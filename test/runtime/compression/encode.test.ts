@@ -16,7 +16,7 @@ interface Answer {
 	readonly status: number;
 	readonly headers: IncomingHttpHeaders;
 	readonly body: Buffer;
-	/** The body, decoded according to its Content-Encoding. */
+	/** The text of the body, decoded according to its Content-Encoding. */
 	readonly text: string;
 }
 

@@ -20,7 +20,7 @@ const at = (host: string, port: number, only6?: true): ListenerAddress => ({
 	...(only6 && { only6 }),
 });
 
-/** Some containers have no IPv6. */
+/** True if the machine has IPv6, which some containers lack. */
 const hasIpv6 = Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'));
 
 async function listening(host: string | undefined, port: number, reusePort = false): Promise<Server> {

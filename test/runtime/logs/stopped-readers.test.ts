@@ -11,7 +11,7 @@ import { eventually } from '../running-server.ts';
 
 /** Number of requests. All requests together are larger than all queues. */
 const REQUESTS = 2400;
-/** The field that makes each request large. */
+/** The value of the field that makes each request large. */
 const FIELD = 'x'.repeat(12_000);
 
 const stopped = suite('stopped readers of logs');

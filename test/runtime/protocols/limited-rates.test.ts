@@ -19,7 +19,7 @@ import { connect as connectQuic } from './http3/quic-client.ts';
 const test = suite('limited rates');
 
 const KIB = 1024;
-/** Bytes per second. */
+/** The limited rate in bytes per second. */
 const RATE = 16 * KIB;
 const SIZE = 40 * KIB;
 /** Minimum milliseconds that a body of this size takes if the bytes of a tenth of a second are sent at once. */
@@ -33,7 +33,7 @@ const folder = temporaryFolder();
 let server: ServerProcess;
 let [port, tlsPort, upstreamPort] = [0, 0, 0];
 
-/** What upstreams have seen. */
+/** Counts of what the upstreams have observed. */
 const seen = { requests: 0, closed: 0, sent: 0 };
 const upstream = createServer((asked, answer) => {
 	seen.requests++;

@@ -16,7 +16,7 @@ const MIB = 1024 * KIB;
 /** A clock that stands still while code runs, and advances to the next timer while everything waits. */
 class SimulatedClock implements PaceClock {
 	time = 1000;
-	/** Milliseconds by which timers are late, one after the other. */
+	/** The milliseconds by which timers are late. Timers take these values one after the other. */
 	readonly #late: readonly number[];
 	#timers: { readonly at: number; readonly callback: () => void }[] = [];
 	#count = 0;

@@ -27,7 +27,7 @@ acceptor.before(async () => {
 /** How a listener treats its connections. */
 interface Served {
 	readonly socket: DirectSocket;
-	/** Everything received. */
+	/** The text received so far. */
 	text: string;
 	ended: boolean;
 	closed: boolean;

@@ -17,7 +17,7 @@ import { pauseFor, until, waitForNothing } from '../../harness.ts';
 // The poller exists only in the I/O mode `direct`.
 setIoMode('direct');
 
-/** Environment for threads and processes that need a poller. */
+/** Environment variables for threads and processes that need a poller. */
 const DIRECT = { ...process.env, SVC_IO: 'direct' };
 const POLLER = new URL('../../../runtime/sockets/socket-poller.ts', import.meta.url).href;
 

@@ -48,10 +48,10 @@ interface Seen {
 		readonly ids: readonly [trace: string, span: string];
 		readonly before: number;
 		readonly port: number;
-		/** The upstream's port. */
+		/** The port of the upstream. */
 		readonly up: number;
 	};
-	/** Response bodies by request name. */
+	/** Response bodies, by the name of the request. */
 	readonly bodies: { readonly [name: string]: string };
 	readonly spans: readonly ReceivedSpan[];
 	readonly request: OtlpReceiver['requests'][number];

@@ -23,7 +23,7 @@ import { type TestCertificate, testAuthority } from './transports/certificates.t
 
 const test = suite('early responses of upstreams');
 
-/** How often each case is run. */
+/** Number of times that each case is run. */
 const TIMES = 20;
 const PIECE = 50_000;
 

@@ -26,7 +26,7 @@ let folder = '';
 let ports: { site: number; h2: number; sni: number; redirecting: number; wrapped: number };
 const servers: Server[] = [];
 const sockets = new Set<Socket>();
-/** What the upstreams received. */
+/** What the upstreams have received so far. */
 const seen: { streams: IncomingHttpHeaders[]; headers: string[]; uploaded: number } = {
 	streams: [],
 	headers: [],

@@ -45,7 +45,7 @@ class Bench {
 	readonly closed: string[] = [];
 	readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * 4));
 	readonly generations = new Generations(this.control, this.registry);
-	/** Keys of leases that need shared memory before they can be built. */
+	/** Keys of the leases that need shared memory before they can be built. */
 	wanting = new Set<string>();
 	before: DocumentImage | undefined;
 	shared = NOTHING;

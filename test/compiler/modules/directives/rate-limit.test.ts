@@ -13,7 +13,7 @@ const test = suite('rate_limit');
 
 interface Answer {
 	readonly status: number;
-	/** Fields of the response, or of the error if the handler failed. */
+	/** Fields of the response or, if the handler failed, of the error. */
 	readonly fields: { readonly [name: string]: string };
 	readonly logged: unknown;
 }

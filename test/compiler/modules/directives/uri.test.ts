@@ -68,7 +68,7 @@ async function target(edit: Edit, from: string, more: RequestFields = {}): Promi
 	return x.request.query === undefined ? x.request.path : `${x.request.path}?${x.request.query}`;
 }
 
-/** Rewrite target, request, result. */
+/** The target of a rewrite, a request, and the result. */
 const REWRITES: readonly (readonly [string, string, string])[] = [
 	['/x', '/a?b=c', '/x?b=c'],
 	['/x?', '/a?b=c', '/x'],
@@ -115,7 +115,7 @@ test('a capture from the decoded path cannot inject a query or an escape', async
 	assert.is(x.request.query, undefined);
 });
 
-/** Edit, request, result. */
+/** An edit, a request, and the result. */
 const EDITS: readonly (readonly [Edit, string, string])[] = [
 	[{ strip_prefix: '/api' }, '/api/x?y', '/x?y'],
 	[{ strip_prefix: 'api' }, '/api/x', '/x'],

@@ -18,7 +18,7 @@ export interface WireServer {
 	readonly opened: () => number;
 	readonly closed: () => number;
 	draining: boolean;
-	/** The current limits. Loading a configuration may change them. */
+	/** The current limits. A test may change them, as loading a configuration does. */
 	limits: ProtocolLimits;
 	stop(): Promise<void>;
 }

@@ -33,7 +33,7 @@ const malformed: Outcome = { stream: 1, code: H2_ERROR.protocol };
 const withField = (name: string, value: string) => [...REQUEST, [name, value] as const];
 const data = (stream: number, text: string, flags = 0) => frame(FRAME_TYPE.data, flags, stream, Buffer.from(text));
 
-/** RFC 9113, sections 3 to 6. */
+/** The requirements of RFC 9113, sections 3 to 6. */
 export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	// Connection preface
 	{

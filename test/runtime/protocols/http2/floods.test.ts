@@ -94,7 +94,7 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 	],
 };
 
-/** Floods that work only while their streams stay open. */
+/** The reasons of those floods that work only while their streams stay open. */
 const WAITING = new Set(['streams that the server must reset', 'streams beyond the limit', 'DATA with only padding']);
 
 for (const [reason, floods] of Object.entries(FLOODS)) {

@@ -91,7 +91,7 @@ export interface ReceivedFrame {
 	readonly flags: number;
 	readonly stream: number;
 	readonly payload: Buffer;
-	/** For HEADERS, the decoded fields. */
+	/** The decoded fields, if this is a HEADERS frame. */
 	readonly fields?: { readonly [name: string]: string };
 }
 

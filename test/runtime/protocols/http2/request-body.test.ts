@@ -13,7 +13,7 @@ interface Feed {
 	readonly body: StreamBody;
 	/** Number of bytes by which the client's window may be raised again. */
 	taken: number;
-	/** How often the reader had consumed everything. */
+	/** Number of times that the reader had consumed everything. */
 	keptUp: number;
 	/** Feeds frames with varied content and returns that content. */
 	frames(count: number, size?: number): Buffer;

@@ -198,7 +198,7 @@ export function data(text: string): Buffer {
 export interface ReceivedFrame {
 	readonly type: number;
 	readonly payload: Buffer;
-	/** For HEADERS, the decoded fields. */
+	/** The decoded fields, if this is a HEADERS frame. */
 	readonly fields?: { readonly [name: string]: string };
 }
 
@@ -232,7 +232,7 @@ export function framesOf(bytes: Buffer, skip = 0): ReceivedFrame[] {
 
 /** A complete response. */
 export interface ReceivedResponse {
-	/** Interim heads, the final head and trailers, in order. */
+	/** The fields of interim heads, of the final head and of trailers, in this order. */
 	readonly heads: readonly { readonly [name: string]: string }[];
 	readonly status: string;
 	readonly fields: { readonly [name: string]: string };

@@ -29,7 +29,7 @@ export interface InitialProperties {
 	readonly source?: Buffer;
 	readonly token?: Buffer;
 	readonly packetNumber?: number;
-	/** Frames; padded to at least `size` bytes of datagram. */
+	/** The frames in the packet, which are padded until the datagram has at least `size` bytes. */
 	readonly frames: Buffer;
 	readonly size?: number;
 }

@@ -93,7 +93,7 @@ export class ClientStream {
 	}
 	/** True if the server has ended its side. */
 	ended = false;
-	/** The code of the server's reset. */
+	/** The code with which the server has reset the stream; undefined if it has not. */
 	resetCode: number | undefined = undefined;
 	/** The longest time without any received bytes, counted from the opening of the stream, in milliseconds. */
 	longestWait = 0;
@@ -208,9 +208,9 @@ export interface QuicClientOptions {
 	readonly groups?: string;
 	/** The client's certificate and its key, in PEM. */
 	readonly pair?: { readonly certificate: string; readonly key: string } | undefined;
-	/** Asks for an OCSP response. */
+	/** True to ask for an OCSP response. */
 	readonly ocsp?: boolean;
-	/** Receives the lines of the key log. */
+	/** Called with each line of the key log. */
 	readonly keyLog?: (line: string) => void;
 	/** The address of the server, 127.0.0.1 by default. */
 	readonly host?: string;

@@ -14,7 +14,7 @@ const [port, upstreamPort] = (await freePorts(2)) as [number, number];
 const LARGE = 100 * 1024 * 1024;
 /** Paths and `Accept-Encoding` of the requests that reached the upstream. */
 const asked: string[] = [];
-/** The response that the upstream has begun and not ended, by path. */
+/** Responses that the upstream has begun but not ended, by path. */
 const open = new Map<string, ServerResponse>();
 let server: ServerProcess;
 

@@ -2,7 +2,7 @@
 
 /** A requirement of RFC 9110 or RFC 9112, with bytes that show whether the server meets it. */
 export interface Requirement {
-	/** The RFC and its section, such as `9112 §6.1`. */
+	/** The RFC and its section, for example `9112 §6.1`. */
 	readonly section: string;
 	readonly level: 'MUST' | 'MUST NOT' | 'SHOULD' | 'SHOULD NOT' | 'MAY';
 	/** The server's role: towards clients, as an intermediary, or towards upstreams. */
@@ -21,7 +21,7 @@ export interface Requirement {
 	readonly statuses?: readonly number[];
 	readonly has?: readonly (string | RegExp)[];
 	readonly lacks?: readonly (string | RegExp)[];
-	/** What the bytes received by the upstream must contain. */
+	/** Texts and patterns that must occur in the bytes received by the upstream. */
 	readonly upstreamHas?: readonly (string | RegExp)[];
 	readonly upstreamLacks?: readonly (string | RegExp)[];
 	/** Number of requests that must have reached the upstream. */
