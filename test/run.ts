@@ -74,7 +74,10 @@ function killGroup({ pid }: ChildProcess): void {
 	}
 }
 
-/** Runs one test file. @param words Only cases whose names contain all of these words run. There may be none. */
+/**
+ * Runs one test file.
+ * @param words Only cases whose names contain all of these words run. There may be none.
+ */
 export function runFile(file: string, timeout: number = TIMEOUT, words: readonly string[] = []): Promise<FileResult> {
 	const started = performance.now();
 	return new Promise(resolve => {
@@ -123,8 +126,8 @@ export function runFile(file: string, timeout: number = TIMEOUT, words: readonly
 
 /**
  * Builds the binary for the tests, unless SVC_BIN names one: the binary is what users run, and its start takes a third of the CPU
- * time. Runtimes inside a test's own process start their threads from the same build. Both are removed when this process ends.
- * Throws the build's output if it fails.
+ * time that the start of a checkout takes. Runtimes inside a test's own process start their threads from the same build. Both are
+ * removed when this process ends. Throws the build's output if it fails.
  */
 export function useBuiltBinary(): void {
 	if (process.env.SVC_BIN !== undefined) return;

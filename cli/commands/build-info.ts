@@ -6,7 +6,7 @@ import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 
-/** Prints how this build was made. */
+/** Prints how this build of the program was made. */
 export const buildInfo: Command = {
 	name: 'build-info',
 	summary: 'Print version, target and toolchain',

@@ -61,7 +61,7 @@ async function isMisspelled(word: string, commands: readonly string[]): Promise<
 	return nearestName(word, commands) !== undefined;
 }
 
-/** Searches the guides, prints the best section in full, and names others. Returns false if nothing was found. */
+/** Searches the guides, prints the best section in full, and lists the names of others. Returns false if nothing was found. */
 async function printBestSection(guides: readonly Guide[], words: string): Promise<boolean> {
 	const { searchGuides } = await import('../manual/guide-search.ts');
 	const [best, ...otherResults] = searchGuides(guides, words);

@@ -103,7 +103,7 @@ export const reload: Command = {
 	},
 };
 
-/** Makes a server that systemd runs read its file again (`--pid`). */
+/** Makes a server that systemd runs read its configuration file again (`--pid`). */
 async function reloadProcess(text: string, invocation: Invocation): Promise<number> {
 	const pid = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined;
 	if (pid === undefined) throw new CommandFailure(`\`${text}\` is not the number of a process.`);

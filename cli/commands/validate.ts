@@ -83,7 +83,7 @@ export const validate: Command = {
 interface CheckedConfiguration {
 	readonly input: ConfigInput;
 	readonly validation: ConfigurationValidation;
-	/** The result of `--fix`; undefined if nothing was fixed. */
+	/** What `--fix` did to the configuration. */
 	readonly fixing?: FixedConfiguration;
 	/** True if the configuration was found in a folder, not named on the command line. */
 	readonly isFromFolder?: boolean;

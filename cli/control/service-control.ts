@@ -9,7 +9,7 @@ export type ServiceAction = (typeof SERVICE_ACTIONS)[number];
 
 export const SYSTEMD_UNIT_NAME = 'svc';
 
-/** Exists while systemd is the init system (sd_booted(3)). */
+/** A folder that exists while systemd is the init system (sd_booted(3)). */
 const SYSTEMD_FOLDER = '/run/systemd/system';
 
 /** The parts of the machine on which this file depends. */

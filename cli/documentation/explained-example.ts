@@ -29,7 +29,7 @@ export interface Example {
 export interface ExplainedExample {
 	/** The method and the URL. */
 	readonly request: string;
-	/** What `svc explain` prints. */
+	/** What `svc explain` prints for the request. */
 	readonly text: string;
 }
 

@@ -2,7 +2,7 @@
 import { escapeHtml } from '../../compiler/exchange/html-text.ts';
 import type { Page } from './page.ts';
 
-/** Nothing but the site's own files may be loaded. */
+/** The content security policy of all pages: only the site's own files may be loaded. */
 export const CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'";
 
@@ -11,7 +11,7 @@ export interface RenderedPage extends Page {
 	readonly html: string;
 }
 
-/** What all pages share. */
+/** The data that all pages share. */
 export interface Site {
 	readonly version: string;
 	/** All pages, by the heading of the navigation under which they are listed. */

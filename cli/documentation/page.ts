@@ -2,7 +2,7 @@
 
 /** A page: an introduction and sections. */
 export interface Page {
-	/** Path of its file in the site, such as `guides/https.html`. */
+	/** The path of the page's file in the site, such as `guides/https.html`. */
 	readonly path: string;
 	readonly title: string;
 	/** The heading of the navigation under which the page is listed. */
@@ -16,7 +16,7 @@ export interface Page {
 export interface PageSection {
 	/** The fragment of the section's URL; '' for the introduction. */
 	readonly id: string;
-	/** Plain text, without Markdown. */
+	/** The title as plain text, without Markdown. */
 	readonly title: string;
 	readonly markdown: string;
 	/** The texts in which a search looks for this section, each with the weight of its words. */

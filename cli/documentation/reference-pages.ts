@@ -28,7 +28,7 @@ export const DIRECTIVES_GROUP = 'Directives';
  */
 const WEIGHT = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
 
-/** The documentation in a definition of a module. */
+/** The parts of a module's definition that document it. */
 interface DocumentedModule {
 	readonly id: string;
 	readonly names?: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };

@@ -71,7 +71,7 @@ function include(...names: readonly string[]): Rule[] {
 	return names.map(name => ({ include: `#${name}` }));
 }
 
-/** Matches one of some whole words. */
+/** Returns an expression that matches any of some whole words. */
 function oneOf(words: readonly string[]): string {
 	return `(?<!\\S)(${words.map(word => word.replace(/[.*+?^$()|[\]{}\\]/g, '\\$&')).join('|')})(?!\\S)`;
 }

@@ -31,7 +31,7 @@ const KINDS: { readonly [kind in Action['kind']]: CodeActionKind } = {
 	inline: CodeActionKind.RefactorInline,
 };
 
-/** Registers the handler. */
+/** Registers the handler of code actions. */
 export function answerActions(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);

@@ -17,7 +17,7 @@ const SEVERITIES = {
 	note: DiagnosticSeverity.Information,
 } as const;
 
-/** Where the rules are documented. */
+/** The URI of the manual page that documents the rules. */
 const MANUAL_URI = 'man:svc-configfile(5)';
 
 /** A published diagnostic and the finding that it shows. */
@@ -31,7 +31,7 @@ export class DiagnosticsPublisher {
 	readonly #connection: Connection;
 	readonly #documents: Documents;
 	readonly #workspace: () => Workspace;
-	/** Findings by path, for the versions in {@link #versions}. */
+	/** The published findings by path, for the versions in {@link #versions}. */
 	#published: ReadonlyMap<string, readonly PublishedFinding[]> = new Map();
 	#versions: ReadonlyMap<string, number> = new Map();
 	#changeCount = 0;

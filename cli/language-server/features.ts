@@ -35,7 +35,7 @@ export const FEATURES: ServerCapabilities = {
 	...LENS_FEATURES,
 };
 
-/** Dependencies of the handlers. */
+/** The objects on which the handlers depend. */
 export interface FeatureDeps {
 	readonly documents: Documents;
 	readonly workspace: () => Workspace;

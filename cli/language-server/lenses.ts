@@ -36,7 +36,7 @@ export const LENS_FEATURES: ServerCapabilities = {
 /** The error code RequestFailed of LSP 3.17. */
 const REQUEST_FAILED = -32803;
 
-/** Registers the handlers. */
+/** Registers the handlers of tokens, hints, lenses and their commands. */
 export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);

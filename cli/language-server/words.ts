@@ -47,7 +47,7 @@ const KINDS: { readonly [kind in CompletionKind]: CompletionItemKind } = {
 	route: CompletionItemKind.Function,
 };
 
-/** Registers the handlers. */
+/** Registers the handlers of requests about words. */
 export function answerWords(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
 	const findDocument = requestedDocument(deps);

@@ -11,7 +11,7 @@ import { options } from '../../compiler/modules/registry/options.ts';
 import { LANGUAGE_TEXT, LINT_TEXT } from '../manual/language-text.ts';
 import { boldCode, codeParagraph, type ManualPage, paragraph, renderMarkdown, section, subsection } from './roff.ts';
 
-/** The documentation in a definition. */
+/** The parts of a definition that document it. */
 interface DocumentedModule {
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	readonly usage: string;

@@ -2,7 +2,7 @@
 
 /** A page to render. */
 export interface ManualPage {
-	/** `svc-run`: the file is named `svc-run.1`. */
+	/** The name of the page, such as `svc-run`, whose file is `svc-run.1`. */
 	readonly name: string;
 	readonly section: 1 | 5 | 7;
 	/** The summary of the page in one sentence, without its period. */

@@ -41,8 +41,9 @@ export function answerReload(answer: ReloadAnswer): void {
 }
 
 /**
- * Sends the signal to a server, and resolves to its answer. @param limitMs Maximum milliseconds to wait for the answer. @throws
- * {@link CommandFailure} if there can be no answer, or none has come in time
+ * Sends the signal to a server, and resolves to its answer.
+ * @param limitMs Maximum milliseconds to wait for the answer.
+ * @throws {@link CommandFailure} if there can be no answer, or none has come in time
  */
 export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Promise<ReloadAnswer> {
 	const file = answerFile(process.env, pid);

@@ -147,7 +147,7 @@ class Side {
 		return [...this.#ownFiles].map(file => file.slice(file.lastIndexOf('/') + 1));
 	}
 
-	/** Returns paths of requests for files that exist where the last request for `path` looked for one. */
+	/** Returns paths of requests for files that exist where the last request, for `path`, looked for a file. */
 	async existingPaths(path: string, omitted: ReadonlySet<string>): Promise<readonly string[]> {
 		const found = [...this.#files.roots].map(async ([root, asked]) => {
 			// For a request for a folder, the path asked for is that of an index file, so its folder is compared as well.

@@ -49,7 +49,7 @@ export class RecordedFiles {
 		}
 	}
 
-	/** Returns dependencies whose file reader is recorded. */
+	/** Returns dependencies with a file reader that records its lookups. */
 	in(deps: DryRunEnvironment): DryRunEnvironment {
 		return {
 			...deps,

@@ -12,7 +12,7 @@ export interface ParsedWord extends Word {
  * directive.
  */
 export const lineShapes = {
-	/** Words or a line follow `{` on its line. */
+	/** Text follows `{` on its line. */
 	contentAfterOpen: 1,
 	/** A `}` follows words on its line. */
 	closeAfterWords: 2,

@@ -316,7 +316,9 @@ export class ParsedTree {
 		this.diagnostics.push(this.#endOfTextMistake('syntax/unclosed-block', open, nested, details));
 	}
 
-	/** Returns the diagnostic for a block that is not closed at the end of the text. `nested`: it is the block of a directive. */
+	/**
+	 * Returns the diagnostic for a block that is not closed at the end of the text. `nested` is true for the block of a directive.
+	 */
 	#endOfTextMistake(code: string, span: SourceSpan, nested: boolean, details: Partial<Diagnostic>): Diagnostic {
 		if (this.#dialect === 'configfile') {
 			return structureMistake('configfile', code, span, 'unexpected EOF: a block is not closed', details);

@@ -285,7 +285,7 @@ function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequ
 interface UpstreamFailure {
 	/** Addresses on which nothing may listen. */
 	readonly dead: readonly string[];
-	/** Address of the only upstream that behaves in this mode; undefined if all do. */
+	/** Address of the only upstream that fails in this way; undefined if all do. */
 	readonly of: string | undefined;
 	readonly mode: FailureMode;
 	/** The rate limit zone that must be used up before the request. */

@@ -23,7 +23,7 @@ export const UPSTREAM_FIELDS = [
 	'via',
 ];
 
-/** The compared parts of a response. */
+/** The parts of a response that are compared. */
 export interface Answer {
 	readonly status: number;
 	/** The response fields, as `name: value` lines. */

@@ -45,7 +45,7 @@ export class BenchServer {
 					.split(' ');
 				ticks += Number(fields[11]) + Number(fields[12]);
 			} catch {
-				// The process ended after it was listed.
+				// The process ended between being listed and being read.
 			}
 		}
 		return ticks / 100;
@@ -76,7 +76,7 @@ function killTree(root: number): void {
 		try {
 			process.kill(pid, 'SIGKILL');
 		} catch {
-			// The process ended after it was listed.
+			// The process ended between being listed and being killed.
 		}
 	}
 }
@@ -94,7 +94,7 @@ function processTree(root: number): number[] {
 			);
 			if (parent === root) found.push(Number(entry));
 		} catch {
-			// The process ended after it was listed.
+			// The process ended between being listed and being read.
 		}
 	}
 	return found;

@@ -19,7 +19,7 @@ interface Failure {
 	/** The text of the program. */
 	readonly program: string;
 	readonly message: RegExp;
-	/** The time limit for the process to become ready, such as `2s`. */
+	/** The time limit for the process to become ready. */
 	readonly within?: string;
 	/** The file mode of the program. */
 	readonly mode?: number;

@@ -56,7 +56,7 @@ http {
 			const theirs = [...answer.matchAll(/<([A-Z_-]+ [/?][^>]*)>/g)].map(([, seen]) => seen!.replace(' ?', ' /?'));
 			const wanted = known
 				.map(message => message.split(' ', 2).join(' '))
-				// A response to HEAD has no body that could report the target.
+				// A response to HEAD has no body, and so cannot report the target.
 				.filter(message => !message.startsWith('HEAD '));
 			// nginx may refuse requests that Node and we accept (such as a tab before a value), but must never see a different
 			// message.

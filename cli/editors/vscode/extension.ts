@@ -9,7 +9,7 @@ import { TestExplorer } from './test-explorer.ts';
 const LANGUAGES = ['configfile', 'caddyfile'];
 const EXPLAIN = 'svc.explainRequest';
 
-/** Called by the editor when a configuration is opened. */
+/** Starts the extension. Called by the editor when a configuration is opened. */
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
 	const extension = new Extension();
 	context.subscriptions.push(extension);
@@ -100,7 +100,7 @@ class Extension {
 		await client?.dispose();
 	}
 
-	/** Asks for a request, and shows its trace. */
+	/** Asks the user for a request, and shows its trace. */
 	async #explain(commandArguments: readonly unknown[], run: (args: unknown[]) => unknown): Promise<void> {
 		const [uri, example = 'https://example.com/'] = commandArguments as readonly [string?, string?];
 		if (uri === undefined) return;
@@ -148,7 +148,7 @@ class Extension {
 		});
 	}
 
-	/** Called by the editor when it ends the extension. */
+	/** Stops the extension. Called by the editor when it ends the extension. */
 	async dispose(): Promise<void> {
 		await this.#lastOperation;
 		await this.#stop();

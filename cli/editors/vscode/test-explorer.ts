@@ -12,7 +12,7 @@ interface TestResult {
 
 /** The kind of symbol that the server gives to tests: SymbolKind.Event of LSP. */
 const TEST_SYMBOL = 24;
-/** Files that may have tests. */
+/** The pattern of files that may have tests. */
 const FILES = '**/{Configfile,*.configfile}';
 /** Milliseconds without typing after which tests are listed. */
 const DEBOUNCE_MS = 400;

@@ -23,8 +23,9 @@ export interface PackedFile {
 const BLOCK_SIZE = 512;
 
 /**
- * Returns an archive with the given files, and the folders above them. @param time The time of modification of all files, in
- * seconds since 1970. @param prefix The beginning of all paths: `./` in a Debian package.
+ * Returns an archive with the given files, and the folders above them.
+ * @param time The time of modification of all files, in seconds since 1970.
+ * @param prefix The beginning of all paths: `./` in a Debian package.
  */
 export function tarFile(files: readonly PackedFile[], time: number, prefix = ''): Buffer {
 	const blocks: Buffer[] = [];

@@ -7,7 +7,7 @@ export type LintSeverity = Exclude<Severity, 'error'>;
 
 /** A lint rule. Registered by one line in lint/index.ts; its fixture is `fixtures/lint/<name with - for />/`. */
 export interface LintRule {
-	/** The code of its findings, `area/what`. It must not change, because comments that silence findings contain it. */
+	/** The code of the rule's findings, `area/what`. It must not change, because comments that silence findings contain it. */
 	readonly name: string;
 	readonly severity: LintSeverity;
 	/** What a finding of this rule means, in one sentence. */

@@ -102,7 +102,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		await once(listener, 'listening');
 		interceptHandles(listener, handle => {
 			const socket = new DirectSocket(handle);
-			// The real listener also reads the address when it accepts a connection, so that it is known even after a reset.
+			// Like the real listener, this reads the address when a connection is accepted, so that it is known even after a reset.
 			assert.ok(socket.remoteAddress);
 			server.accept(socket, 'https');
 			return true;

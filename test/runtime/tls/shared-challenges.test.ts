@@ -31,7 +31,7 @@ const folder = temporaryFolder();
 const machine = { workingDirectory: folder, environment: process.env };
 const [httpPort, httpsPort] = (await freePorts(2)) as [number, number];
 
-/** Sends a GET for any host, known to the server or not. Returns status and body. */
+/** Sends a GET request with any host, known to the server or not. Returns the status and the body of the response. */
 function get(host: string, path: string): Promise<{ status: number; body: string }> {
 	return new Promise((resolve, reject) => {
 		request({ host: '127.0.0.1', port: httpPort, path, headers: { host }, agent: false }, response => {

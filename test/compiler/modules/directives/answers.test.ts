@@ -1,4 +1,4 @@
-/** `redirect`, `fail`, `abort` and `set_variables`. */
+/** The directives `redirect`, `fail`, `abort` and `set_variables`. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
