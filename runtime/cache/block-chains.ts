@@ -64,7 +64,7 @@ export class BlockChains {
 		words[HEADER_WORD.usedBlocks]! -= count;
 	}
 
-	/** Returns the block that many bytes further along a chain; 0 past its end. */
+	/** Returns the block of a chain that contains the byte at offset `bytes`; 0 past the end of the chain. */
 	blockAfter(first: number, bytes: number): number {
 		let block = first;
 		for (let bytesLeft = bytes; bytesLeft >= BLOCK_BYTES && block !== 0; bytesLeft -= BLOCK_BYTES)

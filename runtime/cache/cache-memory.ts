@@ -97,7 +97,7 @@ export class CacheMemory {
 		return hash & (this.layout.buckets - 1);
 	}
 
-	/** Returns a number that changes whenever an entry in the bucket is added, changed or removed. */
+	/** Returns the version of a bucket, which changes whenever an entry in the bucket is added, changed or removed. */
 	version(bucket: number): number {
 		return Atomics.load(this.words, this.layout.versionsAt + bucket);
 	}
@@ -113,14 +113,14 @@ export class CacheMemory {
 		return (Atomics.load(words, HEADER_WORD.purges) + Atomics.load(words, wordIndex)) | 0;
 	}
 
-	/** Prevents responses to requests sent before now from being stored: those for one URL or, if it is undefined, all. */
+	/** Prevents responses to requests sent before now from being stored: responses for one URL, or all if `url` is undefined. */
 	advanceEpoch(url: number | undefined): void {
 		const wordIndex =
 			url === undefined ? HEADER_WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATION_COUNTERS - 1));
 		Atomics.add(this.words, wordIndex, 1);
 	}
 
-	/** Counts a response with this hash that was written to the disk or removed from it. Called on the main thread. */
+	/** Counts a response with this hash that was written to the disk (1) or removed from it (−1). Called on the main thread. */
 	countOnDisk(hashA: number, change: 1 | -1): void {
 		const entryIndex = (hashA >>> 3) & (this.#filter.length - 1);
 		const count = this.#filter[entryIndex]!;
@@ -315,7 +315,7 @@ export class CacheMemory {
 		}
 	}
 
-	/** Resets a broken store once nobody reads it. Returns false while somebody does. Called on the main thread. */
+	/** Resets a broken store. Returns false, without a reset, while any thread still reads it. Called on the main thread. */
 	resetStore(): boolean {
 		const { words, layout } = this;
 		if (!this.closeFiles()) return false;
@@ -331,7 +331,7 @@ export class CacheMemory {
 		return true;
 	}
 
-	/** Closes the files of a broken or unused store. Returns false while somebody reads them. Called on the main thread. */
+	/** Closes the files of a broken or unused store. Returns false while any thread still reads them. Called on the main thread. */
 	closeFiles(): boolean {
 		const { words } = this;
 		const last = words[HEADER_WORD.freshEntry]!;
@@ -339,7 +339,7 @@ export class CacheMemory {
 		for (let entry = 1; entry <= last; entry++) {
 			const entryIndex = this.entryIndex(entry);
 			if (words[entryIndex + ENTRY_WORD.file] === 0) continue;
-			// The entry's blocks are no longer valid either.
+			// The memory of the entry's blocks may have been returned to the system, so the entry becomes invalid, too.
 			Atomics.add(words, entryIndex + ENTRY_WORD.serial, 1);
 			this.#closeFile(entryIndex);
 		}

@@ -47,9 +47,9 @@ export const ENTRY_WORD = {
 	hashA: 0,
 	hashB: 1,
 	chain: 2,
-	/** The neighbor in its queue toward the head. */
+	/** The adjacent entry, toward the head, in the entry's queue. */
 	newer: 3,
-	/** The neighbor in its queue toward the tail. */
+	/** The adjacent entry, toward the tail, in the entry's queue. */
 	older: 4,
 	state: 5,
 	headBlock: 6,
@@ -63,13 +63,13 @@ export const ENTRY_WORD = {
 	queue: 13,
 	/** The thread that fills the entry, counted from 1. */
 	owner: 14,
-	/** Changes when the entry is reused. */
+	/** A number that changes when the entry is reused. */
 	serial: 15,
 	urlHash: 16,
 	urlChain: 17,
 	/** Hash of the normalized path, without host and query. */
 	pathHash: 18,
-	/** 1 if it was purged while being filled. */
+	/** 1 if the entry was purged while being filled. */
 	doomed: 19,
 	/** Descriptor plus 1 of the in-memory file that contains its body. */
 	file: 20,
@@ -119,7 +119,7 @@ export interface CacheLayout {
 	readonly blocks: number;
 	readonly entries: number;
 	readonly entryWords: number;
-	/** A power of two. */
+	/** Number of buckets, a power of two. */
 	readonly buckets: number;
 	readonly fetchesAt: number;
 	readonly uncoalescedAt: number;
@@ -137,14 +137,14 @@ export interface CacheLayout {
 }
 
 /**
- * * Divides `ceiling` bytes into parts, for at most `rows` threads and the main thread, whose pin bit follows theirs. `disk` is
- * the size of the disk tier in bytes.
+ * Divides `ceiling` bytes into parts, for at most `rows` threads and the main thread, whose pin bit follows those of the other
+ * threads. `disk` is the size of the disk tier in bytes.
  */
 export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
 	const entryWords = ENTRY_WORD.pins + Math.ceil((rows + 1) / 32);
 	const fixedWords =
 		HEADER_WORDS + MAX_FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATION_COUNTERS;
-	// Responses are a few KiB, so most counters are 0.
+	// There is a counter for every 512 to 1,024 bytes of disk. Responses are longer, so most counters are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
 	// An entry has one or two blocks for its head and usually more for its body. Four tables have the length of the bucket table.
 	const bytesOfFourBlocks = 4 * (BLOCK_BYTES + 4) + entryWords * 4 + 4 * 4;

@@ -9,7 +9,7 @@ const SMALL_SHARE = 0.1;
 /** Maximum number of entries reinserted before one is evicted in any case, so that a call does not scan the whole store. */
 const MAX_ROUNDS = 256;
 
-/** The two queues, and the ghost table of evicted entries. Its methods must be called with the lock held. */
+/** The two queues, and the ghost table of evicted entries. The methods must be called with the lock held. */
 export class QueueKeeper {
 	readonly #words: Int32Array;
 	readonly #layout: CacheLayout;

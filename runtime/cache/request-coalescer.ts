@@ -150,7 +150,7 @@ function nowSeconds(): number {
 	return (Date.now() / 1000) | 0;
 }
 
-/** Resolves when a promise has settled or the time is over. */
+/** Resolves when a promise has settled, or after `milliseconds`. */
 export function waitAtMost(promise: Promise<void>, milliseconds: number): Promise<void> {
 	return new Promise(resolve => {
 		const timer = setTimeout(resolve, milliseconds);

@@ -87,7 +87,7 @@ export interface DiskPort {
 	recall(key: string): Promise<void>;
 }
 
-/** The memory of a cache, and other dependencies. */
+/** Dependencies of {@link SharedCache}. */
 export interface SharedCacheDeps {
 	readonly buffer: SharedArrayBuffer;
 	/** Maximum size in bytes. */

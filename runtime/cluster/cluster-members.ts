@@ -26,13 +26,13 @@ export interface MemberFacts {
 	generation(): number;
 }
 
-/** Milliseconds between heartbeats, and after which a member without one is gone. */
+/** Milliseconds between heartbeats, and milliseconds without a heartbeat after which a process is no longer a member. */
 const INTERVAL = 5000;
 const LIFETIME = 15_000;
-/** Milliseconds that a command may take, for which nobody waits. */
+/** Maximum milliseconds of a command for whose result no request waits. */
 const LIMIT = 2000;
 
-/** Returns, from Lua, the time of Redis in milliseconds, so that the clocks of the machines do not matter. */
+/** Lua code that sets `now` to the time of Redis in milliseconds, so that the clocks of the machines do not matter. */
 export const LUA_NOW = "local time = redis.call('TIME') local now = time[1] * 1000 + math.floor(time[2] / 1000) ";
 
 const BEAT = `${LUA_NOW}
@@ -60,7 +60,7 @@ export class ClusterMembers {
 	readonly #since = Date.now() / 1000;
 	#timer: NodeJS.Timeout | undefined;
 	#hasLeft = false;
-	/** Number of members when this process last heard of them. */
+	/** Number of members in the latest list that Redis returned. */
 	count = 0;
 
 	constructor(cluster: Cluster, facts: MemberFacts) {
@@ -68,7 +68,7 @@ export class ClusterMembers {
 		this.#facts = facts;
 	}
 
-	/** Names of the keys in Redis: expiry times by ID, and descriptions by ID. */
+	/** Names of the keys in Redis: the expiry times of members by ID, and the descriptions of members by ID. */
 	get keys(): [string, string] {
 		return [this.#cluster.key('members'), this.#cluster.key('members:facts')];
 	}
@@ -87,7 +87,7 @@ export class ClusterMembers {
 		return members.sort((a, b) => (a.id < b.id ? -1 : 1));
 	}
 
-	/** Leaves, so that the others need not wait for the end of {@link LIFETIME}. Never rejects. */
+	/** Leaves the cluster, so that the others need not wait until {@link LIFETIME} has passed. Never rejects. */
 	async leave(): Promise<void> {
 		this.#hasLeft = true;
 		clearTimeout(this.#timer);
@@ -118,7 +118,7 @@ export class ClusterMembers {
 	}
 }
 
-/** Parses a description. Returns undefined for one that another release wrote in another form. */
+/** Parses the description of a member. Returns undefined if another release wrote it in another form. */
 function memberOf(text: string): ClusterMember | undefined {
 	try {
 		const { id, host, pid, version, generation, since } = JSON.parse(text) as ClusterMember;

@@ -29,21 +29,21 @@ export interface ClusterReport {
 	/** `host:port` of Redis. */
 	readonly address: string;
 	readonly isConnected: boolean;
-	/** Number of members when this process last heard of them. */
+	/** Number of members in the latest list that Redis returned. */
 	readonly members: number;
 	readonly purges: PurgeCounts;
 }
 
 const NO_PURGES: PurgeCounts = { sent: 0, received: 0, unconfirmed: 0, complete: 0 };
 
-/** The cluster of the option `cluster`. Nothing is loaded or connected before the first command. */
+/** The cluster that the option `cluster` configures. Nothing is loaded or connected before the first command. */
 export class Cluster {
 	readonly #settings: ClusterSettings;
 	readonly #deps: ClusterDeps;
 	#redis: Promise<RedisConnection> | undefined;
 	#connection: RedisConnection | undefined;
 	#sealed: SealedValues | undefined;
-	/** The state that was logged last. */
+	/** The state of the connection that was logged last. */
 	#loggedState: 'none' | 'connected' | 'failed' = 'none';
 	#isClosed = false;
 	#members: ClusterMembers | undefined;
@@ -55,7 +55,7 @@ export class Cluster {
 		this.#deps = deps;
 	}
 
-	/** The server, for log entries. */
+	/** Address of Redis, for log entries. */
 	get address(): string {
 		return this.#settings.address;
 	}
@@ -91,7 +91,7 @@ export class Cluster {
 		return this.#purging;
 	}
 
-	/** Looks for purges that a disk cache has missed, which has just been opened. */
+	/** Looks for purges that a newly opened disk cache has missed. */
 	diskOpened(): void {
 		this.#purges?.diskOpened();
 	}
@@ -117,14 +117,14 @@ export class Cluster {
 		await this.#members?.leave();
 	}
 
-	/** Opens another connection, for commands that wait on the server. Its failures are not logged. */
+	/** Opens another connection, for commands that wait in Redis. Its failures are not logged. */
 	async openConnection(): Promise<RedisConnection> {
 		const { RedisConnection } = await import('./redis-connection.ts');
 		const deps: RedisConnectionDeps = { onConnected: () => {}, onFailed: () => {} };
 		return new RedisConnection(this.#settings, deps);
 	}
 
-	/** Sends a command. Rejects with ClusterError, at the latest after `limitMs`. */
+	/** Sends a command. Rejects with ClusterError, after at most `limitMs` milliseconds. */
 	async command(args: readonly (string | Buffer)[], limitMs: number = this.timeout): Promise<RedisReply> {
 		this.#redis ??= this.#connect();
 		const connection = this.#connection ?? (await this.#redis);

@@ -17,10 +17,10 @@ export interface RedisConnectionDeps {
 
 /** Milliseconds for connecting, including the TLS handshake and authentication. */
 const CONNECT_LIMIT_MS = 3000;
-/** Milliseconds after the first and after later failed attempts to connect. */
+/** Milliseconds until the next attempt to connect: initially, and at most. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 2000;
-/** Milliseconds without any reply, although one is due, after which the connection is replaced. */
+/** The connection is replaced if a reply is due and nothing has arrived for this many milliseconds. */
 const SILENCE_LIMIT_MS = 3000;
 /** Maximum commands that wait for a reply. */
 const MAX_PENDING = 10_000;
@@ -34,7 +34,7 @@ interface RedisClient {
 	readonly isOpen: boolean;
 }
 
-/** One connection. It connects at once and is never given up until it is closed. */
+/** One connection to Redis. It connects at once, and reconnects until it is closed. */
 export class RedisConnection {
 	readonly #settings: ClusterSettings;
 	readonly #deps: RedisConnectionDeps;
@@ -46,7 +46,7 @@ export class RedisConnection {
 	#cause = 'not connected yet';
 	#isClosed = false;
 	#pendingCommands = 0;
-	/** Time of the last reply, or of the first command that has none, by `performance.now()`. */
+	/** Time, by `performance.now()`, of the last reply, or of a later command that was sent while no reply was due. */
 	#lastReplyAt = 0;
 
 	constructor(settings: ClusterSettings, deps: RedisConnectionDeps) {
@@ -65,8 +65,8 @@ export class RedisConnection {
 	}
 
 	/**
-	 * Sends a command. Waits for an attempt to connect that is in progress, but not for the next one. Rejects with ClusterError, at
-	 * the latest after `limitMs`; Redis may execute the command nevertheless.
+	 * Sends a command. Waits for an attempt to connect that is in progress, but not for the next one. Rejects with ClusterError
+	 * after at most `limitMs` milliseconds; Redis may still execute the command.
 	 */
 	async command(args: readonly (string | Buffer)[], limitMs: number): Promise<RedisReply> {
 		if (this.#pendingCommands >= MAX_PENDING) throw unavailableError('too many commands wait for a reply');

@@ -15,8 +15,8 @@ interface SealingKey {
 }
 
 /**
- * Seals and opens values. A sealed value consists of a version byte, the ID of its key, a random nonce, the ciphertext and the tag. The
- * name of a value is authenticated, so that values cannot be exchanged in Redis.
+ * Seals and opens values. A sealed value consists of a version byte, the ID of its key, a random nonce, the ciphertext and the tag.
+ * The name of a value is authenticated, so that nobody can swap values in Redis.
  */
 export class SealedValues {
 	readonly #keys: readonly SealingKey[];
@@ -37,7 +37,7 @@ export class SealedValues {
 		return Buffer.concat([Buffer.of(VERSION), id, nonce, cipher.update(value), cipher.final(), cipher.getAuthTag()]);
 	}
 
-	/** Returns the value. Returns undefined if it was sealed with another key or under another name, or has been altered. */
+	/** Decrypts a value. Returns undefined if it was sealed with another key or under another name, or has been altered. */
 	open(name: string, sealed: Buffer): Buffer | undefined {
 		if (sealed.length < HEAD_BYTES + TAG_BYTES || sealed[0] !== VERSION) return undefined;
 		const id = sealed.subarray(1, 1 + KEY_ID_BYTES);

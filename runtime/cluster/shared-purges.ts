@@ -2,9 +2,9 @@
  * Purges that reach the response caches of all machines of a cluster.
  *
  * Purges are entries of a stream in Redis, numbered without gaps. Every process reads the stream from its own position, so that one
- * that was cut off gets what it missed. If entries that it has not read were dropped, or Redis lost them, it purges everything. Disk
- * caches outlive a process, so their folders keep the position up to which purges have been applied to them. Each process confirms a
- * purge to the process that began it, in a stream of the latter.
+ * that was cut off gets what it missed. If entries that it has not read were dropped, or Redis lost them, it purges everything.
+ * Disk caches outlive a process, so their folders keep the position up to which purges have been applied to them. Each process
+ * confirms a purge by an entry in the confirmation stream of the process that began it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { PurgeNotRecorded, type PurgeSelection } from '../cache/purging.ts';
@@ -27,20 +27,20 @@ export interface PurgedCaches {
 export interface PurgeOutcome {
 	/** Number of responses removed on this machine. */
 	readonly purged: number;
-	/** IDs of the other members that have confirmed it, and of those that have not. */
+	/** IDs of the other members that have confirmed the purge, and of the members that have not. */
 	readonly confirmed: readonly string[];
 	readonly unconfirmed: readonly string[];
 }
 
 /** Counters since the start. */
 export interface PurgeCounts {
-	/** Purges of this machine that the stream has. */
+	/** Number of purges that this machine began and added to the stream. */
 	readonly sent: number;
-	/** Purges of other machines that were applied here. */
+	/** Number of purges of other machines that were applied here. */
 	readonly received: number;
-	/** Confirmations that did not arrive in time. */
+	/** Number of confirmations that did not arrive in time. */
 	readonly unconfirmed: number;
-	/** Times that everything was purged, because purges could have been missed. */
+	/** Number of times that everything was purged, because purges could have been missed. */
 	readonly complete: number;
 }
 
@@ -48,12 +48,12 @@ export interface PurgeCounts {
 const KEPT = 10_000;
 /** Milliseconds to wait for the confirmations of the other machines. */
 const CONFIRMATION_LIMIT = 1000;
-/** Milliseconds that a read of the streams waits for new entries, and for Redis' answer beyond that. */
+/** Milliseconds for which Redis waits for new entries when the streams are read, and additional milliseconds for its answer. */
 const BLOCK = 1000;
 const ANSWER_LIMIT = 3000;
 /** Milliseconds before a failed read is repeated. */
 const RETRY = 200;
-/** Milliseconds before it is repeated after an error that is a bug. */
+/** Milliseconds before a read is repeated that failed because of a bug. */
 const RETRY_AFTER_BUG = 5000;
 /** Maximum number of entries of one read. */
 const BATCH = 100;
@@ -85,7 +85,7 @@ interface Position {
 interface PurgeEntry extends Position {
 	/** ID of the member that began the purge. */
 	readonly from: string;
-	/** Undefined for an entry that only marks a position. */
+	/** The responses to purge; undefined for an entry that only marks a position. */
 	readonly selection: PurgeSelection | undefined;
 }
 
@@ -108,9 +108,11 @@ export class SharedPurges {
 	#recordsPositions = true;
 	/** Position in the stream of confirmations to this process. */
 	#confirmationsRead = '0-0';
-	/** Purges that Redis does not know yet. */
+	/** Purges of this process that have not been sent to Redis yet. */
 	#unsent: PurgeSelection[] = [];
-	/** IDs of members by own purge that they have confirmed, and a function to call after each confirmation. */
+	/**
+	 * For each purge of this process: the IDs of the members that have confirmed it, and a function to call after each confirmation.
+	 */
 	readonly #awaited = new Map<string, { readonly confirmed: Set<string>; check: () => void }>();
 	readonly #counts = { sent: 0, received: 0, unconfirmed: 0, complete: 0 };
 	#isClosed = false;
@@ -155,7 +157,7 @@ export class SharedPurges {
 		this.#connection?.close();
 	}
 
-	/** Looks for purges that a disk cache has missed, which has just been opened. */
+	/** Looks for purges that a newly opened disk cache has missed. */
 	diskOpened(): void {
 		this.#hasNewDisk = true;
 		this.#isLocated = false;
@@ -166,7 +168,7 @@ export class SharedPurges {
 	 * PurgeNotRecorded, and with PurgeNotShared if Redis does not accept it in time.
 	 */
 	async purge(selection: PurgeSelection): Promise<PurgeOutcome> {
-		// Other machines need not wait for this one.
+		// The other machines can purge while this one does.
 		const sending = this.#publish(selection).catch(error => {
 			if (!(error instanceof ClusterError)) throw error;
 			this.#queueUnsent(selection);
@@ -211,7 +213,7 @@ export class SharedPurges {
 		}
 	}
 
-	/** Resolves to the members that have confirmed a purge, once `others` have or the time is over. */
+	/** Resolves to the members that have confirmed a purge, once all `others` have confirmed it or the time limit has expired. */
 	async #confirmations(purge: string, others: readonly string[]): Promise<ReadonlySet<string>> {
 		const awaited = this.#awaitedOf(purge);
 		const { promise, resolve } = Promise.withResolvers<void>();
@@ -266,7 +268,7 @@ export class SharedPurges {
 		return found !== undefined && Number(fieldOf(found, 'number')) === number;
 	}
 
-	/** Returns the last entry of the stream. Adds a first one if there is none. */
+	/** Returns the last entry of the stream. If the stream is empty, adds an entry first. */
 	async #end(): Promise<Position> {
 		const [last] = entriesOf(await this.#command(['XREVRANGE', this.#stream, '+', '-', 'COUNT', '1']));
 		if (last) return { id: last.id, number: Number(fieldOf(last, 'number')) };
@@ -384,7 +386,7 @@ export class SharedPurges {
 	}
 }
 
-/** An entry of a stream: its ID, and names and values by turns. */
+/** An entry of a stream: its ID, and alternating names and values. */
 interface StreamEntry {
 	readonly id: string;
 	readonly fields: readonly Buffer[];

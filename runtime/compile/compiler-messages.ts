@@ -14,11 +14,11 @@ import type {
 
 /** Options for preparing a candidate. */
 export interface PrepareOptions {
-	/** The process was started without a configuration. */
+	/** True if the process was started without a configuration. */
 	readonly unconfigured: boolean;
-	/** Applies it even if nothing has changed, and builds everything again. */
+	/** Applies the candidate even if nothing has changed, and builds everything again. */
 	readonly force?: boolean | undefined;
-	/** Refuses it if it could not be rolled back. */
+	/** Refuses the candidate if it could not be rolled back. */
 	readonly reversible?: boolean | undefined;
 	/** Lets `preview` compare what both documents mean for requests. */
 	readonly compares?: boolean | undefined;
@@ -29,14 +29,14 @@ export type CompilerRequest =
 	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
 	/** Compiles a candidate. */
 	| ({ readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput } & PrepareOptions)
-	/** Like `prepare`, for the running document with a change. */
+	/** Compiles the running document with a change as a candidate, like `prepare`. */
 	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareOptions)
 	/** Returns what `prepare` would find, without keeping a candidate. */
 	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareOptions)
 	/** Makes the candidate the running document, or discards it. */
 	| { readonly id: number; readonly op: 'commit' }
 	| { readonly id: number; readonly op: 'discard' }
-	/** Returns the running document as a delta from nothing. */
+	/** Returns the whole running document, as a delta from an empty one. */
 	| { readonly id: number; readonly op: 'snapshot' }
 	| {
 			readonly id: number;
@@ -71,10 +71,10 @@ export interface CompilerReplies {
 	edit: PrepareResult | EditRefused;
 	preview: {
 		readonly preview: LoadPreview;
-		/** Facts of the document that was previewed; undefined unless a running process could change to it. */
+		/** Facts about the previewed document; undefined if a running process could not change to it. */
 		readonly facts?: DocumentFacts | undefined;
 	};
-	/** UTF-8 JSON of the document. */
+	/** UTF-8 JSON of the new running document. */
 	commit: ArrayBuffer;
 	discard: null;
 	snapshot: { readonly facts: DocumentFacts; readonly delta: GenerationDelta };

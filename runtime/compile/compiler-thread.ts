@@ -59,7 +59,10 @@ export interface CompilerStart {
 	readonly vitals: SharedArrayBuffer;
 }
 
-/** Nice value of the thread, so that requests take slight precedence. At 5, compiling ten thousand sites on busy cores took seconds longer. */
+/**
+ * Nice value of the thread, so that requests take slight precedence. With a value of 5, compiling ten thousand sites on busy cores
+ * took seconds longer.
+ */
 const NICE = 1;
 
 /** Minimum number of characters of a source text whose compilation takes noticeable time. */
@@ -101,18 +104,18 @@ class Compilation {
 	readonly #etagKey: Uint8Array;
 	/** Used for loads only. `adapt` compiles an unrelated configuration, which must not displace what this session remembers. */
 	#compiler: CompilerSession;
-	/** Number of characters of the source text that it compiled last. */
+	/** Number of characters of the source text that {@link #compiler} compiled last. */
 	#compiledLength = 0;
 	readonly #imageCache = new DocumentImageCache();
-	/** Every host name that the process has served over TLS. */
+	/** All host names that the process has served over TLS. */
 	readonly #servedNames: Set<string>;
 	#runningImage: DocumentImage | undefined;
 	#candidateImage: DocumentImage | undefined;
-	/** Files from which the documents were read that have run while this thread existed. Diagnostics may quote them to clients. */
+	/** The files of all documents that have run while this thread existed. Diagnostics for clients may quote these files. */
 	#quotableFiles: ReadonlySet<string> = new Set();
 	#candidateFiles: readonly string[] = [];
 	#redacted: { readonly image: DocumentImage; readonly value: unknown } | undefined;
-	/** The last reading, so that polling a large document does not serialize it each time. */
+	/** The last answer to `read`, so that polling a large document does not serialize it each time. */
 	#lastReading:
 		| { readonly image: DocumentImage; readonly key: string; readonly answer: CompilerReplies['read'] }
 		| undefined;
@@ -215,7 +218,7 @@ class Compilation {
 		};
 	}
 
-	/** Like {@link #prepare}, but discards a candidate that could not be rolled back. */
+	/** Does the same as {@link #prepare}, but discards a candidate that could not be rolled back. */
 	async #prepareReversible(input: ConfigInput, terms: PrepareOptions): Promise<PrepareResult> {
 		const prepared = this.#prepare(input, terms);
 		if (prepared.result !== 'swap') return prepared;
@@ -225,7 +228,7 @@ class Compilation {
 		return irreversible;
 	}
 
-	/** Returns why the running document could not replace `image` again, or undefined if it could. */
+	/** Returns why the running document could not be loaded again in place of `image`; undefined if it could be. */
 	async #whyIrreversible(image: DocumentImage, unconfigured: boolean): Promise<IrreversibleLoad | undefined> {
 		const text = this.#runningImage ? documentJson(this.#runningImage) : '{}';
 		// Compiles the document that a rollback would load, because the files that it names may have changed.
@@ -242,7 +245,7 @@ class Compilation {
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
-	/** Returns diagnostics with places for anything that would prevent a configuration that compiles from being served. */
+	/** Returns the errors, with their places, that would keep a configuration from being served although it compiles. */
 	async #startErrors({ plan, locate }: CompileResult): Promise<readonly Diagnostic[]> {
 		const { preflight } = await import('../preflight/preflight.ts');
 		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);

@@ -22,12 +22,15 @@ export interface LoadTerms {
 	readonly compares?: boolean;
 }
 
-/** A load that had to be reversible is not: the rollback would need a restart, or the running configuration no longer compiles. */
+/**
+ * The result of a load that had to be reversible but is not: the rollback would need a restart, or the running configuration no
+ * longer compiles.
+ */
 export interface IrreversibleLoad {
 	readonly result: 'irreversible';
 	/** Why the rollback would need a restart. */
 	readonly reasons: readonly RestartReason[];
-	/** Errors of the running configuration if it were loaded again. */
+	/** Errors that loading the running configuration again would cause. */
 	readonly diagnostics: readonly DiagnosticReport[];
 }
 
@@ -47,7 +50,7 @@ export interface ConfigEdit {
 /** A change that does not fit the running document. Nothing was compiled. */
 export interface EditRefused {
 	readonly result: 'edit_refused';
-	/** `changed`: If-Match no longer holds. The others are those of `editDocument`. */
+	/** `changed`: the condition of If-Match does not hold. The other values are those of `editDocument`. */
 	readonly reason: 'missing' | 'exists' | 'value' | 'changed';
 	readonly message: string;
 	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
@@ -78,7 +81,7 @@ export type LoadPreview =
 
 /** A value of the running document. */
 export interface ConfigReading {
-	/** A long one is UTF-8 with a final newline, in shared memory. */
+	/** The value as JSON. If it is long, it is UTF-8 with a final newline, in shared memory. */
 	readonly json: string | SharedArrayBuffer;
 	readonly etag: string;
 }

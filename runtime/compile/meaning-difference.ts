@@ -44,7 +44,7 @@ export async function meaningDifference(
 	return diffAsJson({ ...diff, blindSpots }) as MeaningDifference;
 }
 
-/** Returns the document without its secrets. If it cannot be compared, returns the reason, as the rest of a sentence. */
+/** Returns the document without its secrets. If it cannot be compared, returns the reason, as the end of a sentence. */
 function comparedDocument(
 	document: Document,
 	workingDirectory: string,

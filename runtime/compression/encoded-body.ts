@@ -20,7 +20,7 @@ export class EncodedBody implements BodySource {
 	#isOver = false;
 	#isEncoding = false;
 	#failure: unknown;
-	/** Ends the wait for the stream's last operation. */
+	/** Resumes the code that waits for the stream's last operation. */
 	#onOperationDone: () => void = () => {};
 
 	/**

@@ -157,7 +157,10 @@ export class ThreadCompressor implements Compressor {
 		return encoder;
 	}
 
-	/** Handles a source of unknown length. If what is available already is the complete response, it may be too short to be worth encoding. */
+	/**
+	 * Handles a source of unknown length. If its first chunk turns out to be the whole body, that may be too short to be worth
+	 * encoding.
+	 */
 	#encodeUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): EncodeReturn {
 		const first = source.pull();
 		if (first instanceof Promise)

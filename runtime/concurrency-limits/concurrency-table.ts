@@ -48,7 +48,7 @@ export const CONCURRENCY_ROW = WAITERS + MAX_WAITING * WAITER_WORDS;
 const ARRIVALS = 2;
 const HEADER_WORDS = 3;
 
-/** Words of a place, which belongs to one key while that has requests. */
+/** Words of a place, which belongs to one key as long as the key has requests. */
 const FIRST = 0;
 const SECOND = 1;
 const RUNNING = 2;
@@ -70,7 +70,7 @@ export function concurrencyTableWords(maxKeys: number): number {
 	return HEADER_WORDS + sets * WAYS * PLACE_WORDS + sets;
 }
 
-/** Returns how many requests run and wait. Threads may count meanwhile. */
+/** Returns how many requests run and wait. Threads may change the counts during the call. */
 export function readConcurrency(
 	buffer: SharedArrayBuffer,
 	rows: number,

@@ -90,7 +90,7 @@ export class FileBody implements BodySource {
 			bytesLeft,
 		);
 		let buffer = this.#buffer;
-		// A socket may stay full for long, and should not hold a large buffer meanwhile.
+		// A socket may stay full for a long time, and should not hold a large buffer meanwhile.
 		if (buffer === undefined || buffer.length < size || (this.#isBlocked && buffer.length > SMALL_PIECE_BYTES)) {
 			buffer = Buffer.allocUnsafeSlow(size);
 			this.#buffer = buffer;

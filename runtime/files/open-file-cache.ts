@@ -68,7 +68,7 @@ const MAX_FILES = 8192;
 const MAX_OPEN = 256;
 /** Idle descriptors are closed after this many milliseconds; a deleted file would otherwise keep its disk space. */
 const OPEN_IDLE_MS = 10_000;
-/** Maximum large files remembered that were requested once. */
+/** Maximum number of large files, requested once so far, that are remembered. */
 const MAX_REMEMBERED_LARGE_FILES = 4096;
 /**
  * Admission: a new file replaces cached ones only if it is at least {@link ADMISSION_RATIO} times as popular as each of up to
@@ -76,7 +76,7 @@ const MAX_REMEMBERED_LARGE_FILES = 4096;
  */
 const ADMISSION_SAMPLE = 32;
 const ADMISSION_RATIO = 2;
-/** After this many consecutive rejections, most new files are not considered for admission: this many are skipped for each one considered. */
+/** After a rejection, as many new small files are skipped as have been rejected in a row, but at most this many. */
 const MAX_REJECTIONS = 15;
 /** Cached metadata is trusted for this many milliseconds. Changes reported by the kernel take effect at once. */
 const REVALIDATE_MS = 1000;
@@ -192,7 +192,7 @@ export class OpenFileCache {
 	 * each requested path.
 	 */
 	readonly #files = new Map<number, CachedFile>();
-	/** The files among them that are kept open. */
+	/** The cached files whose descriptors are kept open. */
 	readonly #largeFiles = new Map<number, CachedFile>();
 	/** Popularity of each file, cached or not. */
 	readonly #popularity = new UseSketch();

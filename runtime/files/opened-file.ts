@@ -35,7 +35,7 @@ export class OpenedFile implements OpenFile {
 	#sharedDescriptor: OpenDescriptor | undefined = undefined;
 	#isClosed = false;
 
-	/** @param path Undefined for files opened by direct calls: the path is then `relativePath` below the root. */
+	/** @param path The real path. Undefined for a file opened by direct calls, whose path is `relativePath` below the root. */
 	constructor(
 		deps: FileReadDeps,
 		descriptor: number,

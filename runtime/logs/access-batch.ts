@@ -16,7 +16,7 @@ export interface BatchPort {
 	post(text: string, entries: number): void;
 	/** Reports dropped entries. */
 	reportDropped(entries: number): void;
-	/** Counts characters in transit. Incremented here, and decremented when the main thread has received them. */
+	/** Counts characters in transit: incremented here, and decremented when the main thread has received the text. */
 	readonly outstanding: Int32Array;
 	readonly outstandingSlot: number;
 }

@@ -17,7 +17,7 @@ export function accessLogEntry({ x, log, settings, credentials }: LoggedExchange
 	return line === undefined ? undefined : (JSON.parse(line) as LogEntryFields);
 }
 
-/** Returns a format with the same edits of fields whose lines are plain JSON. */
+/** Returns a format that edits fields in the same way, but writes lines as plain JSON. */
 function asJson(format: LogFormat): LogFormat {
 	if (format.encoder === 'journald') return asJson(format.wrap ?? { encoder: 'json' });
 	if (format.encoder !== 'filter' && format.encoder !== 'append') return { encoder: 'json' };

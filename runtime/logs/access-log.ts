@@ -44,7 +44,7 @@ export class AccessLogger implements AccessLog {
 	readonly #clientText = new LastText();
 	#lastRequest: RequestPart = NO_REQUEST_PART;
 	#lastResponse: ResponsePart = NO_RESPONSE_PART;
-	/** Undefined if lines have another format, or the sink does not accept bytes. */
+	/** Undefined if the lines do not have the format of a template, or the sink does not accept bytes. */
 	readonly #template: LineTemplate | undefined;
 	/** The request part of the previous entry. A template is worthwhile only if entries repeat it. */
 	#previousRequestPart = '';
@@ -254,7 +254,7 @@ function tlsFields(tls: TlsInfo): string {
 	);
 }
 
-// Differs from every exchange, because none has such a method or size.
+// These parts differ from those of every exchange, because no exchange has such a method or size.
 const NO_REQUEST_PART: RequestPart = {
 	...{ fields: '', client: '', tls: undefined, path: '', query: undefined },
 	...{ authority: '', method: '', protocol: '', text: '' },

@@ -8,7 +8,7 @@ const MAX_NAMES = 1000;
 /** Maximum length of a cached name. */
 const MAX_NAME_LENGTH = 64;
 
-/** Differs from every list of fields, because those have an even length. */
+/** A list that differs from every list of fields, because lists of fields have an even length. */
 const UNMATCHED_LIST: readonly string[] = [''];
 
 /** Cached facts about a name in one spelling. */
@@ -23,14 +23,14 @@ interface CachedName {
 
 /** Formats header lists of one kind: of requests or of responses. */
 export class HeaderFields {
-	/** The previous list (name, value, name, value), because clients and sites tend to repeat themselves. */
+	/** The previous list (name, value, name, value). It is kept because clients and sites tend to repeat their fields. */
 	#lastList: readonly string[] = [];
 	#lastText = '{}';
 	#lastCredentials = false;
 	readonly #names = new Map<string, CachedName>();
 	/** The last occurrence of each name, by its lowercase form. */
 	readonly #occurrences = new Map<string, { list: number }>();
-	/** Total length of those names. */
+	/** Total length of the names in {@link #occurrences}. */
 	#occurrencesLength = 0;
 	#listNumber = 0;
 

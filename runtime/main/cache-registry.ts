@@ -60,7 +60,7 @@ export class CacheRegistry implements CacheWatcher {
 	/** The latest disk tier of each folder. Another tier for the same folder waits until this one is closed. */
 	readonly #disks = new Map<string, DiskTier>();
 	readonly #deps: CacheRegistryDeps;
-	/** Settles after the last position has been recorded. */
+	/** Settles once all positions passed to {@link recordPurgePosition} have been recorded. */
 	#recording: Promise<void> = Promise.resolve();
 
 	constructor(deps: CacheRegistryDeps) {

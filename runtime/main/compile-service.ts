@@ -48,7 +48,7 @@ export class CompileService {
 		return this.#client.ask(op, request);
 	}
 
-	/** JSON of the running document, secrets included; `{}` before the first. */
+	/** JSON of the running document, secrets included; `{}` before the first document runs. */
 	get runningDocument(): string {
 		return this.#runningDocument ? Buffer.from(this.#runningDocument).toString() : '{}';
 	}

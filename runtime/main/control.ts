@@ -44,7 +44,10 @@ export interface AdaptOutcome {
 	readonly diagnostics: readonly DiagnosticReport[];
 }
 
-/** Number of responses that a purge removed on this machine. In a cluster, also the IDs of the other machines that confirmed it, or not. */
+/**
+ * The result of a purge: the number of responses removed on this machine and, in a cluster, the IDs of the other members that have
+ * and have not confirmed the purge.
+ */
 export interface PurgeResult {
 	readonly purged: number;
 	readonly machines?: { readonly confirmed: readonly string[]; readonly unconfirmed: readonly string[] } | undefined;
@@ -85,8 +88,8 @@ export interface RuntimeControl {
 	/** Returns how often an event that a module counts has happened since the start, in all threads. */
 	moduleEvents(event: string): number;
 	/**
-	 * Removes stored responses, in a cluster on all machines. Resolves once no thread serves them any longer, and the other machines
-	 * have confirmed it or their time is over. Rejects with PurgeNotRecorded and PurgeNotShared.
+	 * Removes stored responses, in a cluster on all machines. Resolves once no thread serves them any longer, and all other machines
+	 * have confirmed the purge or the time limit for that has expired. Rejects with PurgeNotRecorded and PurgeNotShared.
 	 */
 	purge(selection: PurgeSelection): Promise<PurgeResult>;
 	/** The cluster; undefined if the process belongs to none. */

@@ -12,7 +12,7 @@ export interface LastReload {
 export interface Rollbacks {
 	readonly succeeded: number;
 	readonly failed: number;
-	/** True if the last rollback failed and the load that it was to undo is still being served. */
+	/** True if the last rollback failed, so that the load that it should have undone is still being served. */
 	readonly isStuck: boolean;
 }
 

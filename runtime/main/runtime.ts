@@ -138,9 +138,7 @@ export class Runtime implements RuntimeControl {
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
 	readonly #loads = new LoadRecord();
-	/**
-	 * Settles after the last of the operations that must not overlap: loads, and bringing up new threads. The next one waits for it.
-	 */
+	/** Settles after the last queued operation. Operations that must not overlap are queued: loads, and starting new threads. */
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
 	/** Functions that stop the memory relief of this thread and of the process. */
@@ -389,7 +387,7 @@ export class Runtime implements RuntimeControl {
 	/**
 	 * Starts to accept connections on the predecessor's sockets. Rejects if a thread fails to do so; the predecessor must then
 	 * continue to serve alone.
-	 * @param state What the predecessor knows now.
+	 * @param state The latest state of the predecessor.
 	 */
 	async accept(state?: HandedState): Promise<void> {
 		if (state) {
@@ -409,9 +407,9 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
-	 * Hands over to a successor, between two loads. `succeed` starts the successor and resolves to false if it did not take over. This
-	 * process then continues as before. Otherwise this process stops accepting connections, and {@link stop} resolves once its open
-	 * connections have ended.
+	 * Hands over to a successor, between two loads. `succeed` starts the successor and resolves to whether it took over. If it did
+	 * not, this process continues as before. If it did, this process stops accepting connections, and {@link stop} resolves once its
+	 * open connections have ended.
 	 */
 	handOver(succeed: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
 		return this.#serialize(async () => {
@@ -746,7 +744,10 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Changes the number of threads after a load that asks for it. If that fails, the load is in effect all the same, and the outcome warns. */
+	/**
+	 * Changes the number of threads after a load that asks for it. If the change fails, the load is in effect nevertheless, and its
+	 * outcome contains a warning.
+	 */
 	async #resize(threads: number, applied: Extract<LoadOutcome, { result: 'applied' }>): Promise<LoadOutcome> {
 		const previousThreads = this.threads;
 		try {
@@ -766,7 +767,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Gives a new thread the state of the others. */
+	/** Sends a new thread the state that the other threads have. */
 	async #bringUp(index: number): Promise<void> {
 		const pool = this.#pool;
 		if (!pool || this.#stopping || this.#generation === 0) return;

@@ -35,7 +35,7 @@ export class ThreadPools {
 	#serving: WorkerPool | undefined;
 	/** Pools that do not accept connections: those that drain, and possibly one that is being started. */
 	readonly #otherPools = new Set<WorkerPool>();
-	/** Number of restarts in pools that have ended. The number of stalls follows. */
+	/** Numbers of restarts and of stalls in pools that have ended. */
 	#restarts = 0;
 	#stalls = 0;
 
@@ -81,9 +81,9 @@ export class ThreadPools {
 	}
 
 	/**
-	 * Changes the number of threads. Resolves once the new ones accept connections; the old ones drain for at most
-	 * `graceMs`. Rejects if the new threads cannot serve. In that case, the old threads continue to serve.
-	 * @param request The generation that is being served, as a new thread builds it.
+	 * Changes the number of threads. Resolves once the new ones accept connections; the old ones drain for at most `graceMs`.
+	 * Rejects if the new threads cannot serve. In that case, the old threads continue to serve.
+	 * @param request Asks a new thread to build the generation that is being served.
 	 */
 	async resize(threads: number, request: GenerationBuildRequest, graceMs: number | undefined): Promise<void> {
 		const oldPool = this.#serving!;
@@ -155,7 +155,10 @@ function withOldSockets(
 	};
 }
 
-/** Closes this thread's copies of channels to the threads or the process that take over. Otherwise, nobody would notice when those end. */
+/**
+ * Closes this thread's copies of the channels to the threads or the process that take over, because a channel reports its end only
+ * when no copy is left.
+ */
 export function closeChannels(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): void {
 	for (const socket of [...datagrams.values()].flat()) for (const channel of channelsOf(socket)) closeSync(channel);
 }

@@ -249,7 +249,7 @@ export class WorkerPool {
 	discardAll(): void {
 		this.#closeChannels();
 		for (const slot of this.#buildingSlots.splice(0)) {
-			// Ends the attempt's timer, which would otherwise keep the process alive, even if its start was refused.
+			// Ends the timer of the attempt, which would otherwise keep the process alive, even after a failed start.
 			slot.attempt?.reject(new WorkerLostError('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}

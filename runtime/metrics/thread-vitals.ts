@@ -82,7 +82,7 @@ export class ThreadVitals {
 		}
 	}
 
-	/** Starts a new measuring period: the thread discards the event-loop delays recorded so far after its next publication. */
+	/** Starts a new measuring period: after its next publication, the thread discards the event-loop delays recorded so far. */
 	startPeriod(): void {
 		this.#values[SCRAPES]!++;
 	}

@@ -8,9 +8,9 @@ import {
 } from '../../compiler/modules/directives/basic-auth/account-file.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 
-/** Milliseconds for which a file is not checked again. */
+/** Minimum milliseconds between two checks of a file. */
 export const ACCOUNT_CHECK_INTERVAL_MS = 1000;
-/** Milliseconds after a modification during which another one may have the same time. */
+/** A modification less than this many milliseconds after another one may leave the file's modification time unchanged. */
 const SETTLING_MS = 100;
 /** Maximum number of files to remember. */
 const MAX_FILES = 256;
@@ -58,11 +58,11 @@ export class AccountFiles {
 		this.#log = log;
 	}
 
-	/** Resolves to the last valid version, after a check if the last one is too long ago. Never rejects. */
+	/** Resolves to the last valid version of a file. Checks the file first if its last check is too long ago. Never rejects. */
 	async answer({ path, version }: AccountFileQuestion): Promise<AccountFileAnswer> {
 		const existing = this.#files.get(path);
 		const file = existing ?? newFile();
-		// The most recently used file is the last.
+		// Moves the file to the end, because files are ordered by their last use.
 		this.#files.delete(path);
 		this.#files.set(path, file);
 		if (this.#files.size > MAX_FILES) this.#files.delete(this.#files.keys().next().value!);
@@ -80,7 +80,7 @@ export class AccountFiles {
 		try {
 			// Without O_NONBLOCK, opening a pipe that nobody writes to would never end.
 			handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-			// The state is taken before reading, so that the next check notices a change in between.
+			// The state is determined before reading, so that the next check notices a change during the read.
 			const stats = await handle.stat({ bigint: true });
 			if (!stats.isFile()) throw new AccountFileError('auth/htpasswd-unreadable', 'it is not a regular file');
 			const { dev, ino, size, mtimeNs, ctimeNs } = stats;
@@ -115,7 +115,7 @@ export class AccountFiles {
 	}
 }
 
-/** Reads a file from its start, at most one byte more than a file of accounts may have. */
+/** Reads a file from its start, at most one byte more than the maximum size of a file of accounts. */
 async function readBounded(handle: FileHandle): Promise<Uint8Array> {
 	const buffer = new Uint8Array(MAX_ACCOUNT_FILE_BYTES + 1);
 	let length = 0;

@@ -39,7 +39,7 @@ interface PendingCheck {
 }
 
 interface Pause {
-	/** End of the pause, by `performance.now()`. */
+	/** When the client's pause ends, by `performance.now()`. */
 	readonly until: number;
 	readonly refusal: PasswordRefusal;
 }

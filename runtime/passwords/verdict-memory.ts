@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 
 /** Maximum valid credentials to remember; more than a large site has accounts. */
 const MAX_VALID = 16_384;
-/** Maximum invalid credentials. They have their own limit, so that guesses cannot evict valid credentials. */
+/** Maximum invalid credentials to remember. They have their own limit, so that guesses cannot evict valid credentials. */
 const MAX_INVALID = 1024;
 
 /**
@@ -22,7 +22,7 @@ export class VerdictMemory {
 	}
 
 	/**
-	 * Returns the key for credentials, which include the user. Otherwise, after one unknown user has tried a password, another
+	 * Returns the key for credentials. It depends on the user: if it did not, and one unknown user had tried a password, another
 	 * unknown user with the same password would be answered faster.
 	 */
 	keyOf(user: string, hash: string, password: string): string {

@@ -76,7 +76,7 @@ export class PresentedCertificate implements ClientCertificate {
 	}
 }
 
-/** Returns a public key as bytes: PKCS #1 for RSA, an uncompressed point for curves of NIST, the raw key for Ed25519 and Ed448. */
+/** Returns a public key as bytes: PKCS #1 for RSA, an uncompressed point for NIST curves, the raw key for Ed25519 and Ed448. */
 function publicKeyBytes({ publicKey }: X509Certificate): Buffer {
 	if (publicKey.asymmetricKeyType === 'rsa') return publicKey.export({ type: 'pkcs1', format: 'der' });
 	const { crv, x, y } = publicKey.export({ format: 'jwk' });

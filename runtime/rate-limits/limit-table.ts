@@ -77,9 +77,9 @@ function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
 }
 
 /**
- * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). A set that is full gives
- * the place of the key that has used least to a new key, which continues with that key's time: a count can then only be too high,
- * so that nobody can reset a limit by sending many keys. The first request of a new key is always admitted.
+ * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). In a full set, a
+ * new key takes the place of the key that has used least, and continues with the time of that key. A count can therefore only be
+ * too high, and no client can reset a limit by sending many keys. The first request of a new key is always admitted.
  */
 export class LimitTable {
 	readonly #setCount: number;
@@ -101,7 +101,7 @@ export class LimitTable {
 		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
 	}
 
-	/** Counts a request as {@link RateLimiter.take} does. `now` are the milliseconds of a clock that all threads share. */
+	/** Counts a request as {@link RateLimiter.take} does. `now` is in milliseconds, by a clock that all threads share. */
 	take(key: string, now: number, rate: Rate, cost: number): number {
 		const set = this.#select(key);
 		this.#lock(set);

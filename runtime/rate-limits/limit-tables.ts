@@ -4,7 +4,9 @@ import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from '.
 
 /** Maximum number of keys passed to a successor. Beyond that, the keys that have used least are left out. */
 const MAX_HANDED_KEYS = 100_000;
-/** Maximum number of keys from which these are chosen. Reading that many takes the main thread half a second. */
+/**
+ * Maximum number of keys that are read to choose the keys for a successor. Reading that many takes the main thread half a second.
+ */
 const MAX_READ_KEYS = 300_000;
 /** Bytes of a key: its place, the halves of its hash, and its time. */
 const RECORD_BYTES = 20;
@@ -17,7 +19,7 @@ interface OpenTable {
 	readonly maxKeys: number;
 }
 
-/** Tables whose hashes have one secret, so that the places of keys are the same in a successor. */
+/** Tables whose hashes have the same secret, so that each key has the same place in a successor. */
 export class LimitTables {
 	readonly #secret: Buffer;
 	readonly #openTables = new Map<string, OpenTable>();
@@ -44,7 +46,7 @@ export class LimitTables {
 		this.#openTables.delete(key);
 	}
 
-	/** Returns the counts of all tables; of very large ones, only a part. */
+	/** Returns the counts of all tables. Of very large tables, only some keys are included. */
 	states(): LimitTableState[] {
 		const now = monotonicNow();
 		const usedPlaces: [key: string, place: UsedPlace][] = [];

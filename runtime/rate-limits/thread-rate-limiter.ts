@@ -9,7 +9,9 @@ export class ThreadRateLimiter implements RateLimiter {
 	readonly #table: LimitTable;
 	readonly #counterOf: (outcome: RateLimitOutcome) => EventCounter;
 	readonly #counters = new Map<RateLimitOutcome, EventCounter>();
-	/** `performance.now()` counts from the start of the thread; this is the time of the system's monotonic clock then. */
+	/**
+	 * The time of the system's monotonic clock, in milliseconds, when the thread started. `performance.now()` counts from then on.
+	 */
 	readonly #threadStart = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 	/** @param counterOf Returns the counter of an outcome; called once for each outcome that occurs. */

@@ -61,8 +61,8 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 }
 
 /**
- * Restores an archive into a store that is no folder. The whole archive is unpacked and checked before the first value is written; if
- * the store fails then, the import can be repeated.
+ * Restores an archive into a store that is not a folder. The whole archive is unpacked and checked before the first value is
+ * written. If the store then fails, the import can be repeated.
  */
 export async function importIntoStore(archive: AsyncIterable<Uint8Array>, store: Store): Promise<ImportTotals> {
 	const temporaryFolder = await mkdtemp(path.join(tmpdir(), 'svc-import-'));

@@ -13,7 +13,7 @@ const HEARTBEAT_MS = 5000;
 const DEAD_AFTER_MS = 30_000;
 /** The first wait between two attempts to take a lock that is held, in milliseconds. */
 const FIRST_POLL_MS = 100;
-/** Maximum wait between two such attempts, in milliseconds. */
+/** Maximum wait between two attempts to take a lock that is held, in milliseconds. */
 const MAX_POLL_MS = 1000;
 
 /** The contents of a lock file. */

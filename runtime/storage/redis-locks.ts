@@ -14,10 +14,10 @@ const LIFETIME_MS = 15_000;
 const RENEWAL_INTERVAL_MS = 3000;
 /** Milliseconds that Redis remembers the last token of a lock. */
 const TOKEN_LIFETIME_MS = 7 * 86_400_000;
-/** The first and the longest wait between two attempts to take a lock that is held, in milliseconds. */
+/** Milliseconds between two attempts to take a lock that is held: initially, and at most. */
 const FIRST_POLL_MS = 50;
 const MAX_POLL_MS = 500;
-/** Milliseconds that one command may take. No request waits for it. */
+/** Maximum milliseconds of one command. No request waits for it. */
 const COMMAND_LIMIT_MS = 5000;
 
 /** Takes the lock and returns its token, or returns 0. Tokens follow the clock, so that they also grow if Redis lost its data. */
@@ -37,7 +37,7 @@ redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. token, 'PX', ARGV[2])
 redis.call('SET', KEYS[2], token, 'PX', ARGV[3])
 return token`;
 
-/** Renews the lock, also if it has expired or Redis lost its data, unless somebody has taken it since. */
+/** Renews the lock, even if it has expired or Redis lost its data, unless another process has taken it since. */
 const RENEW_SCRIPT = `
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])

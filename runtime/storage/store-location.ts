@@ -1,4 +1,7 @@
-/** The location of the store: the option `storage`, otherwise SVC_TLS_STORE, otherwise the user's data directory. */
+/**
+ * The location of the store: the option `storage` or, if it is not set, SVC_TLS_STORE or, if that is not set either, the user's
+ * data directory.
+ */
 import { homedir } from 'node:os';
 import path from 'node:path';
 

@@ -5,7 +5,10 @@ export type StoreKey = string;
 
 /** A lock, exclusive among all processes that share the store. */
 export interface StoreLock {
-	/** Aborts when the lock is lost because its holder was presumed dead, for example after being suspended for long. */
+	/**
+	 * Aborts when the lock is lost because its holder was presumed dead, for example because the process was suspended for a long
+	 * time.
+	 */
 	readonly lost: AbortSignal;
 	/** Releases the lock. Never rejects. */
 	release(): Promise<void>;
@@ -46,8 +49,9 @@ export interface Store {
 	/** Takes a lock if it is free. Resolves to undefined otherwise. */
 	tryLock(name: string): Promise<StoreLock | undefined>;
 	/**
-	 * Returns the same store for work under a lock of it. Its writes and removals reject with code `store/lock-lost` once the lock is
-	 * lost. A store in Redis checks this with every write; a store in a folder as soon as the holder notices it.
+	 * Returns the same store, for operations that one of its locks protects. Its writes and removals reject with code
+	 * `store/lock-lost` once the lock is lost. A store in Redis checks this with every write; a store in a folder as soon as the
+	 * holder notices it.
 	 */
 	fenced(lock: StoreLock): Store;
 	/** Closes connections. Absent in stores without any. */

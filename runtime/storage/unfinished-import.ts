@@ -7,11 +7,11 @@ import path from 'node:path';
 export const IMPORT_FOLDER_PREFIX = 'import.';
 /** The lock for importing and for rolling back an import. */
 export const IMPORT_LOCK = 'store_import';
-/** Subfolder of the unpacked files, by key. */
+/** Subfolder of the unpacked files, which are named by their keys. */
 export const NEW_FILES_FOLDER = 'new';
-/** Subfolder of the replaced files, by their index in the plan. */
+/** Subfolder of the replaced files, which are named by their index in the plan. */
 export const OLD_FILES_FOLDER = 'old';
-/** The list of keys. It exists while only some of the files may be in place. */
+/** Name of the plan, which lists the keys. It exists while only some of the files may be in place. */
 const PLAN_FILE = 'plan.json';
 
 /** Writes the plan: the keys in the order in which their files will be moved into place. */

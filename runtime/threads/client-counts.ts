@@ -36,7 +36,7 @@ export class ClientCounts {
 		Atomics.add(this.#cells, this.#rowStart + secondCell(hash), by);
 	}
 
-	/** Returns a client's count in all threads. */
+	/** Returns a client's count, summed over all threads. */
 	count(client: string, kind: number): number {
 		const hash = hashText(client, this.#seed + kind);
 		return Math.min(this.#sum(firstCell(hash)), this.#sum(secondCell(hash)));
@@ -86,7 +86,7 @@ export function firstSlot(hash: number): number {
 	return mixBits(hash);
 }
 
-/** Returns a second such number, which is independent of the first. */
+/** Returns another 32-bit number that selects a cell, independent of {@link firstSlot}. */
 export function secondSlot(hash: number): number {
 	return mixBits(hash ^ 0x9e3779b9);
 }

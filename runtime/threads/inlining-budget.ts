@@ -6,8 +6,8 @@ import { setFlagsFromString } from 'node:v8';
  * inlining at 920 bytes of bytecode in total, and one more call on that path then makes every request slower. At 1840, a request
  * over HTTP/2 takes 7 to 10 % less CPU time. The other rows of the bench do not change measurably.
  *
- * Must be called after the threads have started: V8 ignores the code caches of Node and of the binary once the flag has changed,
- * so that threads started later take about 20 ms longer to start.
+ * Must be called after the threads have started: V8 ignores the code caches of Node and of the binary once the flag has changed, so
+ * each thread started after that takes about 20 ms longer to start.
  */
 export function raiseInliningBudget(): void {
 	setFlagsFromString('--max-inlined-bytecode-size-cumulative=1840');

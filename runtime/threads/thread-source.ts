@@ -32,7 +32,7 @@ export function cacheAsset(asset: string): string {
 /** Returns what a thread runs, given JavaScript that reads an asset as a `Buffer`. The engine ignores a cache that it cannot use. */
 function threadScript(kind: ThreadKind, read: string): string {
 	const asset = threadAsset(kind);
-	// Strings of one byte a character take half as much memory, and are made by copying.
+	// A string with one byte per character takes half as much memory, and is made by copying.
 	return `
 const read = ${read};
 const source = read('${asset}').latin1Slice();
@@ -41,7 +41,7 @@ new (require('node:vm').Script)(source, { filename: 'svc-${asset}', cachedData }
 `;
 }
 
-/** Reads an asset of the binary. */
+/** Reads an asset embedded in the binary. */
 const READ_ASSET = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
 
 /**
@@ -50,7 +50,7 @@ const READ_ASSET = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
  */
 export const THREAD_CODE_VARIABLE = 'SVC_THREAD_CODE';
 
-/** Reads an asset from that folder. */
+/** Reads an asset from the folder that {@link THREAD_CODE_VARIABLE} names. */
 const READ_FILE = `name => require('node:fs').readFileSync(process.env.${THREAD_CODE_VARIABLE} + '/' + name)`;
 
 /**

@@ -18,7 +18,7 @@ import type { SpanRecord } from '../../compiler/exchange/leases.ts';
 /** Sends spans to a collector. */
 export interface SpanExporter {
 	/**
-	 * Sends the spans. Resolves when the collector has accepted them. Rejects with the reason, at the latest after `timeoutMs`. Calls must
+	 * Sends the spans. Resolves when the collector has accepted them; rejects with the reason, after at most `timeoutMs`. Calls must
 	 * not overlap.
 	 */
 	export(spans: readonly SpanRecord[], timeoutMs: number): Promise<void>;
@@ -91,7 +91,10 @@ function delegateOf(
 	};
 }
 
-/** Returns this process's resource: named by the environment, otherwise after the program. */
+/**
+ * Returns the resource that describes this process. Its service name is that of the program unless the environment sets another
+ * one.
+ */
 function ownResource(): Resource {
 	return defaultResource()
 		.merge(resourceFromAttributes({ [ATTR_SERVICE_NAME]: 'svc' }))

@@ -43,7 +43,7 @@ export interface DocumentImage {
 	readonly certificates?: PlannedCertificates | undefined;
 	/** Digest of the files named by the document; '' if there are none, undefined if unknown. */
 	readonly files: string | undefined;
-	/** Number of forced loads so far. */
+	/** Number of forced loads since the start. */
 	readonly forced: number;
 	/** Where the steps are in the configuration files. */
 	readonly places: StepPlaces;

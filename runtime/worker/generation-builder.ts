@@ -71,7 +71,7 @@ export class OutOfSharedMemory extends Error {
 	}
 }
 
-/** The build was aborted by its caller. */
+/** The build was aborted by the code that started it. */
 export class BuildAborted extends Error {
 	constructor() {
 		super('the build was aborted');
@@ -214,8 +214,8 @@ export class GenerationBuild {
 	}
 
 	/**
-	 * Requests the memory of all leases of a site at once. A site with many of them would otherwise be built again for each. Builds the
-	 * site with fake leases in place of those that wait for memory, and discards it.
+	 * Requests the memory of all leases of a site at once. If each request were made by another attempt, a site with many leases
+	 * would be built many times. Builds the site with fake leases in place of those that wait for memory, and discards it.
 	 */
 	#requestAllMemory(site: Site, index: number, shared: SharedDocumentParts): void {
 		const handles: LeaseHandle[] = [];

@@ -17,9 +17,9 @@ export interface BuiltSiteWithLeases {
 
 /** Where the steps of a generation are in the configuration files. */
 export interface GenerationPlaces {
-	/** JSON for sites, by index. Sites that are missing are unchanged. */
+	/** JSON of the places of sites, by the index of the site. Sites that are missing are unchanged. */
 	readonly sites: ReadonlyMap<number, string>;
-	/** JSON for named routes; undefined if unchanged. */
+	/** JSON of the places of named routes; undefined if unchanged. */
 	readonly routes: string | undefined;
 	/** The thread's table of route places. */
 	readonly routePlaces: StepPlaceTable;

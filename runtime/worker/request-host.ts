@@ -56,7 +56,7 @@ export class RequestHost implements ProtocolHost {
 	logsCredentials = false;
 	/** The `Alt-Svc` value for clients over TCP while the listener offers HTTP/3. */
 	altSvc: string | undefined = undefined;
-	/** Reports whether HTTP/3 is advertised for a server name; undefined if it is for all. */
+	/** Reports whether HTTP/3 is advertised for a server name. If undefined, it is advertised for all names. */
 	advertisesHttp3: ((serverName: string) => boolean) | undefined = undefined;
 	readonly http2: Http2Counters;
 	readonly http3: Http3Counters & QuicCounters;

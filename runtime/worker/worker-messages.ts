@@ -59,7 +59,7 @@ export interface DocumentFacts {
 export interface WorkerStartData {
 	/** The thread's row in shared memory, from 0. */
 	readonly index: number;
-	/** Number of rows. Some may belong to no thread, or to threads that finish their last connections. */
+	/** Number of rows. Some rows may belong to no thread, or to threads that are finishing their last connections. */
 	readonly rows: number;
 	/** Number of threads that serve, among which limits of the process are divided. */
 	readonly threads: number;
@@ -98,7 +98,7 @@ export type MessageToWorker =
 	| { readonly type: 'activate' }
 	| { readonly type: 'tls'; readonly update: TlsUpdate }
 	| { readonly type: 'discard' }
-	/** Memory requested with `memory_wanted`; undefined if the machine has not enough. */
+	/** Memory requested with `memory_wanted`; undefined if the machine does not have enough. */
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
 	/** Answers a request on each listener without its socket; the reply is `prepared` or `refused`. */
 	| { readonly type: 'check'; readonly attempt: number }
@@ -107,7 +107,7 @@ export type MessageToWorker =
 	/** Asks for the UDP sockets for a successor of this process; the reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
 	| { readonly type: 'drain'; readonly waits: RequestWaits }
-	/** The reply to `ask`; `failure` is set, with the reason, if there is none. */
+	/** The reply to `ask`. If there is no reply, `failure` is the reason. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failure?: string }
 	/** Requests a `pong`, which a stuck thread does not send. */
 	| { readonly type: 'ping'; readonly number: number }

@@ -330,7 +330,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (sockets.length > 0) this.#send({ type: 'listening', key: address.key, sockets });
 	}
 
-	/** Runs one attempt and replies with its number and result. */
+	/** Runs a step of the main thread, and replies with the attempt's number and the result. */
 	async #attempt(attempt: number, run: () => Promise<void>): Promise<void> {
 		try {
 			await run();
@@ -354,7 +354,7 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	/** Begins to accept connections on the addresses that the predecessor still serves, too. */
+	/** Begins to accept connections on the addresses whose listening was deferred because the predecessor still serves them. */
 	async #accept(): Promise<void> {
 		for (const listener of this.#listeners.values()) {
 			if (listener.isBound) continue;

@@ -32,7 +32,7 @@ export function lockFolder(folder: string): Promise<StoreLock | undefined> {
 	return locks.tryTake('cache');
 }
 
-/** The file with the position in the purges of a cluster up to which they have been applied to the folder. */
+/** The file that records up to which position the purges of a cluster have been applied to the folder. */
 const POSITION_FILE = 'purges';
 
 /** Reports whether a folder contains responses. */
@@ -41,14 +41,14 @@ export async function holdsResponses(folder: string): Promise<boolean> {
 	return names.some(name => name.endsWith('.segment'));
 }
 
-/** Returns the recorded position; undefined if there is none. */
+/** Returns the recorded position in the purges of the cluster; undefined if there is none. */
 export function readPurgePosition(folder: string): Promise<string | undefined> {
 	return readFile(path.join(folder, POSITION_FILE), 'utf8').catch(() => undefined);
 }
 
 /**
- * Records a position. After a crash, the folder may have an earlier one, so that purges are applied again. Rejects if the folder is not
- * available.
+ * Records a position in the purges of the cluster. After a crash, the folder may have an earlier one, so that some purges are
+ * applied again. Rejects if the folder is not available.
  */
 export async function writePurgePosition(folder: string, position: string): Promise<void> {
 	const file = path.join(folder, POSITION_FILE);

@@ -16,12 +16,13 @@ const ROW = {
 	headBytes: 7,
 	bodyBytes: 8,
 	/**
-	 * The next row, counted from 1, in the same bucket: of keys, of URLs, and of paths. In free rows, `byKey` is the next free row.
+	 * The next rows, counted from 1, in the row's buckets of the tables of keys, URLs and paths. In a free row, `byKey` is the next
+	 * free row.
 	 */
 	byKey: 9,
 	byUrl: 10,
 	byPath: 11,
-	/** The neighbors in the list of the segment's rows. */
+	/** The neighbors of the row in the list of its segment's rows. */
 	next: 12,
 	previous: 13,
 	length: 14,
@@ -68,7 +69,10 @@ export class DiskIndex {
 	#firstFreeRow = 0;
 	#rowCount = 0;
 
-	/** @param maxDiskBytes Maximum size in bytes. @param onChange Called for every row added or removed, with half of its key's hash. */
+	/**
+	 * @param maxDiskBytes Maximum size of the folder in bytes.
+	 * @param onChange Called for every row added or removed, with half of the hash of the row's key.
+	 */
 	constructor(maxDiskBytes: number, onChange: (a: number, change: 1 | -1) => void) {
 		this.#onChange = onChange;
 		const idealBuckets = 2 ** Math.ceil(Math.log2(Math.max(1, maxDiskBytes / BYTES_PER_BUCKET)));

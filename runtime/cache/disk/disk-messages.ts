@@ -1,6 +1,6 @@
 /** Messages from worker threads to the main thread about a cache's disk tier: events, and requests that are answered. */
 
-/** A change of stored responses. */
+/** A change of stored responses that a thread reports. */
 export type DiskEvent =
 	/** A response was stored in an entry of the shared memory, or revalidated there. */
 	| { readonly event: 'stored'; readonly key: string; readonly entry: number; readonly serial: number }

@@ -47,7 +47,7 @@ const MAX_RESPONSES = 4_194_304;
  * end.
  */
 const FAST_RETRY_MS = 50;
-/** Milliseconds between such attempts after {@link FAST_RETRY_PERIOD_MS}. */
+/** Milliseconds between later attempts to lock a folder, after {@link FAST_RETRY_PERIOD_MS}. */
 const RETRY_MS = 2000;
 const FAST_RETRY_PERIOD_MS = 15_000;
 
@@ -57,13 +57,13 @@ const PIECE_BYTES = 1024 * 1024;
 /** Dependencies of {@link DiskTier}. */
 export interface DiskTierDeps {
 	readonly folder: string;
-	/** Maximum bytes of the files. */
+	/** Maximum total size of the files in bytes. */
 	readonly size: number;
 	/** The main thread's view of the cache. */
 	readonly cache: SharedCache;
 	/** Takes the folder's lock; undefined while another process holds it. */
 	lock(): Promise<StoreLock | undefined>;
-	/** Called with half of its key's hash when a response has been written to the disk or removed from it. */
+	/** Called with half of the key's hash when a response has been written to the disk or removed from it. */
 	changed(a: number, change: 1 | -1): void;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
@@ -98,9 +98,9 @@ export class DiskTier {
 	readonly #writer: DiskWriter;
 	readonly #journal: RemovalJournal;
 	readonly #seed: number;
-	/** Purges that select by head. Each applies to the records before its position. */
+	/** Purges that select responses by their heads. Each purge applies to the records before its position. */
 	readonly #purges: { position: RecordPosition; readonly selects: EntryPredicate }[] = [];
-	/** Purges in progress in memory. Responses that they select are not written. */
+	/** Purges that are being carried out in memory. Responses that they select are not written. */
 	readonly #purgesInProgress = new Set<EntryPredicate>();
 	readonly #recalls = new Map<string, Promise<void>>();
 	readonly #counts = { recalled: 0, damaged: 0, refused: 0 };
@@ -222,9 +222,9 @@ export class DiskTier {
 	}
 
 	/**
-	 * Purges responses. Resolves once none of them can reappear, not even after a crash of the machine. `fromMemory` removes them from
-	 * memory. Matching responses that threads store until it has finished are not written to disk. Throws PurgeNotRecorded if they could be
-	 * removed only from memory.
+	 * Purges responses. Resolves once none of them can reappear, not even after a crash of the machine. `fromMemory` removes them
+	 * from memory. Matching responses that threads store before the purge has finished are not written to disk. Throws
+	 * PurgeNotRecorded if the responses could be removed from memory only.
 	 */
 	async purge<T>(selection: PurgeSelection, fromMemory: () => Promise<T>): Promise<T> {
 		const selects = compileSelection(selection);
@@ -275,20 +275,24 @@ export class DiskTier {
 		return this.#state === 'open' && this.#lock?.lost.aborted === false;
 	}
 
-	/** Removes responses from the folder, whichever process uses it. Resolves when the removal survives a crash of the process or, with `sync`, of the machine. */
+	/**
+	 * Removes responses from the folder, whichever process uses it. Resolves when the removal survives a crash of the process or,
+	 * with `sync`, of the machine.
+	 */
 	async #removeFromDisk(removal: RecordedRemoval, sync: boolean): Promise<void> {
 		for (;;) {
 			if (this.#isIn('opening')) await this.#whenOpen;
 			const wasOpen = this.#isOpen;
 			if (wasOpen && (await this.#tryApply(removal, sync))) return;
 			await this.#journal.add(removal, sync);
-			// Otherwise, the journal may have been read just before the removal was added to it.
+			// If the folder was opened meanwhile, the journal may have been read before the removal was added to it, so that the
+			// removal must also be applied.
 			if (wasOpen || !(this.#isIn('opening') || this.#isOpen)) break;
 		}
 		if (this.#isReleased) await this.#journal.close();
 	}
 
-	/** Applies and records a removal. Returns false if it could neither be recorded nor the segments deleted. */
+	/** Applies and records a removal. Returns false if it could not be recorded and deleting the segments failed as well. */
 	async #tryApply(removal: RecordedRemoval, sync: boolean): Promise<boolean> {
 		try {
 			if ((await this.#apply(removal)) !== 'gone' && sync) await this.#files.sync();
@@ -450,7 +454,7 @@ export class DiskTier {
 			return;
 		}
 		const head = JSON.parse(read.head.toString('utf8')) as CachedHead;
-		// Two keys may have the same hash. A response from the future means that the clock was set back.
+		// Different keys may have the same hash. A response from the future is not served: the clock must have been set back.
 		if (head.key !== key || head.storedAt > Date.now() + 1000) return;
 		if (
 			isOlderPosition(position, this.#horizon) ||
@@ -468,7 +472,8 @@ export class DiskTier {
 				if (at > 0) await new Promise(resolve => setImmediate(resolve));
 				if (!writer?.write(read.body.subarray(at, at + PIECE_BYTES))) return;
 			}
-			// Purges in the meantime have also affected the memory. This check is for responses that have been replaced.
+			// Purges during the recall have also removed the response from memory. This check finds a response that has been
+			// replaced.
 			if (!this.#index.has(position)) writer?.abandon();
 			else if (writer?.commit()) this.#counts.recalled++;
 		} catch (error) {

@@ -16,7 +16,7 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024;
 const BATCH_BYTES = 256 * 1024;
 /** After the first failed write, no responses are written for this many milliseconds. */
 const FIRST_PAUSE_MS = 30_000;
-/** The pause doubles with each failure, up to this many milliseconds. */
+/** The pause after a failed write doubles with each failure, up to this many milliseconds. */
 const MAX_PAUSE_MS = 600_000;
 
 /** Dependencies of {@link DiskWriter}. */
@@ -36,7 +36,7 @@ export interface DiskWriterDeps {
 interface QueuedRecord {
 	readonly record: DiskRecord;
 	readonly head: Buffer;
-	/** Undefined for the record of a removal. */
+	/** The response; undefined for the record of a removal. */
 	readonly response: StoredResponse | undefined;
 	readonly release: () => void;
 	readonly onWritten: (position: RecordPosition | 'gone' | Error) => void;

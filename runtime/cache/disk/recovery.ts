@@ -47,7 +47,10 @@ async function scanSegment(
 	}
 }
 
-/** Reads a record: its header, its head, and its body without verifying it. Returns undefined if header or head are damaged. */
+/**
+ * Reads a record: its header, its head and its body. The body is not verified. Returns undefined if the header or the head is
+ * damaged.
+ */
 export async function readRecord(
 	files: SegmentFiles,
 	{ segment, offset, headBytes, bodyBytes }: { segment: number; offset: number; headBytes: number; bodyBytes: number },

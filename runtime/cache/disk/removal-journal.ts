@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { PurgeSelection } from '../purging.ts';
 import { syncFolder } from './segment-files.ts';
 
-/** Which responses a line removes: those that a purge selects, of a URL, of a key, or all. */
+/** The responses that a line removes: those selected by a purge, those of a URL, those of a key, or all. */
 export type RecordedRemoval =
 	| { readonly purge: PurgeSelection }
 	| { readonly url: readonly [host: string, path: string, query: string | null] }
@@ -65,7 +65,7 @@ export class RemovalJournal {
 		return { forgotten, files };
 	}
 
-	/** Deletes files that have been applied. */
+	/** Deletes journal files whose removals have been applied. */
 	async remove(files: readonly string[]): Promise<void> {
 		await this.close();
 		for (const file of files) await unlink(file).catch(() => {});
@@ -104,7 +104,7 @@ export class RemovalJournal {
 		}
 	}
 
-	/** Makes the next line start a new file. */
+	/** Makes the next removal start a new journal file. */
 	#startNewFile(): void {
 		this.#file = undefined;
 		this.#bytes = 0;

@@ -188,7 +188,7 @@ export class SegmentFiles {
 		this.#catalogRows = [];
 		if (segment === undefined || segment.isDropped) return;
 		this.#keepOpen(segment);
-		// A failure is ignored, because a segment without a catalog is read itself.
+		// A failure is ignored: if there is no catalog, the segment itself is read.
 		await writeFile(this.#pathOf(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#onFailure);
 	}
 
@@ -256,8 +256,8 @@ export class SegmentFiles {
 	}
 
 	/**
-	 * Deletes files in order. If an older one cannot be deleted, newer ones are kept, because they contain records of removals from it.
-	 * Returns false if any files are left.
+	 * Deletes files in order. If an older one cannot be deleted, newer ones are kept, because they may contain records of removals
+	 * from the older one. Returns false if any files are left.
 	 */
 	async #deletePending(): Promise<boolean> {
 		for (const file of this.#pendingDeletions.keys()) {

@@ -1,5 +1,5 @@
 /**
- * Handover: a process replaces itself by a successor without losing a connection.
+ * Handover: a process replaces itself with a successor without losing a connection.
  *
  *     predecessor                                    successor
  *     starts it, with its listening sockets
@@ -10,7 +10,7 @@
  *     go    ───────────────────────────────────────▶ accepts connections on the inherited sockets
  *           ◀──────────────────────────────── done   (or failed)
  *     stops accepting, drains, exits
- *           ◀─────────────────────────────── left     when it has handed over itself
+ *           ◀─────────────────────────────── left     when it has handed over in turn
  *           ◀─────────────────────────────── lost     when the process that it handed over to has failed
  *
  * If the new configuration must be confirmed, the predecessor keeps its sockets open after `done`, without accepting from them:
@@ -19,12 +19,13 @@
  *           ◀────────────────────────── reverting     the successor hands over to a third process, which runs the predecessor's
  *                                                     program and configuration, and reports `left`
  *
- * If the successor dies before that, or does neither by the deadline, the predecessor starts that third process itself.
+ * If the successor dies before it sends one of these messages, or sends neither by the deadline, the predecessor itself starts the
+ * third process.
  *
  * Until `done`, the predecessor serves as if nothing happened. A successor that fails, dies, breaks the protocol or exceeds a limit
  * of {@link STEPS} is killed, with every process that it has started. Both sides enforce limits, because either may hang.
- * Between `go` and `done` both accept connections on the very same sockets, so none waits in a queue that nobody reads. The
- * channel is a Unix socket with one JSON message a line. If it is closed before `go`, the predecessor has died, and the successor
+ * Between `go` and `done` both accept connections on the very same sockets, so no connection waits in a queue that nobody reads.
+ * The channel is a Unix socket with one JSON message per line. If it is closed before `go`, the predecessor has died, and the successor
  * accepts as if told to: somebody must serve.
  */
 import type { DiagnosticReport } from '../../../compiler/diagnostics/diagnostic.ts';
@@ -35,7 +36,9 @@ import type { HandedState } from './handed-state.ts';
 /** The version of the messages. A successor that speaks another one refuses the offer. */
 export const HANDOVER_PROTOCOL = 3;
 
-/** The version of the messages if the new configuration must be confirmed, which releases with version 3 alone do not understand. */
+/**
+ * The version of the messages if the new configuration must be confirmed. Releases that know only version 3 do not understand them.
+ */
 export const CONFIRMED_HANDOVER_PROTOCOL = 4;
 
 /** Default number of milliseconds in which a successor must be ready. */
@@ -94,7 +97,10 @@ export interface Inheritance {
 	readonly limitSecret?: string | undefined;
 }
 
-/** The first message, which contains everything that the successor needs. `Process` is added by the command line and the Admin API. */
+/**
+ * The first message, which contains everything that the successor needs. `Process` is the type of what the command line and the
+ * Admin API add.
+ */
 export interface Offer<Process = unknown> {
 	readonly type: 'offer';
 	readonly protocol: number;
@@ -125,9 +131,9 @@ export interface SuccessorFailure {
 
 /** What a successor reports after `done`. */
 export type LaterReport =
-	/** The successor has handed over itself, and another process serves now. */
+	/** The successor has handed over to another process, which serves now. */
 	| 'left'
-	/** The process that it handed over to has failed. */
+	/** The process to which the successor handed over has failed. */
 	| 'lost'
 	/** The configuration has been confirmed, or replaced on purpose. */
 	| 'confirmed'

@@ -12,7 +12,9 @@ export class LastLines {
 		this.#recentText = (this.#recentText + piece).slice(-2 * MAX_CHARACTERS);
 	}
 
-	/** At most the last 20 lines and 2,000 characters, without control characters, which could change what a terminal shows. */
+	/**
+	 * The last lines, without control characters, which could change what a terminal shows. At most 20 lines and 2,000 characters.
+	 */
 	get text(): string {
 		// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
 		const plain = this.#recentText.replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '');

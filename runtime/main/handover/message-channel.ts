@@ -1,4 +1,4 @@
-/** The channel between a process and its successor: a stream with one JSON object a line. The other side is never trusted. */
+/** The channel between a process and its successor: a stream with one JSON object per line. The other side is never trusted. */
 import type { Duplex } from 'node:stream';
 
 /** Maximum characters of a message. The offer contains a configuration, which may be large. */

@@ -143,7 +143,7 @@ export class SuccessorProcess {
 	/**
 	 * Starts the program. Throws HandoverImpossible.
 	 * @param withPipe Adds {@link pipe}. Its number in the successor follows that of the last descriptor.
-	 * @param limit Milliseconds until it must be ready. No step may take longer; see {@link stepLimitMs}.
+	 * @param limit Milliseconds until the program must be ready. No step may take longer; see {@link stepLimitMs}.
 	 * @param onGo Called before it is told to accept connections. Returns the state that it is told.
 	 * @param onError Called with what it writes to standard error, if the offer has a descriptor for that.
 	 */
@@ -189,7 +189,7 @@ export class SuccessorProcess {
 		);
 	}
 
-	/** The step that it has reported last. */
+	/** The step that the process has reported last. */
 	get step(): HandoverStep {
 		return this.#step;
 	}
@@ -283,14 +283,14 @@ export class SuccessorProcess {
 		};
 	}
 
-	/** Returns what the process has written to standard error before it had the offer. */
+	/** Returns what the process wrote to standard error before it had the offer. */
 	async #lastOutput(): Promise<string> {
 		if (this.#standardError === undefined) return '';
 		await withTimeLimit(this.#standardError.end, LAST_OUTPUT_LIMIT_MS);
 		return this.#standardError.lines.text;
 	}
 
-	/** Kills the process and those that it has started, as a wrapper around the server does. */
+	/** Kills the process and all processes that it has started: if it is a wrapper, the server is one of them. */
 	kill(): void {
 		const { pid } = this.#child;
 		if (pid === undefined) return;

@@ -30,7 +30,7 @@ import { type CgiHead, findBodyStart, parseCgiHead } from './response-head.ts';
  * the body.
  */
 const MAX_BUFFERED_BODY_BYTES = 16_777_216;
-/** Maximum characters kept of what a request writes to standard error. */
+/** Maximum number of characters kept of the standard error output of a request. */
 const MAX_STDERR_CHARS = 65_536;
 
 /** Options of connections to one FastCGI application. */

@@ -60,8 +60,8 @@ export interface ClientCall {
 	 */
 	answered(response: UpstreamResponse, canWriteNow?: boolean): void;
 	/**
-	 * Called when there will be no response. `canRetry` means that a retry is safe: the connection was a reused one, it closed
-	 * before any byte of a response, and nothing of a streamed body had been consumed (the keep-alive race, RFC 9112 §9.3.1).
+	 * Called when there will be no response. `canRetry` means that a retry is safe: a reused connection closed before any byte of a
+	 * response arrived, and before any byte of a streamed body was consumed (the keep-alive race, RFC 9112 §9.3.1).
 	 */
 	failed(error: UpstreamError, canRetry: boolean): void;
 	/** Called when the exchange with the upstream has ended. `failure` is set if the response was cut short but not canceled. */

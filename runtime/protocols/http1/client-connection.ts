@@ -356,7 +356,7 @@ export class ClientConnection
 		const bodyEnd = Math.min(end, start + this.#remainingBytes);
 		this.#remainingBytes -= bodyEnd - start;
 		const body = this.#body!;
-		// If the kernel moves the rest, reads need only detect that more has arrived.
+		// If the kernel moves the rest of the body, reads need only detect that more has arrived.
 		const isShortRead = this.#relay?.wantsShortRead === true;
 		const hasMore = !isShortRead && body.readsAhead && this.#remainingBytes >= LARGE_PIECE_BYTES;
 		this.#wantsData = body.push(this.#blockReader.takePiece(bytes, start, bodyEnd, hasMore));

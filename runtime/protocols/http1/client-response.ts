@@ -10,7 +10,7 @@ const MAX_TRAILER_BYTES = 65536;
 const MAX_TRAILER_COUNT = 1000;
 
 /**
- * Maximum size of a buffer whose views are cached. Read buffers are not larger. A buffer that holds a long head may be, and is
+ * Maximum size of a buffer whose views are cached. Read buffers are not larger. The buffer of a long head may be larger, but it is
  * released soon.
  */
 const MAX_VIEWED_BUFFER_BYTES = 65_536;

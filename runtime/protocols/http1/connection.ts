@@ -40,7 +40,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	#body: RequestBody | undefined = undefined;
 	#minorVersion = 1;
 	#keepAlive = true;
-	/** True if this connection alone is being drained, and not its server. */
+	/** True if only this connection is being drained, not its server. */
 	#isRetired = false;
 	#expectsContinue = false;
 	/** True if the client has announced that this is its last request. */

@@ -9,7 +9,7 @@ export const MAX_JOINED_BYTES: number = 32 * 1024;
 /** Size of the buffer. The largest body fits into it together with a typical head. */
 const BUFFER_BYTES = 48 * 1024;
 
-/** The buffer for such writes, one per thread. It is reused as soon as the socket has accepted a write. */
+/** The buffer in which heads and bodies are joined, one per thread. It is reused as soon as the socket has accepted a write. */
 export class JoinedWrites {
 	#memory: Buffer | undefined = undefined;
 

@@ -198,7 +198,7 @@ export class RequestBody implements BodySource, ChunkSink {
 			this.#blockReader?.release();
 			return;
 		}
-		// If the kernel moves the rest, reads need only detect that more has arrived.
+		// If the kernel moves the rest of the body, reads need only detect that more has arrived.
 		const isShortRead = this.#wantsShortRead();
 		const moreFollows = !isShortRead && this.#decoder === undefined && this.#remainingBytes >= LARGE_PIECE_BYTES;
 		const piece = this.#blockReader

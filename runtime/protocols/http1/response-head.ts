@@ -8,8 +8,8 @@ import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
 export const SERVER_NAME = 'svc';
 
 /**
- * The reason phrases that Node sends, some of which are older than the registered ones. Listed here because `node:http` takes
- * long to load.
+ * The reason phrases that Node sends, some of which are older than the registered ones. They are listed here because loading
+ * `node:http` is slow.
  */
 const PHRASES: { readonly [status: number]: string } = {
 	...STATUS_CODES,

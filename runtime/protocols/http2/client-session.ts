@@ -31,7 +31,7 @@ const MAX_UNREAD_REPLIES = 1000;
 const INITIAL_MAX_STREAMS = 100;
 /** Maximum number of concurrent streams of a connection, whatever the upstream allows. */
 const MAX_STREAMS = 1000;
-/** Maximum bytes of a header block, which consists of HEADERS and CONTINUATION frames. */
+/** Maximum bytes of a header block, that is, of a HEADERS frame and its CONTINUATION frames. */
 const MAX_BLOCK_BYTES = 262_144;
 /** After the stream with this ID, a connection accepts no more requests. */
 const LAST_STREAM_ID = 0x7fffffff - 2;
@@ -79,14 +79,14 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#maxStreams = INITIAL_MAX_STREAMS;
 	#supportsUpgrades = false;
 	/**
-	 * Functions that start the requests waiting for the upstream's settings. Undefined once the settings have arrived, or will never
-	 * arrive.
+	 * Functions that start the requests waiting for the upstream's settings. Undefined once the settings have arrived, or once they
+	 * can no longer arrive.
 	 */
 	#awaitingSettings: (() => void)[] | undefined = [];
 	/**
-	 * * Streams whose request bodies are held back. This lasts until the upstream has announced its stream limit, and after that
-	 * while at least as many earlier streams are open. The upstream usually refuses streams beyond its limit, and these can then be
-	 * sent again.
+	 * Streams whose request bodies are held back. A body is held back until the upstream has announced its stream limit, and then as
+	 * long as the number of earlier open streams reaches that limit. The upstream usually refuses streams beyond its limit, and
+	 * these can then be sent again.
 	 */
 	readonly #heldStreams = new Set<ClientStream>();
 	#isRetired = false;

@@ -9,8 +9,8 @@ interface WaitingRequest {
 }
 
 /**
- * Holds back further requests while much of a client's responses is unread. They start when the client has read some of it, or
- * after a while, because the client may want to read a later response first.
+ * Holds back further requests while much of a client's responses is unread. The requests start when the client has read some of
+ * these responses, or after a while, because the client may want to read a later response first.
  */
 export class RequestGate {
 	/** Called whenever an exchange starts. */

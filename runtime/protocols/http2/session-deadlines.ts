@@ -32,8 +32,8 @@ export class SessionDeadlines {
 	}
 
 	/**
-	 * Updates the deadlines. `isIdle` means that no stream is open. `isIncomplete` means that a header block is incomplete,
-	 * or any frame while no stream is open.
+	 * Updates the deadlines. `isIdle` means that no stream is open. `isIncomplete` means that a header block is incomplete or, if no
+	 * stream is open, that any frame is incomplete.
 	 */
 	update(isIdle: boolean, lastStreamId: number, isIncomplete: boolean): void {
 		const { limits } = this.#engine;

@@ -81,8 +81,8 @@ export class SessionEnd {
 	}
 
 	/**
-	 * Must be called with the number of bytes received. Returns true if the connection has ended, so that they are discarded. If it
-	 * were closed at once, a reset could discard our last frame.
+	 * Must be called with the number of bytes received. Returns true if the connection has ended, which means that the bytes are
+	 * discarded. If the socket were closed at once, a reset could discard our last frame.
 	 */
 	discard(bytes: number): boolean {
 		if (!this.hasEnded) return false;

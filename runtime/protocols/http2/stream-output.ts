@@ -62,7 +62,7 @@ export class StreamOutput {
 	readonly #session: OutputSession;
 	readonly #owner: OutputOwner;
 	#source: BodySource | undefined = undefined;
-	/** True if there is something to send, or if something may be added. */
+	/** True if there is something to send, or if more to send may still come. */
 	#isActive = false;
 	/** True for a tunnel, whose output does not end with the current chunk. */
 	#isTunnel = false;
@@ -89,7 +89,7 @@ export class StreamOutput {
 		this.#owner = owner;
 	}
 
-	/** True if there is something to send, or if something may be added. */
+	/** True if there is something to send, or if more to send may still come. */
 	get active(): boolean {
 		return this.#isActive;
 	}
@@ -218,8 +218,8 @@ export class StreamOutput {
 	}
 
 	/**
-	 * Reports whether the source may be pulled. While the client accepts no data, it is pulled only to find out whether it has ended,
-	 * if the data sent so far may have been all.
+	 * Reports whether the source may be pulled. While the client accepts no data, the source is pulled only if the data sent so far
+	 * may be the whole body, to find out whether the source has ended.
 	 */
 	#mayPull(): boolean {
 		if (this.#source === undefined || this.#isSourceEnded) return true;

@@ -53,8 +53,8 @@ export interface StreamSession extends OutputSession {
 	/** Ends a stream with trailers, or without any if the list is empty. */
 	writeEnd(stream: number, trailers: readonly HeaderList[]): void;
 	/**
-	 * Called when bytes of received DATA are no longer held. Opens the receive windows: that of the connection, and that of the stream
-	 * unless it is undefined because the client cannot send on it any more.
+	 * Called when bytes of received DATA are no longer held. Opens the receive windows of the connection and of the stream. `stream`
+	 * is undefined if the client cannot send on the stream any more.
 	 */
 	dataConsumed(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void;
 	/** Called when both sides of a stream have ended. */
@@ -90,10 +90,10 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	/** After its response, the client is told to stop sending once more than this many bytes of its request have been received. */
 	#maxDrainBytes = 0;
 	#isHeldBack = false;
-	/** The trailers of a response of which everything but the end has been sent. */
+	/** The trailers of a response whose body has been sent, but whose end is held back. */
 	#heldTrailers: readonly HeaderList[] | undefined = undefined;
 	#status = 0;
-	/** The latest time at which a response that is held back for the rest of its request is sent; 0 if none has been held back. */
+	/** The deadline, by `performance.now()`, for sending a held-back response; 0 if none has been held back. */
 	#holdDeadline = 0;
 	/** The `:protocol` of an extended CONNECT, '' for a plain CONNECT, undefined for other methods. */
 	#connectProtocol: string | undefined = undefined;
@@ -418,7 +418,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		return body?.length !== undefined && !(this.#expectsContinue && body.receivedBytes === 0);
 	}
 
-	/** Sends the response that was held back, or its end, because the rest of its request has arrived or is not coming. */
+	/** Sends the response, or the end of a response, that was held back: the rest of its request has arrived or is not coming. */
 	#sendHeldBack(): void {
 		const trailers = this.#heldTrailers;
 		if (trailers === undefined) {

@@ -38,7 +38,7 @@ export class Http3Connection
 	readonly full = false;
 	/** No limit here, because the windows of the streams already take the connection's window into account. */
 	sendWindow = Number.MAX_SAFE_INTEGER;
-	/** Maximum bytes of its body that a stream holds beside those that QUIC buffers: one chunk. */
+	/** Maximum bytes of a response body that one stream holds in addition to those that QUIC buffers: one chunk. */
 	readonly maxBufferedBytes: number = LIMITS.MAX_STREAM_PULL_BYTES;
 	readonly #quic: QuicConnection;
 	readonly #coders: Http3Coders;
@@ -127,7 +127,7 @@ export class Http3Connection
 		if (++this.#unknownStreams > LIMITS.MAX_OTHER_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'empty_frames');
 	}
 
-	/** Makes the client use another connection. */
+	/** Announces the shutdown of the connection, so that the client uses another one. */
 	#limitStreams(): void {
 		const excess = this.#streamCount - LIMITS.MAX_CONNECTION_STREAMS;
 		if (excess === 0) this.drain();

@@ -6,10 +6,11 @@ export const MAX_EXCHANGES = 128;
 export const MAX_OTHER_STREAMS = 16;
 /**
  * Number of streams of a client after which its connection is shut down gracefully. OpenSSL 3.5 keeps about 500 bytes of every
- * stream until the connection ends, and takes longer for each request the more there are. A client opens another connection.
+ * stream until the connection ends, and handling a request takes longer the more streams there have been. The client then opens
+ * another connection.
  */
 export const MAX_CONNECTION_STREAMS = 2048;
-/** Number of streams that a client may open during such a shutdown: this many before the last GOAWAY, and as many after it. */
+/** Number of streams that a client may open during a graceful shutdown: this many before the last GOAWAY, and as many after it. */
 export const MAX_LATE_STREAMS = 1024;
 /**
  * Maximum encoded bytes of a field section, as a multiple of the limit of a decoded one. Clients that respect the announced limit of
