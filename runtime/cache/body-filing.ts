@@ -17,7 +17,7 @@ const MAX_FILED_BODY_BYTES = 8 * 1024 * 1024;
 const MAX_FILES = 256;
 /** Maximum contiguous runs of blocks of a body: each is a system call. */
 const MAX_BLOCK_RUNS = 64;
-/** Fraction of the maximum cache size that files may use in addition to the memory that was returned for them. */
+/** Fraction of the maximum cache size that files may use in addition to the block memory that was returned in exchange. */
 const MAX_LOOSE_SHARE = 1 / 40;
 
 /** One thread's view of a store's files. */
@@ -30,7 +30,7 @@ export class BodyFiling {
 	}
 
 	/**
-	 * * Returns a body from the file of a pinned entry; undefined if there is no file. With `createIfMissing`, tries to create the
+	 * Returns a body from the file of a pinned entry; undefined if there is no file. With `createIfMissing`, tries to create the
 	 * file first. If the result is undefined, the caller reads the blocks, and counts as their reader until it calls {@link
 	 * readEnded}.
 	 */
@@ -84,7 +84,7 @@ export class BodyFiling {
 			const existingFile = Atomics.load(words, at + ENTRY_WORD.file);
 			if (existingFile !== 0 || words[at + ENTRY_WORD.state] !== ENTRY_LIVE || memory.isBroken) return existingFile;
 			Atomics.store(words, at + ENTRY_WORD.file, file + 1);
-			// Until their memory has been returned, all blocks count as used in addition to the file.
+			// Until the memory of the blocks has been returned, all of them count as used, in addition to the file.
 			words[at + ENTRY_WORD.loose] = Math.ceil(length / BLOCK_BYTES);
 			words[HEADER_WORD.looseBlocks]! += words[at + ENTRY_WORD.loose]!;
 			words[HEADER_WORD.files]!++;

@@ -30,7 +30,7 @@ export interface EntryHashes {
 	readonly key: KeyHash;
 	/** Hash of the host, path and query. */
 	readonly url: number;
-	/** Hash of the normalized path alone. */
+	/** Hash of only the normalized path. */
 	readonly path: number;
 }
 

@@ -1,4 +1,6 @@
-/** Hashes of keys and URLs. They are seeded, so that outsiders cannot construct collisions. The strings are always compared as well. */
+/**
+ * Hashes of keys and URLs. They are seeded, so that outsiders cannot construct collisions. The strings are always compared as well.
+ */
 
 /** A 64-bit hash as two halves; `a` selects the bucket. */
 export interface KeyHash {
@@ -38,7 +40,7 @@ export function normalizePath(path: string): string {
 	}
 }
 
-/** Returns the string that is hashed for invalidating and purging a URL. */
+/** Returns the string whose hash identifies a URL for invalidation and purging. */
 export function urlText(host: string, path: string, query: string | undefined): string {
 	return query === undefined ? `${host}${path}` : `${host}${path}?${query}`;
 }

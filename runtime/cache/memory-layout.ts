@@ -5,7 +5,7 @@ export const BLOCK_BYTES = 512;
 
 /** Int32 words in the header at the start of the shared memory. */
 export const HEADER_WORD = {
-	/** 0, or the number of the thread that changes the store, from 1. */
+	/** The number, counted from 1, of the thread that is changing the store; 0 if there is none. */
 	lock: 0,
 	lockWaiters: 1,
 	/** The first free block; 0 means none. Blocks are numbered from 1. Those above `freshBlock` have never been used. */
@@ -58,7 +58,7 @@ export const ENTRY_WORD = {
 	bodyLast: 9,
 	bodyLength: 10,
 	blocks: 11,
-	/** Recent uses, 0 to 3. */
+	/** Number of recent uses, at most 3. */
 	uses: 12,
 	queue: 13,
 	/** The thread that fills the entry, counted from 1. */

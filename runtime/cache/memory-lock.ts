@@ -50,8 +50,8 @@ export class MemoryLock {
 	}
 
 	/**
-	 * * Takes over the lock of a thread that died while holding it: runs a function and releases the lock. Returns false if the
-	 * thread did not hold it. Called on the main thread.
+	 * Takes over the lock of a thread that died while holding it: runs a function and releases the lock. Returns false if the thread
+	 * did not hold it. Called on the main thread.
 	 */
 	takeOver(deadThread: number, run: () => void): boolean {
 		if (Atomics.load(this.#words, HEADER_WORD.lock) !== deadThread) return false;

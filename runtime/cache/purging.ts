@@ -17,7 +17,7 @@ export type PurgeSelection =
 	/** Selects one URL if `path` includes a query, otherwise all URLs with this path. */
 	| { readonly host: string; readonly path: string }
 	| { readonly tag: string; readonly host?: string | undefined }
-	/** Without a host, on every host: the prefix `/` then selects everything. */
+	/** Selects a path and everything below it, on every host if `host` is undefined. The prefix `/` then selects everything. */
 	| { readonly prefix: string; readonly host?: string | undefined };
 
 /** Thrown if a purge took effect in memory but could not be recorded on disk: purged responses may reappear after a restart. */
@@ -44,7 +44,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 				if ((state !== ENTRY_LIVE && state !== ENTRY_FILLING) || memory.isBroken || !selects(readHead(memory, entry)))
 					return 0;
 				if (state === ENTRY_FILLING) {
-					// The entry's thread is still writing it. The mark keeps the entry from being published.
+					// The thread that owns the entry is still writing it. The word `doomed` keeps the entry from being published.
 					memory.words[memory.entryIndex(entry) + ENTRY_WORD.doomed] = 1;
 					return 0;
 				}

@@ -32,7 +32,10 @@ const MAX_TEXT_BYTES = 1024;
 const MAX_HEAD_BYTES = 64 * 1024;
 /** Estimated number of bytes that a parsed head uses per byte of its text. */
 const PARSED_BYTES_PER_BYTE = 5;
-/** Maximum number of stored responses per key. Clients choose the request fields and must not be able to fill the store with one page. */
+/**
+ * Maximum number of stored responses per key. Clients choose the request fields and must not be able to fill the store with one
+ * page.
+ */
 export const MAX_VARIANTS: number = 64;
 
 /** A stored response, as this thread knows it. */
@@ -87,7 +90,6 @@ export interface DiskPort {
 	recall(key: string): Promise<void>;
 }
 
-/** Dependencies of {@link SharedCache}. */
 export interface SharedCacheDeps {
 	readonly buffer: SharedArrayBuffer;
 	/** Maximum size in bytes. */

@@ -1,6 +1,6 @@
 /**
- * The members of a cluster: the running processes of all machines. Each one repeats in Redis that it is there; one that stops doing so
- * is no longer a member after {@link LIFETIME} milliseconds.
+ * The members of a cluster: the running processes of all machines. Each one repeats in Redis that it is there; one that stops doing
+ * so is no longer a member after {@link LIFETIME} milliseconds.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -9,7 +9,7 @@ import { ClusterError } from './cluster-error.ts';
 
 /** A running process. */
 export interface ClusterMember {
-	/** The host's name and a random part. Every process has another ID. */
+	/** The host's name and a random part. Every process has a different ID. */
 	readonly id: string;
 	readonly host: string;
 	readonly pid: number;

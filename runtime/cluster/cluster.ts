@@ -9,7 +9,6 @@ import type { RedisConnection, RedisConnectionDeps, RedisReply } from './redis-c
 import { SealedValues } from './sealed-values.ts';
 import type { PurgeCounts, PurgedCaches, SharedPurges } from './shared-purges.ts';
 
-/** Dependencies of {@link Cluster}. */
 export interface ClusterDeps {
 	log(
 		level: 'info' | 'warn' | 'error',

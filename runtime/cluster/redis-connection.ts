@@ -1,4 +1,4 @@
-/** A connection to Redis that reconnects, answers every command within a limit, and never waits longer. */
+/** A connection to Redis that reconnects by itself, and completes or rejects every command within a time limit. */
 import { readFile } from 'node:fs/promises';
 import { createClient, RESP_TYPES } from '@redis/client';
 import type { ClusterSettings } from '../../compiler/document/cluster-settings.ts';
@@ -7,7 +7,6 @@ import { ClusterError } from './cluster-error.ts';
 /** A reply, with strings as bytes. */
 export type RedisReply = Buffer | number | null | readonly RedisReply[];
 
-/** Dependencies of {@link RedisConnection}. */
 export interface RedisConnectionDeps {
 	/** Called when the connection is established. */
 	onConnected(): void;

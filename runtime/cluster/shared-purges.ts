@@ -57,7 +57,7 @@ const RETRY = 200;
 const RETRY_AFTER_BUG = 5000;
 /** Maximum number of entries of one read. */
 const BATCH = 100;
-/** Maximum number of purges that wait until Redis is available. Beyond it, one purge of everything replaces them. */
+/** Maximum number of purges that wait until Redis is available. If there are more, one purge of everything replaces them. */
 const MAX_UNSENT = 1000;
 /** Maximum number of own purges whose confirmations are remembered. */
 const MAX_AWAITED = 1000;

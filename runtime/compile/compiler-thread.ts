@@ -174,7 +174,10 @@ class Compilation {
 		return createDocumentImage(document, plan, this.#imageCache, places, forced ?? this.#runningImage?.forced);
 	}
 
-	/** Redacts diagnostics for clients of the Admin API. Clients must learn nothing from files that no running configuration was read from. */
+	/**
+	 * Redacts diagnostics for clients of the Admin API. Clients must learn nothing from files that no running configuration was read
+	 * from.
+	 */
 	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
 		return diagnostics.map(diagnostic => {
 			const file = diagnostic.span?.source.path;
@@ -256,7 +259,10 @@ class Compilation {
 		return prepared;
 	}
 
-	/** Discards the candidate. After a long source text, also discards the compiler's memory of it, which is many times as large as the text. */
+	/**
+	 * Discards the candidate. After a long source text, also discards the compiler's memory of it, which is many times as large as
+	 * the text.
+	 */
 	#discardCandidate(): void {
 		this.#candidateImage = undefined;
 		if (this.#compiledLength < LONG_TEXT_CHARACTERS) return;

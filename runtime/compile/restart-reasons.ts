@@ -15,8 +15,8 @@ export interface ProcessFacts {
 	 */
 	readonly unconfigured: boolean;
 	/**
-	 * Every host name that the process has served over TLS since its start, including wildcards. A name that was removed can be added
-	 * again, and so can one that a wildcard covers.
+	 * Every host name that the process has served over TLS since its start, including wildcards. A name that was removed can be
+	 * added again, and so can one that a wildcard covers.
 	 */
 	readonly served: ReadonlySet<string>;
 }

@@ -52,8 +52,8 @@ export function createCodingStream(coding: Coding, length: number | undefined): 
 }
 
 /**
- * Returns the maximum number of bytes encoded on this thread in one call, so that it takes at most a quarter of a millisecond; 0 for
- * a level so slow that even a short body would delay other requests.
+ * Returns the maximum number of bytes encoded on this thread in one call, so that it takes at most a quarter of a millisecond; 0
+ * for a level so slow that even a short body would delay other requests.
  */
 export function maxOneShotBytes({ name, level }: Coding): number {
 	switch (name) {

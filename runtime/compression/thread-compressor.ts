@@ -88,7 +88,9 @@ export class ThreadCompressor implements Compressor {
 		return this.#encodeUnknownLength(body, coding, options);
 	}
 
-	/** Reads a short stream, such as an upstream's response, completely before encoding it. Returns a promise only if it must wait. */
+	/**
+	 * Reads a short stream, such as an upstream's response, completely before encoding it. Returns a promise only if it must wait.
+	 */
 	#encodeShort(
 		source: BodySource,
 		pieces: Uint8Array[],

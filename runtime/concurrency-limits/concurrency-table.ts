@@ -128,8 +128,8 @@ export class ConcurrencyTable {
 	}
 
 	/**
-	 * Counts a request. Returns the slot of a running one, which {@link leave} frees; {@link NO_PLACE}; or, for one that waits,
-	 * −2 − its number. {@link wait} must then be called at once.
+	 * Counts a request. If it may run, returns its slot, which {@link leave} frees. If it must wait, returns −2 − its number, and
+	 * {@link wait} must be called at once. If there is no place, returns {@link NO_PLACE}.
 	 */
 	enter(key: string, limit: number, queue: number): number {
 		const words = this.#words;
@@ -141,7 +141,8 @@ export class ConcurrencyTable {
 		if (place !== -1) {
 			const at = this.#placeIndex(place);
 			const running = words[at + RUNNING]!;
-			// If requests wait although this one may run, their limits are lower. If all limits are equal, no request overtakes another.
+			// If requests wait although this one may run, their limits are lower. If all limits are equal, no request overtakes
+			// another.
 			if (running < limit) {
 				result = this.#freeSlots.take();
 				if (result !== NO_PLACE) this.#countRunning(place, this.#row, result);

@@ -144,7 +144,8 @@ export class FileBody implements BodySource {
 
 	#advance(piece: Buffer, count: number): Uint8Array {
 		this.#offset += count;
-		// The file is closed with the last bytes, not with the next pull, because a client that has received everything may not pull again.
+		// The file is closed with the last bytes, not with the next pull, because a client that has received everything may not pull
+		// again.
 		if (this.#offset === this.#end) this.#finish();
 		return count === piece.length ? piece : piece.subarray(0, count);
 	}

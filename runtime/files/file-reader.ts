@@ -25,7 +25,9 @@ import { folderEntries } from './folder-entries.ts';
 import { OpenFileCache } from './open-file-cache.ts';
 import { type FileReadDeps, MAX_SMALL_FILE_BYTES, OpenedFile } from './opened-file.ts';
 
-/** A root that is a link (`current -> releases/7`) may be switched at any time. It is checked again after this many milliseconds. */
+/**
+ * A root that is a link (`current -> releases/7`) may be switched at any time. It is checked again after this many milliseconds.
+ */
 const ROOT_LIFETIME_MS = 1000;
 /** Roots may contain placeholders, which clients can influence, so their number is bounded. */
 const MAX_ROOTS = 1000;
@@ -36,9 +38,9 @@ const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants
 const IS_WINDOWS = process.platform === 'win32';
 
 /**
- * * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `useCache` is false:
- * then only descriptors of files being served are held. `counters` is the thread's counter row. If `useSystemCalls` is false,
- * only Node's own functions are used, as on systems where direct calls are not available.
+ * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `useCache` is false: then
+ * only descriptors of files being served are held. `counters` is the thread's counter row. If `useSystemCalls` is false, only
+ * Node's own functions are used, as on systems where direct calls are not available.
  */
 export function createFileReader(
 	useCache: boolean = true,

@@ -17,7 +17,10 @@ export class OpenDescriptor {
 		this.#users++;
 	}
 
-	/** Removes a user. A read in progress on the thread pool counts as one, because the number of a closed descriptor could be reused at once. */
+	/**
+	 * Removes a user. A read in progress on the thread pool counts as one, because the number of a closed descriptor could be reused
+	 * at once.
+	 */
 	release(): void {
 		this.#users--;
 		if (this.#users === 0) this.#close(this.number);

@@ -24,7 +24,8 @@ class FolderWatches {
 
 	/**
 	 * @param onEntryChanged Called with the path of an entry that was created, changed, renamed or removed in a watched folder.
-	 * @param onUnknownChange Called if more than one entry may have changed: the folder itself, another watched folder, or something unknown.
+	 * @param onUnknownChange Called if more than one entry may have changed: the folder itself, another watched folder, or something
+	 * unknown.
 	 */
 	constructor(onEntryChanged: (path: string) => void, onUnknownChange: () => void) {
 		this.#onEntryChanged = onEntryChanged;
@@ -173,7 +174,10 @@ class FileHeldOpen extends CachedFile {
 		return new FileBody(this.#descriptor, start, end, this.#calls);
 	}
 
-	/** Compares the file's identity, because its contents are not in our memory: a file that was overwritten must not be sent with its old entity tag. */
+	/**
+	 * Compares the file's identity, because its contents are not in our memory: a file that was overwritten must not be sent with
+	 * its old entity tag.
+	 */
 	isUnchanged(): boolean {
 		return isSameFile(identityOfOpen(this.#descriptor.number, this.#calls), this.identity);
 	}
@@ -240,9 +244,9 @@ export class OpenFileCache {
 	}
 
 	/**
-	 * Considers caching a file that was opened at `path` without links below its root, after `get` did not return one. If the file is
-	 * cached, now or unchanged from before, closes the opened file and returns the cached one; otherwise returns the opened file. Throws
-	 * FileError.
+	 * Considers caching a file that was opened at `path` without links below its root, after `get` did not return one. If the file
+	 * is cached, now or unchanged from before, closes the opened file and returns the cached one; otherwise returns the opened file.
+	 * Throws FileError.
 	 */
 	consider(opened: OpenedFile, path: string): OpenFile {
 		const { root } = opened;

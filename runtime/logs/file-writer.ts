@@ -283,7 +283,10 @@ function endLine(path: string, size: number, descriptor: number): void {
 	}
 }
 
-/** Creates a folder and its parents. Node's recursive option never returns if the system reports ENOENT below an existing folder, as in /proc. */
+/**
+ * Creates a folder and its parents. Node's recursive option never returns if the system reports ENOENT below an existing folder, as
+ * in /proc.
+ */
 function makeFolder(path: string, modeOf: (above: string) => number): void {
 	if (existsSync(path)) return;
 	const parent = dirname(path);

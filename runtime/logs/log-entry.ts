@@ -1,6 +1,6 @@
 /** Entries of the process log, as threads send them to the main thread. */
 
-/** Number of characters as which an entry of the process log counts. */
+/** Number of characters that an entry of the process log counts as. */
 export const LOG_ENTRY_WEIGHT = 1024;
 
 /** Severity of a log entry, in ascending order. */

@@ -41,7 +41,10 @@ export class LogLosses implements WriterEvents {
 	#isReported = false;
 	#timer: NodeJS.Timeout | undefined;
 
-	/** @param output Its name in reports. @param reportIntervalMs Minimum milliseconds between reports. The first loss is reported at once. */
+	/**
+	 * @param output Its name in reports.
+	 * @param reportIntervalMs Minimum milliseconds between reports. The first loss is reported at once.
+	 */
 	constructor(output: string, log: (entry: LogEntry) => void, reportIntervalMs: number = REPORT_INTERVAL_MS) {
 		this.#output = output;
 		this.#log = log;

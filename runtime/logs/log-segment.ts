@@ -1,6 +1,6 @@
 /**
- * Memory into which a worker thread writes log lines as bytes, and from which the main thread writes them to a file without copying.
- * It belongs to the worker thread until it is posted, and then to the main thread until it is returned.
+ * Memory into which a worker thread writes log lines as bytes, and from which the main thread writes them to a file without
+ * copying. It belongs to the worker thread until it is posted, and then to the main thread until it is returned.
  */
 
 /** Size, in bytes, of the lines in a segment. It holds about six hundred entries, which are written with one system call. */

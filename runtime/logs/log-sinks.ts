@@ -85,7 +85,10 @@ export class LogSinks {
 	/** Whether files are rolled. False while another process that writes to the same files rolls them. */
 	readonly #rolling = { allowed: true };
 
-	/** @param expand Expands placeholders in paths; by default, returns them unchanged. @param report Receives reports on lost lines. */
+	/**
+	 * @param expand Expands placeholders in paths; by default, returns them unchanged.
+	 * @param report Receives reports on lost lines.
+	 */
 	constructor(
 		standard: StandardWriters,
 		workingDirectory: string,

@@ -8,9 +8,15 @@ import { LogQueue } from './log-queue.ts';
 export interface LogWriter {
 	/** Resolves once the writer can write, and rejects if it cannot. Undefined if it can write already. */
 	readonly opened?: Promise<void>;
-	/** Accepts whole lines, by default of the process log. Returns false if they were dropped because earlier lines have not been written yet. */
+	/**
+	 * Accepts whole lines, by default of the process log. Returns false if they were dropped because earlier lines have not been
+	 * written yet.
+	 */
 	write(text: string, kind?: LineKind): boolean;
-	/** Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called. If it is dropped, `done` is called at once. */
+	/**
+	 * Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called. If it is dropped, `done` is
+	 * called at once.
+	 */
 	writeBytes?(bytes: Buffer, done: () => void): boolean;
 	/** Resolves when everything accepted so far has been written or has failed. */
 	flush(): Promise<void>;
@@ -26,7 +32,9 @@ export interface WriterOptions {
 	readonly write?: typeof write | undefined;
 }
 
-/** Queues lines and writes them one batch at a time, on the thread pool, so that a pipe without a reader does not block this thread. */
+/**
+ * Queues lines and writes them one batch at a time, on the thread pool, so that a pipe without a reader does not block this thread.
+ */
 export abstract class QueuedWriter implements LogWriter {
 	protected readonly events: WriterEvents;
 	protected readonly lines: LineWrites;

@@ -136,7 +136,10 @@ export class StreamWriter implements LogWriter {
 		});
 	}
 
-	/** Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, but not those in the queue. */
+	/**
+	 * Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, but not those in the
+	 * queue.
+	 */
 	#send(): void {
 		const socket = this.#socket;
 		while (this.#isConnected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {

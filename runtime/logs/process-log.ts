@@ -32,7 +32,10 @@ export class ProcessLog {
 	#targets: readonly Target[];
 	readonly #standardError: Target;
 
-	/** @param terminal True if standard error is a terminal, so that entries are human-readable. @param verbose True for level debug, whatever the settings. */
+	/**
+	 * @param terminal True if standard error is a terminal, so that entries are human-readable.
+	 * @param verbose True for level debug, whatever the settings.
+	 */
 	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean, expand: ExpandText = text => text) {
 		this.#sinks = sinks;
 		this.#terminal = terminal;

@@ -47,7 +47,9 @@ export class RolledFiles {
 		return path.join(dir, `${name}-${text}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
 	}
 
-	/** Reports whether an earlier file with this path has been compressed, which is possible if the layout contains only the date. */
+	/**
+	 * Reports whether an earlier file with this path has been compressed, which is possible if the layout contains only the date.
+	 */
 	wasCompressed(file: string): boolean {
 		return existsSync(file + SUFFIXES.gzip) || existsSync(file + SUFFIXES.zstd);
 	}

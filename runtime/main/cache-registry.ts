@@ -36,7 +36,6 @@ export interface CacheReport {
 	readonly disk?: DiskTierReport | undefined;
 }
 
-/** Dependencies of {@link CacheRegistry}. */
 export interface CacheRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	readonly workingDirectory: string;

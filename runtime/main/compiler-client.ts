@@ -15,7 +15,10 @@ export interface CompilerEvents {
 	onBusy(request: string, milliseconds: number): void;
 }
 
-/** Limits on one request, in milliseconds of the thread's own time: after `reportAfterMs` it is reported, after `abandonAfterMs` abandoned. */
+/**
+ * Limits on one request, in milliseconds of the thread's own time: after `reportAfterMs` it is reported, after `abandonAfterMs`
+ * abandoned.
+ */
 export interface CompilerLimits {
 	readonly reportAfterMs: number;
 	readonly abandonAfterMs: number;

@@ -53,7 +53,6 @@ export interface PurgeResult {
 	readonly machines?: { readonly confirmed: readonly string[]; readonly unconfirmed: readonly string[] } | undefined;
 }
 
-/** Control of the running server. */
 export interface RuntimeControl {
 	/** Compiles and applies a configuration. Loads are serialized. */
 	load(input: ConfigInput, terms?: LoadTerms): Promise<LoadOutcome>;

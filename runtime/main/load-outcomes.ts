@@ -30,8 +30,8 @@ export function refusedOutcome(
 }
 
 /**
- * Returns the reason why a load that asks for `threads` threads needs a restart. `availableThreads` is the number of threads that could still
- * be started in this process.
+ * Returns the reason why a load that asks for `threads` threads needs a restart. `availableThreads` is the number of threads that
+ * could still be started in this process.
  */
 export function tooManyThreads(threads: number, availableThreads: number): RestartReason {
 	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${availableThreads} more.`;

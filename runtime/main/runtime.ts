@@ -379,7 +379,10 @@ export class Runtime implements RuntimeControl {
 		this.#log.close();
 	}
 
-	/** Resolves to true once every thread has ended after a stop or kill, and to false if a thread cannot be ended without ending the process. */
+	/**
+	 * Resolves to true once every thread has ended after a stop or kill, and to false if a thread cannot be ended without ending the
+	 * process.
+	 */
 	get threadsEnded(): Promise<boolean> {
 		return this.#threadsEnded ?? Promise.resolve(true);
 	}
@@ -426,8 +429,8 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
-	 * Hands over again after a first successor has failed, while this process drains or when it has drained. Resolves to the result of
-	 * `succeed`.
+	 * Hands over again after a first successor has failed, while this process drains or when it has drained. Resolves to the result
+	 * of `succeed`.
 	 */
 	async handOverAgain(
 		keptSockets: KeptSockets,

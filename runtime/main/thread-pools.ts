@@ -1,5 +1,6 @@
 /**
- * The pools of worker threads: the one that serves, and those that only finish their connections after the number of threads has changed.
+ * The pools of worker threads: the one that serves, and those that only finish their connections after the number of threads has
+ * changed.
  *
  * A change of the number works like a handover within the process. A new pool takes over the listening sockets of the old one,
  * builds the generation that is being served, and accepts; then the old pool drains. No connection is lost, whichever of the two
@@ -138,7 +139,9 @@ export class ThreadPools {
 	}
 }
 
-/** Returns an address with the sockets of the old pool's threads. The new threads must not use them before they accept connections. */
+/**
+ * Returns an address with the sockets of the old pool's threads. The new threads must not use them before they accept connections.
+ */
 function withOldSockets(
 	address: ListenerAddress,
 	oldPool: WorkerPool,

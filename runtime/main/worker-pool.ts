@@ -184,7 +184,10 @@ export class WorkerPool {
 		await Promise.all(this.#slots.map(slot => this.#runStep(slot, attempt => ({ type: 'check', attempt }))));
 	}
 
-	/** Makes every thread accept connections on the addresses whose listening was deferred. Rejects with BuildRefused or WorkerLostError. */
+	/**
+	 * Makes every thread accept connections on the addresses whose listening was deferred. Rejects with BuildRefused or
+	 * WorkerLostError.
+	 */
 	async acceptAll(): Promise<void> {
 		const accepted = this.#slots.map(slot => this.#runStep(slot, attempt => ({ type: 'accept', attempt })));
 		await Promise.all(accepted);
@@ -256,7 +259,9 @@ export class WorkerPool {
 		this.#sockets.keepOnly(this.#servedKeys);
 	}
 
-	/** Makes every thread finish its exchanges. Resolves when all threads have. Another call changes how long idle connections wait. */
+	/**
+	 * Makes every thread finish its exchanges. Resolves when all threads have. Another call changes how long idle connections wait.
+	 */
 	drain(waits: RequestWaits): Promise<void> {
 		this.#stop();
 		for (const slot of this.#slots) {
@@ -286,7 +291,8 @@ export class WorkerPool {
 			clearTimeout(slot.restartTimer);
 			if (!slot.thread) this.#memory.giveBack(slot.index);
 		}
-		// The system refuses new connections only once all descriptors of the listening sockets are closed, including these duplicates.
+		// The system refuses new connections only once all descriptors of the listening sockets are closed, including these
+		// duplicates.
 		this.#sockets.close();
 		for (const resolve of this.#startCallbacks.splice(0)) resolve();
 	}

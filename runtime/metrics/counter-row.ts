@@ -24,7 +24,7 @@ export const ROW_SLOT = {
 	serverErrors: 7,
 	/** Gauge: requests waiting in the queue of an overloaded listener. */
 	queued: 40,
-	/** Counter: requests that had to wait in such a queue. */
+	/** Counter: requests that had to wait in the queue of an overloaded listener. */
 	queuedRequests: 41,
 	/** Counter: connections that could not be accepted for lack of file descriptors or memory. */
 	acceptFailures: 42,

@@ -22,7 +22,10 @@ export class HistogramText {
 	readonly #decimals: Uint8Array;
 	#bytes: Buffer | undefined;
 
-	/** `labels` is the text between the braces, '' for none. Each of `bounds` is the text of a label, such as `le="1"`, `+Inf` included. */
+	/**
+	 * `labels` is the text between the braces, '' for none. Each of `bounds` is the text of a label, such as `le="1"`, `+Inf`
+	 * included.
+	 */
 	constructor(name: string, labels: string, bounds: readonly string[]) {
 		const integerPart = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;
 		const braces = labels === '' ? '' : `{${labels}}`;

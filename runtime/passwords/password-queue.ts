@@ -57,7 +57,9 @@ export class PasswordQueue {
 		this.#verifier = verifier;
 	}
 
-	/** Returns a queue that verifies on dedicated threads. `onFailure` is called with the reason if a thread dies or is terminated. */
+	/**
+	 * Returns a queue that verifies on dedicated threads. `onFailure` is called with the reason if a thread dies or is terminated.
+	 */
 	static onThreads(onFailure: OnThreadFailure): PasswordQueue {
 		return new PasswordQueue(new PasswordThreads(onFailure));
 	}

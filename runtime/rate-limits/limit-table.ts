@@ -90,7 +90,10 @@ export class LimitTable {
 	readonly #locks: Int32Array;
 	readonly #hash: HalfSipHash;
 
-	/** @param buffer At least {@link limitTableWords} Int32 values. All are 0, except perhaps the secret, when the first thread opens it. */
+	/**
+	 * @param buffer At least {@link limitTableWords} Int32 values. All are 0, except perhaps the secret, when the first thread opens
+	 * it.
+	 */
 	constructor(buffer: SharedArrayBuffer, maxKeys: number) {
 		const { setCount, times, ids, locks } = viewsOf(buffer, maxKeys);
 		this.#setCount = setCount;

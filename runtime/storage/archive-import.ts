@@ -35,7 +35,9 @@ export interface ImportTotals {
 	readonly bytes: number;
 }
 
-/** Restores an archive. Values that are not in the archive are kept. If it rejects with {@link ArchiveError}, nothing has changed. */
+/**
+ * Restores an archive. Values that are not in the archive are kept. If it rejects with {@link ArchiveError}, nothing has changed.
+ */
 export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<ImportTotals> {
 	const lock = await openFileStore(folder).tryLock(IMPORT_LOCK);
 	if (!lock) throw new ArchiveError('Another process is importing into this store.');

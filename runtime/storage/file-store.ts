@@ -10,7 +10,7 @@ import { hasUnfinishedImport, IMPORT_FOLDER_PREFIX, IMPORT_LOCK, rollBackImports
 
 /** The folder of lock files in the store. */
 export const LOCKS_FOLDER = 'locks';
-/** Maximum bytes of a value to read. Keys and chains have a few thousand. */
+/** Maximum bytes of a value to read. Keys and certificate chains have a few thousand bytes. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 
 /** Opens the store in a folder. The folder is created on the first write. */
@@ -97,7 +97,7 @@ class FileStore implements Store {
 		await Promise.all([this.list('').catch(() => {}), this.#locks.clean()]);
 		if (!(await hasUnfinishedImport(this.#root))) return;
 		const lock = await this.tryLock(IMPORT_LOCK);
-		// Otherwise, the holder of the lock is importing or rolling back.
+		// If the lock is not free, its holder is importing or rolling back.
 		if (!lock) return;
 		try {
 			await rollBackImports(this.#root);

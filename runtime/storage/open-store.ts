@@ -21,8 +21,8 @@ export interface StoreDeps {
 }
 
 /**
- * Opens the selected store, or the default one if undefined. Accesses neither the file system nor the network. Throws StoreError if
- * the store is in Redis and the process is in no cluster.
+ * Opens the selected store, or the default one if `selection` is undefined. Accesses neither the file system nor the network.
+ * Throws StoreError if the store is in Redis and the process is not in a cluster.
  */
 export function openStore(selection: StoreSelection | undefined, deps: StoreDeps): Store {
 	if (selection?.store === 'redis') {

@@ -8,7 +8,7 @@ import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type 
 
 /** Maximum milliseconds of one command if no request waits for it. */
 const COMMAND_LIMIT_MS = 5000;
-/** Maximum bytes of a value. Keys and chains have a few thousand. */
+/** Maximum bytes of a value. Keys and certificate chains have a few thousand bytes. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 /** The first word of the error with which Redis rejects a write under a lock that has been lost. */
 const FENCED_REPLY = 'FENCED';

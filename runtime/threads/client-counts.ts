@@ -29,7 +29,7 @@ export class ClientCounts {
 		this.#seed = this.#agreedSeed();
 	}
 
-	/** Adds to the count of a kind for a client, named as by {@link clientKey}. */
+	/** Adds to one kind of count of a client. `client` is the key that {@link clientKey} returns. */
 	add(client: string, kind: number, by: 1 | -1): void {
 		const hash = hashText(client, this.#seed + kind);
 		Atomics.add(this.#cells, this.#rowStart + firstCell(hash), by);
@@ -48,7 +48,9 @@ export class ClientCounts {
 		return sum;
 	}
 
-	/** Returns the seed of another thread, if one has a seed, or else a new one. Each row has a copy, because row 0 may be cleared. */
+	/**
+	 * Returns the seed of another thread, if one has a seed, or else a new one. Each row has a copy, because row 0 may be cleared.
+	 */
 	#agreedSeed(): number {
 		let seed = 0;
 		for (let row = 0; row < this.#rows && seed === 0; row++) {

@@ -115,7 +115,10 @@ export class SharedRows {
 		return this.#memories.size;
 	}
 
-	/** Returns the memory of a key. Its first user causes it to be allocated: all values are 0, except those that a watcher sets. Undefined if there is not enough memory. */
+	/**
+	 * Returns the memory of a key. Its first user causes it to be allocated: all values are 0, except those that a watcher sets.
+	 * Undefined if there is not enough memory.
+	 */
 	take(key: string, request: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
 		let memory = this.#memories.get(key);
 		if (!memory) {

@@ -29,7 +29,9 @@ export function cacheAsset(asset: string): string {
 	return asset.replace(/\.js$/, '.cache');
 }
 
-/** Returns what a thread runs, given JavaScript that reads an asset as a `Buffer`. The engine ignores a cache that it cannot use. */
+/**
+ * Returns what a thread runs, given JavaScript that reads an asset as a `Buffer`. The engine ignores a cache that it cannot use.
+ */
 function threadScript(kind: ThreadKind, read: string): string {
 	const asset = threadAsset(kind);
 	// A string with one byte per character takes half as much memory, and is made by copying.
@@ -54,8 +56,8 @@ export const THREAD_CODE_VARIABLE = 'SVC_THREAD_CODE';
 const READ_FILE = `name => require('node:fs').readFileSync(process.env.${THREAD_CODE_VARIABLE} + '/' + name)`;
 
 /**
- * Maximum size of V8's young generation in megabytes. By default, it triples over hundreds of reloads, which does not help requests,
- * whose objects die young. Compilation proceeds site by site and needs little more at a time.
+ * Maximum size of V8's young generation in megabytes. By default, it triples over hundreds of reloads, which does not help
+ * requests, whose objects die young. Compilation proceeds site by site and needs little more at a time.
  */
 const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 	compiler: 32,

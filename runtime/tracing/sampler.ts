@@ -7,7 +7,10 @@ export type Sampler = Tracer['isSampled'];
 /** Number of hexadecimal digits at the end of a trace ID that decide. They are 52 bits, which a double represents exactly. */
 const DECIDING_DIGITS = 13;
 
-/** Returns the sampler that an environment configures; `parentbased_always_on` by default and for unknown names (see {@link samplerProblem}). */
+/**
+ * Returns the sampler that an environment configures; `parentbased_always_on` by default and for unknown names (see {@link
+ * samplerProblem}).
+ */
 export function createSampler(environment: { readonly [name: string]: string | undefined }): Sampler {
 	if (isTracingDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';

@@ -32,7 +32,10 @@ export interface DocumentImage {
 	readonly settings: string;
 	/** JSON of each site. */
 	readonly sites: readonly string[];
-	/** JSON of each site, preceded by the named upstreams, routes and files that it depends on. Sites with equal keys have equal closures. */
+	/**
+	 * JSON of each site, preceded by the named upstreams, routes and files that it depends on. Sites with equal keys have equal
+	 * closures.
+	 */
 	readonly keys: readonly string[];
 	readonly listeners: readonly {
 		readonly address: ListenerAddress;

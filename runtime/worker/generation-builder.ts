@@ -98,7 +98,9 @@ export class GenerationBuild {
 	#sliceStart = performance.now();
 	#isAborted = false;
 
-	/** @param log Receives trace entries of handlers if `servers { trace }` is on. `routePlaces` and `activity` belong to the thread. */
+	/**
+	 * @param log Receives trace entries of handlers if `servers { trace }` is on. `routePlaces` and `activity` belong to the thread.
+	 */
 	constructor(
 		source: LeaseSource,
 		facts: HostFacts,

@@ -107,7 +107,10 @@ export class Generations {
 		this.#leases = leases;
 	}
 
-	/** Returns the generation named in shared memory. Reads it without `Atomics.load`, because a function call per request would cost more. */
+	/**
+	 * Returns the generation named in shared memory. Reads it without `Atomics.load`, because a function call per request would cost
+	 * more.
+	 */
 	current(): Generation {
 		const number = this.#control[CONTROL_GENERATION]!;
 		return number === this.#current.number ? this.#current : this.#switchTo(number);

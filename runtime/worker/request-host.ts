@@ -220,8 +220,8 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	/**
-	 * Responds with the bare status if the error routes have failed too, or if there are none. After an unexpected error, the response
-	 * may be incomplete, so the connection is closed, as the compatible server does.
+	 * Responds with the bare status if the error routes have failed too, or if there are none. After an unexpected error, the
+	 * response may be incomplete, so the connection is closed, as the compatible server does.
 	 */
 	#failExchange(x: Exchange, error: unknown): void {
 		failResponse(x, error);

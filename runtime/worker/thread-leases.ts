@@ -133,7 +133,10 @@ export class ThreadLeases implements LeaseSource {
 		}
 	}
 
-	/** Returns a listener's memory, with `slots` Int32 values for each thread. It is shared by all threads and kept until the thread ends. */
+	/**
+	 * Returns a listener's memory, with `slots` Int32 values for each thread. It is shared by all threads and kept until the thread
+	 * ends.
+	 */
 	async listenerMemory(key: string, slots: number): Promise<SharedArrayBuffer> {
 		for (;;) {
 			try {

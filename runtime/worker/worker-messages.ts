@@ -1,4 +1,7 @@
-/** Messages between the main thread and worker threads: strings and small arrays, because cloning deep objects would block the main thread. */
+/**
+ * Messages between the main thread and worker threads: strings and small arrays, because cloning deep objects would block the main
+ * thread.
+ */
 import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/document/log-settings.ts';

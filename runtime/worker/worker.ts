@@ -364,7 +364,10 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	/** Binds the UDP socket of a listener that is to offer HTTP/3. Throws ListenError if the configuration names h3 and binding fails. */
+	/**
+	 * Binds the UDP socket of a listener that is to offer HTTP/3. Throws ListenError if the configuration names h3 and binding
+	 * fails.
+	 */
 	#bindQuic(address: ListenerAddress): void {
 		const { key, http3 } = address;
 		if (http3 === undefined || this.#quicListeners.has(key) || this.#pendingQuicListeners.has(key)) return;
@@ -531,7 +534,10 @@ class DataPlaneWorker implements RequestHostThread {
 		host.advertisesHttp3 = allAdvertise ? undefined : name => advertisesHttp3(selector.policy(selector.policyOf(name)));
 	}
 
-	/** Reports whether descriptors are left for a connection. Without this check, a flood would take those that the Admin API and logs need. */
+	/**
+	 * Reports whether descriptors are left for a connection. Without this check, a flood would take those that the Admin API and
+	 * logs need.
+	 */
 	#hasRoom(): boolean {
 		let openListeners = 0;
 		for (const listener of this.#listeners.values()) openListeners += listener.connections;
@@ -552,7 +558,10 @@ class DataPlaneWorker implements RequestHostThread {
 		for (const { protocol } of this.#listeners.values()) yield protocol;
 	}
 
-	/** Handles a failure to accept. Without free descriptors, accepting fails thousands of times per second, so only one entry per minute is logged, with a count. */
+	/**
+	 * Handles a failure to accept. Without free descriptors, accepting fails thousands of times per second, so only one entry per
+	 * minute is logged, with a count.
+	 */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
 		// Closes idle connections, which frees descriptors for the next ones.

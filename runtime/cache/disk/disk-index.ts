@@ -28,7 +28,7 @@ const ROW = {
 	length: 14,
 } as const;
 
-/** One of a row's bucket lists. */
+/** A word of a row that links it to the next row in a bucket. */
 type Link = typeof ROW.byKey | typeof ROW.byUrl | typeof ROW.byPath;
 
 /** A response on disk. */

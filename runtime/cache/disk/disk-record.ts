@@ -8,7 +8,7 @@ import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
 export const RECORD_HEADER_BYTES = 64;
 
 export const RECORD_KIND = {
-	/** A response. */
+	/** The kind of a record that contains a response. */
 	put: 1,
 	/** Removes the responses of a key, of a URL, or of a path on any host. */
 	forgetKey: 2,
@@ -89,7 +89,7 @@ export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyB
 	return RECORD_HEADER_BYTES + headBytes + bodyBytes;
 }
 
-/** Returns the seconds since 1970 after which a response can be neither served, served stale, nor validated. */
+/** Returns the time, in seconds since 1970, after which a response can be neither served, served stale, nor validated. */
 export function keepUntilOf(head: CachedHead): number {
 	if (head.etag !== undefined || head.modified !== undefined) return NEVER_EXPIRES;
 	const longestMs = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);

@@ -38,7 +38,10 @@ import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
 /** Maximum concurrent reads of responses. */
 const MAX_READS = 64;
-/** Maximum number of purges by tag or prefix that are remembered. Beyond it, responses older than the oldest purge are dropped. */
+/**
+ * Maximum number of purges by tag or prefix that are remembered. If there are more, responses older than the oldest purge are
+ * dropped.
+ */
 const MAX_PURGES = 256;
 /** Maximum number of responses in a folder, because their positions take memory. */
 const MAX_RESPONSES = 4_194_304;
@@ -54,7 +57,6 @@ const FAST_RETRY_PERIOD_MS = 15_000;
 /** Number of bytes of a body that are hashed or copied before other work of the thread gets its turn. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** Dependencies of {@link DiskTier}. */
 export interface DiskTierDeps {
 	readonly folder: string;
 	/** Maximum total size of the files in bytes. */
@@ -210,7 +212,9 @@ export class DiskTier {
 		} else await this.#removeFromDisk({ key: [a, b] }, false).catch(() => {});
 	}
 
-	/** Invalidates a URL. Resolves once that is recorded. Never rejects, because the resource has changed in any case. */
+	/**
+	 * Invalidates a URL. Resolves once the invalidation is recorded. Never rejects, because the resource has changed in any case.
+	 */
 	async invalidated(host: string, path: string, query: string | undefined): Promise<void> {
 		await this.#removeFromDisk({ url: [host, path, query ?? null] }, false).catch((error: Error) => {
 			const { folder } = this.#deps;

@@ -19,7 +19,6 @@ const FIRST_PAUSE_MS = 30_000;
 /** The pause after a failed write doubles with each failure, up to this many milliseconds. */
 const MAX_PAUSE_MS = 600_000;
 
-/** Dependencies of {@link DiskWriter}. */
 export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;

@@ -54,7 +54,11 @@ export class SegmentFiles {
 	#catalogRows: CatalogRow[] = [];
 	#lastId = 0;
 
-	/** @param maxBytes Maximum size in bytes. @param onDropped Called for deleted segments. @param onFailure Called for files that cannot be deleted or written. */
+	/**
+	 * @param maxBytes Maximum size in bytes.
+	 * @param onDropped Called for deleted segments.
+	 * @param onFailure Called for files that cannot be deleted or written.
+	 */
 	constructor(
 		folder: string,
 		maxBytes: number,

@@ -25,8 +25,8 @@
  * Until `done`, the predecessor serves as if nothing happened. A successor that fails, dies, breaks the protocol or exceeds a limit
  * of {@link STEPS} is killed, with every process that it has started. Both sides enforce limits, because either may hang.
  * Between `go` and `done` both accept connections on the very same sockets, so no connection waits in a queue that nobody reads.
- * The channel is a Unix socket with one JSON message per line. If it is closed before `go`, the predecessor has died, and the successor
- * accepts as if told to: somebody must serve.
+ * The channel is a Unix socket with one JSON message per line. If it is closed before `go`, the predecessor has died, and the
+ * successor accepts as if told to: somebody must serve.
  */
 import type { DiagnosticReport } from '../../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
@@ -45,8 +45,8 @@ export const CONFIRMED_HANDOVER_PROTOCOL = 4;
 export const READY_LIMIT_MS = 120_000;
 
 /**
- * The steps of a successor, in order. `limit` is the maximum number of milliseconds, see {@link stepLimitMs}, and `doing` says what the
- * successor is doing.
+ * The steps of a successor, in order. `limit` is the maximum number of milliseconds, see {@link stepLimitMs}, and `doing` says what
+ * the successor is doing.
  */
 export const STEPS = {
 	start: { limit: 30_000, doing: 'starting' },
@@ -144,7 +144,10 @@ export type LaterReport =
 export interface UnconfirmedTerms {
 	/** Deadline, in milliseconds since 1970. */
 	readonly until: number;
-	/** The keys of the listeners that the successor serves, `udp ` and the key for those with HTTP/3, and `admin` if it has the inherited Admin API. */
+	/**
+	 * The keys of the listeners that the successor serves, `udp ` and the key for those with HTTP/3, and `admin` if it has the
+	 * inherited Admin API.
+	 */
 	readonly used: readonly string[];
 }
 

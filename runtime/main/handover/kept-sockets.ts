@@ -34,8 +34,8 @@ export class KeptSockets {
 	}
 
 	/**
-	 * Closes the sockets that the successor does not use: nobody would accept their connections. Their addresses can be bound again when
-	 * they are needed.
+	 * Closes the sockets that the successor does not use: nobody would accept their connections. Their addresses can be bound again
+	 * when they are needed.
 	 * @param used See `UnconfirmedTerms.used`.
 	 */
 	keepOnly(used: readonly string[]): void {
@@ -53,8 +53,8 @@ export class KeptSockets {
 	}
 
 	/**
-	 * Returns the inheritance for another successor. `openDatagrams` are the UDP sockets on which this process still has connections, with
-	 * new channels.
+	 * Returns the inheritance for another successor. `openDatagrams` are the UDP sockets on which this process still has
+	 * connections, with new channels.
 	 */
 	inheritance(openDatagrams: Iterable<BequeathedDatagrams>): Inheritance {
 		const channels = new Map([...openDatagrams].map(socket => [inodeOf(socket.descriptor), socket]));

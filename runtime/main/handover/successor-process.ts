@@ -254,7 +254,10 @@ export class SuccessorProcess {
 		else this.#child.unref();
 	}
 
-	/** Aborts the handover. Returns false if the successor has already been told to accept connections, so that the caller must wait for the outcome. */
+	/**
+	 * Aborts the handover. Returns false if the successor has already been told to accept connections, so that the caller must wait
+	 * for the outcome.
+	 */
 	abort(reason: string): boolean {
 		if (this.#isSwitching) return false;
 		this.#abortReason = reason;
@@ -353,8 +356,8 @@ function spawnSuccessor(
 ): ChildProcess {
 	try {
 		return spawn(program.file, program.args, {
-			// The successor gets its own session, so that it does not receive the terminal's signals directly: the first process forwards
-			// them.
+			// The successor gets its own session, so that it does not receive the terminal's signals directly: the first process
+			// forwards them.
 			detached: true,
 			stdio: [
 				...(['inherit', 'inherit', standardError === undefined ? 'inherit' : 'pipe', 'pipe'] as const),

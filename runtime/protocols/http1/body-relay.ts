@@ -8,7 +8,7 @@ export interface RelayOwner {
 	/** Number of bytes of the body that are still to be received; 0 if none may be taken from the socket now. */
 	readonly outstandingBytes: number;
 	/**
-	 * * Called when `count` bytes have been taken from the socket. `hasRoom` is false if the body's queue is full. `hasMore` is true
+	 * Called when `count` bytes have been taken from the socket. `hasRoom` is false if the body's queue is full. `hasMore` is true
 	 * if the upstream sent data after the end of the body.
 	 */
 	bytesRelayed(count: number, hasRoom: boolean, hasMore: boolean): void;

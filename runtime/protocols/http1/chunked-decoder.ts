@@ -38,7 +38,9 @@ const BACKSLASH = 92;
 
 /** The decoder of one body. */
 export class ChunkedDecoder {
-	/** Trailer fields, set at the end; undefined if the message has no trailer. Fields that are not allowed in trailers are dropped. */
+	/**
+	 * Trailer fields, set at the end; undefined if the message has no trailer. Fields that are not allowed in trailers are dropped.
+	 */
 	trailers: HeaderList | undefined = undefined;
 	#state = SIZE_FIRST;
 	#chunkRemaining = 0;

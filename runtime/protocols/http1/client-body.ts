@@ -30,8 +30,8 @@ export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
 	/**
-	 * Lets the kernel move data from the upstream's socket to the socket with this descriptor, as far as it can. Returns the number of
-	 * bytes sent.
+	 * Lets the kernel move data from the upstream's socket to the socket with this descriptor, as far as it can. Returns the number
+	 * of bytes sent.
 	 */
 	relayTo: ((socket: number) => number) | undefined = undefined;
 	#wasPulled = false;
@@ -87,7 +87,10 @@ export class ClientBody implements BodySource {
 		return this.#resolve !== undefined;
 	}
 
-	/** Adds a chunk, which must be a copy in the memory passed to the constructor. Returns false if the socket should not be read for now. */
+	/**
+	 * Adds a chunk, which must be a copy in the memory passed to the constructor. Returns false if the socket should not be read for
+	 * now.
+	 */
 	push(bytes: Uint8Array): boolean {
 		const resolve = this.#resolve;
 		if (resolve) {

@@ -51,11 +51,11 @@ export interface ClientCall {
 	interimReceived(status: number, headers: HeaderList): void;
 	/**
 	 * Reports whether the whole body of a response with these fields may be lent, that is, be valid only until `answered` returns.
-	 * Without this function, it may not.
+	 * If this function is missing, no body may be lent.
 	 */
 	lendable?(length: number, headers: HeaderList): boolean;
 	/**
-	 * * Called when the response head has been received; the body may still be incomplete. If `canWriteNow`, the body contains
+	 * Called when the response head has been received; the body may still be incomplete. If `canWriteNow`, the body contains
 	 * everything received so far and the carrier is done with this read, so the response may be written during this call.
 	 */
 	answered(response: UpstreamResponse, canWriteNow?: boolean): void;

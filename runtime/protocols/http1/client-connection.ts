@@ -313,7 +313,9 @@ export class ClientConnection
 		call.answered(answer, true);
 	}
 
-	/** Reports a response that has been received completely. During the callback, the connection can already carry another request. */
+	/**
+	 * Reports a response that has been received completely. During the callback, the connection can already carry another request.
+	 */
 	#reportComplete(call: ClientCall, answer: UpstreamResponse, hasMore: boolean): void {
 		this.#answered = true;
 		this.#endCall(hasMore);
@@ -321,7 +323,10 @@ export class ClientConnection
 		call.released();
 	}
 
-	/** Reports a chunked response. If its whole body has arrived, the body is passed on as bytes, so that the client learns its length. */
+	/**
+	 * Reports a chunked response. If its whole body has arrived, the body is passed on as bytes, so that the client learns its
+	 * length.
+	 */
 	#readChunkedBody(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
 		const decoder = createResponseDecoder(head);
 		const pieces: Buffer[] = [];

@@ -103,7 +103,7 @@ export class PendingHead {
 	}
 }
 
-/** Rejects an incomplete head that can no longer become valid. Otherwise, the connection might wait for its end forever. */
+/** Rejects an incomplete head that can no longer become valid, so that the connection does not wait for its end forever. */
 export function checkIncompleteHead(data: Buffer, start: number, end: number, maxBytes: number): void {
 	if (end - start > maxBytes) throw new InvalidResponse('the response head is too large');
 	const firstBytes = data.toString('latin1', start, Math.min(end, start + 7));

@@ -153,7 +153,9 @@ export class ConnectionClock implements TimedItem {
 		this.#readDeadline = Infinity;
 	}
 
-	/** Must be called when the socket becomes full or writable again. `sentBytes` counts the bytes of the response written so far. */
+	/**
+	 * Must be called when the socket becomes full or writable again. `sentBytes` counts the bytes of the response written so far.
+	 */
 	writeBlocked(blocked: boolean, sentBytes: number): void {
 		const now = performance.now();
 		let pace = this.#writePace;

@@ -48,7 +48,9 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	/** True while handlers process the exchange, before its response is written. */
 	#isHandling = false;
 	#requestCount = 0;
-	/** When the connection became idle, by `performance.now()`. An unused connection counts as idle after {@link UNUSED_GRACE_MS}. */
+	/**
+	 * When the connection became idle, by `performance.now()`. An unused connection counts as idle after {@link UNUSED_GRACE_MS}.
+	 */
 	#idleSince: number;
 	/** True once the client has closed its side. */
 	#clientEnded = false;
@@ -457,7 +459,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		return this.#isRetired || this.#engine.draining || this.#engine.host.draining;
 	}
 
-	/** Closes our side, then waits briefly for the client to close its side. Otherwise, a reset could discard our last response. */
+	/** Closes our side, then waits briefly for the client to close its side, because a reset could discard our last response. */
 	#close(): void {
 		const canCloseAtOnce = this.#clientEnded || (this.#lastRequest && this.#pendingBytes === undefined);
 		this.#state = LINGER;
@@ -478,7 +480,9 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#input.resume();
 	}
 
-	/** Hands the byte stream to the upgrade's handler. The stream is paused and starts with the bytes that have been read already. */
+	/**
+	 * Hands the byte stream to the upgrade's handler. The stream is paused and starts with the bytes that have been read already.
+	 */
 	#handOver(unreadBytes: Buffer | undefined): void {
 		const pending = this.#pendingBytes?.bytes;
 		this.#pendingBytes = undefined;

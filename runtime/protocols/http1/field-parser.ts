@@ -179,7 +179,8 @@ export class FieldParser {
 							if (this.#isRequest) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						// By the grammar, a tab after the coding is whitespace. To some parsers, such as Node's, it is part of the coding.
+						// By the grammar, a tab after the coding is whitespace. To some parsers, such as Node's, it is part of the
+						// coding.
 						const isOnlyCoding = this.transferEncoding === TE_NONE && !text.slice(valueEnd, i - 2).includes('\t');
 						this.transferEncoding = isOnlyCoding ? parseTransferEncoding(value) : TE_INVALID;
 					}

@@ -52,8 +52,8 @@ export class RequestHeadParser {
 	}
 
 	/**
-	 * Parses the head from `start` to at most `limit` in a string (bytes as Latin-1). Returns PARSE_OK, PARSE_INCOMPLETE, or the status that
-	 * rejects the head. The result never depends on how the bytes are split among reads.
+	 * Parses the head from `start` to at most `limit` in a string (bytes as Latin-1). Returns PARSE_OK, PARSE_INCOMPLETE, or the
+	 * status that rejects the head. The result never depends on how the bytes are split among reads.
 	 */
 	parse(text: string, start: number, limit: number): number {
 		// The text contains more than this head, perhaps another message, so the cache of heads is not used.

@@ -14,8 +14,8 @@ export class KnownHost {
 	#host = '';
 
 	/**
-	 * Returns the host of an authority: '' for an empty authority, undefined if malformed. `readLength` is the length of the read that
-	 * contained it.
+	 * Returns the host of an authority: '' for an empty authority, undefined if malformed. `readLength` is the length of the read
+	 * that contained it.
 	 */
 	hostOf(authority: string, readLength: number): string | undefined {
 		if (equalStrings(authority, this.#authority)) return this.#host;

@@ -119,7 +119,7 @@ export class FieldLineCache {
 		if (cached !== undefined && hasExactFields(headers, cached.items)) {
 			if (!cached.isReused) {
 				cached.isReused = true;
-				// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each use.
+				// Converting to bytes and back flattens the string, so that its parts are not joined again at each use.
 				cached.text = Buffer.from(cached.text, 'latin1').toString('latin1');
 			}
 			return cached;

@@ -17,7 +17,10 @@ interface RepeatedAnswer {
 /** The cached responses of one server on one thread. */
 export class RepeatedAnswers {
 	readonly #slots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
-	/** Responses whose bodies represent bytes. They are cached separately, because the same string may stand for other bytes. */
+	/**
+	 * Responses with bodies whose characters represent bytes. They are cached separately, because the same string can also be a
+	 * text.
+	 */
 	readonly #byteSlots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 
 	/**
@@ -65,7 +68,7 @@ function consistsOf(
 }
 
 function flatText(answer: RepeatedAnswer): string {
-	// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each write.
+	// Converting to bytes and back flattens the string, so that its parts are not joined again at each write.
 	if (answer.text === '') answer.text = Buffer.from(joinParts(answer), 'latin1').toString('latin1');
 	return answer.text;
 }

@@ -37,8 +37,8 @@ export class RequestBody implements BodySource, ChunkSink {
 	/** True once the last byte has been received, even if it has not been consumed. */
 	complete = false;
 	/**
-	 * Lets the kernel move data that has not been received yet to the socket with this descriptor. Returns the number of bytes moved.
-	 * Undefined if not available.
+	 * Lets the kernel move data that has not been received yet to the socket with this descriptor. Returns the number of bytes
+	 * moved. Undefined if not available.
 	 */
 	#relayTo: ((socket: number) => number) | undefined = undefined;
 	/** True once the kernel has moved some data. */
@@ -64,8 +64,8 @@ export class RequestBody implements BodySource, ChunkSink {
 	#lentPiece: Uint8Array | undefined = undefined;
 
 	/**
-	 * * `length` is in bytes, or CHUNKED_BODY. Trailers are limited like heads. With `blockReader`, the body copies the bytes that
-	 * it is fed instead of retaining them.
+	 * `length` is in bytes, or CHUNKED_BODY. Trailers are limited like heads. With `blockReader`, the body copies the bytes that it
+	 * is fed instead of retaining them.
 	 */
 	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, blockReader: BlockReader | undefined) {
 		this.#feeder = feeder;

@@ -1,4 +1,7 @@
-/** Formats response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9110 §7.6.1, RFC 9112 §4). */
+/**
+ * Formats response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9110 §7.6.1, RFC 9112
+ * §4).
+ */
 
 import { encodeFieldText, fieldValueKind, isToken } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -106,7 +109,7 @@ export class FieldWriter {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
 			const { hasDate, close, contentLength, hasUpgrade } = this;
-			// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each use.
+			// Converting to bytes and back flattens the string, so that its parts are not joined again at each use.
 			const flatText = Buffer.from(text, 'latin1').toString('latin1');
 			this.#cachedLists[slot] = { items, text: flatText, hasDate, close, contentLength, hasUpgrade };
 		}

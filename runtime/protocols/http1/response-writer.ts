@@ -90,8 +90,8 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/**
-	 * * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the connection
-	 * may be reused.
+	 * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the connection may
+	 * be reused.
 	 */
 	respond(x: Exchange, minor: number, mayKeepAlive: boolean): ResponseProgress {
 		const response = x.response;
@@ -220,7 +220,9 @@ export class ResponseWriter implements OutputOwner {
 		return 'written';
 	}
 
-	/** Writes head and body as one buffer, if the body's source reserved room for the head. Returns false if that is not possible. */
+	/**
+	 * Writes head and body as one buffer, if the body's source reserved room for the head. Returns false if that is not possible.
+	 */
 	#writeAsOneBuffer(source: BodySource, head: string): boolean {
 		if (!this.#output.isDirect) return false;
 		const message = source.prependHead!(this.#gathered + head);

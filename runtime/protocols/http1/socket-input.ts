@@ -110,7 +110,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 		socket.once('close', () => this.closed(failure));
 	}
 
-	/** Closes both sides if the system has accepted everything written. Otherwise, returns false. */
+	/** If the system has accepted everything written, closes both sides. If it has not, returns false. */
 	closeIfFlushed(): boolean {
 		const { socket } = this;
 		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;

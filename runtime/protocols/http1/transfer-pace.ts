@@ -14,7 +14,7 @@ export class TransferPace {
 	#waitStart = -1;
 
 	/**
-	 * * Starts a transfer. `idleTimeout` is in milliseconds, `minRate` is the minimum in bytes per second (0 for none), and
+	 * Starts a transfer. `idleTimeout` is in milliseconds, `minRate` is the minimum in bytes per second (0 for none), and
 	 * `endDeadline` is a time of `performance.now()`.
 	 */
 	start(idleTimeout: number, minRate: number, endDeadline: number): void {

@@ -19,7 +19,9 @@ const SCHEME_HTTP = 6;
 const SCHEME_HTTPS = 7;
 const CONTENT_LENGTH = 28;
 
-/** Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3). */
+/**
+ * Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3).
+ */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
 /**

@@ -326,7 +326,10 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		return (id & 1) === 1 && id < this.#nextStreamId;
 	}
 
-	/** Limits the replies to control frames that accumulate if the upstream does not read. Returns false after failing the connection. */
+	/**
+	 * Limits the replies to control frames that accumulate if the upstream does not read. Returns false after failing the
+	 * connection.
+	 */
 	#mayReply(): boolean {
 		if (this.#upstreamSocket.socket.writableLength <= MAX_UNREAD_CONTROL_BYTES) {
 			this.#unreadReplies = 0;
@@ -442,7 +445,9 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 	}
 
-	/** Handles a GOAWAY. Streams above `lastStreamId` were not processed, so their requests may be sent elsewhere (RFC 9113 §6.8). */
+	/**
+	 * Handles a GOAWAY. Streams above `lastStreamId` were not processed, so their requests may be sent elsewhere (RFC 9113 §6.8).
+	 */
 	#goAway(lastStreamId: number, code: number): void {
 		this.#retire();
 		const message =

@@ -55,7 +55,9 @@ export class ControlFrames {
 		}
 	}
 
-	/** Applies a new initial window, also to open streams (RFC 9113 §6.9.2). Returns false if one of their windows becomes too large. */
+	/**
+	 * Applies a new initial window, also to open streams (RFC 9113 §6.9.2). Returns false if one of their windows becomes too large.
+	 */
 	#applyInitialWindow(window: number | undefined): boolean {
 		if (window === undefined) return true;
 		const change = window - this.peerStreamWindow;

@@ -23,7 +23,9 @@ export interface EngineSession extends ClosableConnection {
 	destroy(): void;
 }
 
-/** Coders that all connections share. They are created for the first one, because most listeners of a large configuration have none. */
+/**
+ * Coders that all connections share. They are created for the first one, because most listeners of a large configuration have none.
+ */
 export class Http2Coders {
 	readonly requestFields: RequestFields;
 	readonly responseFields: ResponseFields;

@@ -1,4 +1,6 @@
-/** Remembers the streams that we have reset recently. Frames that were already in transit to them are not errors (RFC 9113 §5.4.2). */
+/**
+ * Remembers the streams that we have reset recently. Frames that were already in transit to them are not errors (RFC 9113 §5.4.2).
+ */
 import { MAX_REMEMBERED_RESETS } from './limits.ts';
 
 /** The IDs of the most recently reset streams. */

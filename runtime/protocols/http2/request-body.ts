@@ -38,7 +38,7 @@ export class StreamBody implements BodySource {
 	#queuedBytes = 0;
 	/** The block of the last queued chunk if it has room left. */
 	#block: Buffer | undefined = undefined;
-	/** Number of bytes in use in that block. */
+	/** Number of bytes in use in {@link #block}. */
 	#usedBytes = 0;
 	/** The chunk lent to the reader until its next pull. */
 	#lentPiece: Buffer | undefined = undefined;

@@ -1,4 +1,6 @@
-/** Encodes response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9113 §8.2.2, RFC 7541). */
+/**
+ * Encodes response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9113 §8.2.2, RFC 7541).
+ */
 import { encodeFieldText, fieldValueKind, isToken, trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
@@ -10,7 +12,9 @@ const STATUS_INDEX: readonly number[] = buildStatusIndexes();
 const CONTENT_LENGTH = 28;
 const STATUS_NAME = 8;
 
-/** Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3). */
+/**
+ * Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3).
+ */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
 /** A dynamic table size update to zero, because our encoding never uses the client's dynamic table. */

@@ -12,7 +12,9 @@ export type ExpiredDeadline = 'write' | 'head' | 'idle' | undefined;
 export class SessionDeadlines {
 	readonly #engine: Http2Engine;
 	#idleDeadline: number;
-	/** When the last stream ended; for an unused connection, the time from which it counts as idle. Infinity while a stream is open. */
+	/**
+	 * When the last stream ended; for an unused connection, the time from which it counts as idle. Infinity while a stream is open.
+	 */
 	#idleSince: number;
 	#lastStreamId = 0;
 	#headDeadline = Infinity;

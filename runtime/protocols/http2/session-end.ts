@@ -30,7 +30,9 @@ export class SessionEnd {
 		this.#frames = frames;
 	}
 
-	/** Announces the shutdown, and sends a PING whose reply shows that the client knows. Returns false if it was announced before. */
+	/**
+	 * Announces the shutdown, and sends a PING whose reply shows that the client knows. Returns false if it was announced before.
+	 */
 	announce(): boolean {
 		if (this.#announced || this.refusesStreams || this.hasEnded) return false;
 		this.#announced = true;
@@ -57,7 +59,9 @@ export class SessionEnd {
 		this.#isClientLeaving = true;
 	}
 
-	/** Must be called when no streams are open. Closes a connection that is shutting down. Returns true if the connection has ended. */
+	/**
+	 * Must be called when no streams are open. Closes a connection that is shutting down. Returns true if the connection has ended.
+	 */
 	closeIfEnding(): boolean {
 		if (this.hasEnded) return true;
 		if (!this.refusesStreams && !this.#isClientLeaving) return false;

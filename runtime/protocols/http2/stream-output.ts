@@ -281,8 +281,8 @@ export class StreamOutput {
 	}
 
 	/**
-	 * Number of bytes worth pulling: what the client accepts now, or as much as it has accepted before, because then it is probably
-	 * reading. Otherwise, a client that opens its windows in small steps would cause tiny pulls.
+	 * Number of bytes worth pulling: as many as the client accepts now, or as many as it has accepted before, because a client that
+	 * has accepted data is probably still reading. The latter avoids tiny pulls for a client that opens its windows in small steps.
 	 */
 	get #pullBytes(): number {
 		const { sendWindow, maxBufferedBytes } = this.#session;

@@ -62,7 +62,7 @@ export interface StreamSession extends OutputSession {
 	/** Resets a stream. */
 	resetStream(stream: Http2Stream, code: number): void;
 	/**
-	 * * Called when the exchange of a stream has ended, possibly after the stream itself. `isComplete` is true if the response was
+	 * Called when the exchange of a stream has ended, possibly after the stream itself. `isComplete` is true if the response was
 	 * written completely.
 	 */
 	exchangeEnded(isComplete: boolean): void;
@@ -533,7 +533,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	/**
-	 * * Handles the rest of a request whose response has been sent. It is received and discarded for a while rather than stopped at
+	 * Handles the rest of a request whose response has been sent. It is received and discarded for a while rather than stopped at
 	 * once: many clients take a reset for a failed request, whatever its code (RFC 9113 §8.1), and curl before version 8 then
 	 * discards the part of the response that it has not read.
 	 */

@@ -11,8 +11,8 @@ export interface FrameSink {
 	/** Receives payload of a streamed frame: `bytes[start, end)`, never empty. Returns false to stop reading. */
 	payload(bytes: Buffer, start: number, end: number): boolean;
 	/**
-	 * Receives the whole payload of a gathered frame. `isLast` is true if nothing that follows it has been received yet. Returns false
-	 * to stop reading.
+	 * Receives the whole payload of a gathered frame. `isLast` is true if nothing that follows it has been received yet. Returns
+	 * false to stop reading.
 	 */
 	gathered(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean;
 }

@@ -254,7 +254,8 @@ export class Http3Connection
 		const date = status < 200 || encoded.hasDate ? undefined : dateField;
 		const maxBytes = MAX_SECTION_START_BYTES + MAX_DATE_BYTES + encoded.bytes.length;
 		const frame = Buffer.allocUnsafe(MAX_FRAME_HEADER_BYTES + maxBytes);
-		// The section's length precedes it but is known only at the end, so room for the longest frame header is left before the section.
+		// The section's length precedes it but is known only at the end, so room for the longest frame header is left before the
+		// section.
 		const start = MAX_FRAME_HEADER_BYTES;
 		let at = writeSectionStart(frame, start, status);
 		frame.set(encoded.bytes, at);
@@ -376,7 +377,10 @@ export class Http3Connection
 		if (isComplete) this.#floodGuard.exchangeCompleted();
 	}
 
-	/** Runs the queue, and writes heads that still wait for a body. Ends the connection if it is shutting down and has no requests left. */
+	/**
+	 * Runs the queue, and writes heads that still wait for a body. Ends the connection if it is shutting down and has no requests
+	 * left.
+	 */
 	#sendQueued(): void {
 		this.#isProcessing = true;
 		if (!this.#hasEnded) {
