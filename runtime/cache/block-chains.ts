@@ -1,7 +1,7 @@
 /** The blocks of a store, chained to hold heads and bodies. May only be changed while holding the lock. */
 import { BLOCK_BYTES, type CacheLayout, HEADER_WORD } from './memory-layout.ts';
 
-/** Maximum number of entries evicted to make room for one block. A response that needs more is not stored. */
+/** Maximum number of entries evicted to make room for one block. If that is not enough, the response is not stored. */
 const MAX_EVICTIONS = 16_384;
 
 /** One thread's view of the blocks. They are numbered from 1; 0 means none. */
@@ -72,7 +72,7 @@ export class BlockChains {
 		return block;
 	}
 
-	/** Returns contiguous bytes from a position in a chain, at most `maxBytes` of them. Requires a pin or the lock. */
+	/** Returns at most `maxBytes` contiguous bytes from a position in a chain. Requires a pin or the lock. */
 	contiguousBytes(block: number, offset: number, maxBytes: number): Uint8Array {
 		const start = (block - 1) * BLOCK_BYTES + offset;
 		let size = BLOCK_BYTES - offset;

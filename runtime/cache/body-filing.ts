@@ -13,9 +13,9 @@ import { BLOCK_BYTES, ENTRY_LIVE, ENTRY_WORD, HEADER_WORD } from './memory-layou
 export const MIN_FILED_BODY_BYTES: number = 65_536;
 /** Maximum size, in bytes, of a body that is moved to a file, because the file is written in one go. */
 const MAX_FILED_BODY_BYTES = 8 * 1024 * 1024;
-/** Maximum files of one store: each is a file descriptor of the process. */
+/** Maximum number of files of one store. Each file uses a file descriptor of the process. */
 const MAX_FILES = 256;
-/** Maximum contiguous runs of blocks of a body: each is a system call. */
+/** Maximum number of contiguous runs of blocks in a body. Each run costs a system call. */
 const MAX_BLOCK_RUNS = 64;
 /** Fraction of the maximum cache size that files may use in addition to the block memory that was returned in exchange. */
 const MAX_LOOSE_SHARE = 1 / 40;
@@ -94,7 +94,7 @@ export class BodyFiling {
 		return usedFile;
 	}
 
-	/** Returns the memory of the blocks of a body that is in a file to the system, unless a thread still reads them. */
+	/** Returns the memory of the blocks of a filed body to the system, unless a thread still reads the blocks. */
 	#returnMemory(entry: number): void {
 		const memory = this.#memory;
 		const { words } = memory;

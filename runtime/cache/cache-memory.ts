@@ -65,7 +65,9 @@ export class CacheMemory {
 		this.#pinBit = 1 << (thread & 31);
 	}
 
-	/** Initializes the memory, on the main thread. Sets the seed of hashes, by default a random one that no outsider can know. */
+	/**
+	 * Initializes the memory, on the main thread. By default, the seed of the hashes is a random number that no outsider can know.
+	 */
 	static prepare(buffer: SharedArrayBuffer, seed: number = randomInt(1, 2 ** 31 - 1)): void {
 		new Int32Array(buffer)[HEADER_WORD.seed] = seed;
 	}

@@ -1,4 +1,4 @@
-/** A long body in an in-memory file. The kernel sends it where possible; otherwise it is read. */
+/** A long body in an in-memory file. The kernel sends it where possible. If that is not possible, the file is read. */
 import { readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';

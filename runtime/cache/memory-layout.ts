@@ -106,7 +106,7 @@ export const FETCH_WORDS = 5;
 
 /** Number of keys remembered as not worth coalescing. */
 export const UNCOALESCED_KEYS = 2048;
-/** Number of words that describe such a key: its hash, and the second until which the mark is valid. */
+/** Number of words that describe a key that is not worth coalescing: its hash, and the second until which that is assumed. */
 export const UNCOALESCED_KEY_WORDS = 2;
 
 /** Number of invalidation counters, indexed by a URL's hash. */

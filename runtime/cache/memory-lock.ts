@@ -3,7 +3,7 @@ import { HEADER_WORD } from './memory-layout.ts';
 
 /** Number of attempts before the thread sleeps. */
 const SPINS = 200;
-/** Length of one sleep in milliseconds. Sleeps are limited because a holder that has died wakes no other thread. */
+/** Length of one sleep in milliseconds. Sleeps have a time limit, because a holder that has died wakes no other thread. */
 const SLEEP_MS = 5;
 
 /** Thrown if a dead thread holds the lock and its end has not been reported to the main thread yet. */

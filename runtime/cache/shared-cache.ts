@@ -330,7 +330,7 @@ export class SharedCache implements ResponseCache {
 		return isPublished;
 	}
 
-	/** Returns the stored responses that a new one replaces. */
+	/** Returns the stored responses that a new response replaces. */
 	#responsesReplacedBy(head: CachedHead): readonly StoredResponse[] {
 		const storedResponses = this.#readHeads(head.key);
 		const sameVariant = storedResponses.filter(

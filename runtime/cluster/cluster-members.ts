@@ -1,6 +1,6 @@
 /**
- * The members of a cluster: the running processes of all machines. Each one repeats in Redis that it is there; one that stops doing
- * so is no longer a member after {@link LIFETIME} milliseconds.
+ * The members of a cluster: the running processes of all machines. Each process regularly announces itself in Redis. A process that
+ * stops doing so is no longer a member after {@link LIFETIME} milliseconds.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';

@@ -21,7 +21,7 @@ interface SealingKey {
 export class SealedValues {
 	readonly #keys: readonly SealingKey[];
 
-	/** @param keys 32 bytes each, in base64. The first one seals, all of them open. */
+	/** @param keys Keys of 32 bytes, in base64. Values are sealed with the first key, and opened with any of them. */
 	constructor(keys: readonly string[]) {
 		this.#keys = keys.map(text => {
 			const key = Buffer.from(hkdfSync('sha256', Buffer.from(text, 'base64'), '', 'svc sealed values', 32));

@@ -328,7 +328,7 @@ export class SharedPurges {
 
 	#confirm({ id, from }: PurgeEntry): void {
 		const args = [id, this.#members.self, String(CONFIRMATIONS_KEPT)];
-		// Without a confirmation, the purging process names this one, and the purge has taken effect all the same.
+		// If the confirmation fails, the purging process reports this one as unconfirmed, although the purge has taken effect here.
 		this.#cluster.script(CONFIRM, [this.#confirmationsOf(from)], args).catch(() => {});
 	}
 
@@ -402,7 +402,7 @@ function fieldOf({ fields }: StreamEntry, name: string): Buffer | undefined {
 	return undefined;
 }
 
-/** Returns the earliest position; undefined if one of them is unknown, or if there are none. */
+/** Returns the earliest of the positions; undefined if there are none, or if one of them is unknown. */
 function earliestOf(positions: readonly (Position | undefined)[]): Position | undefined {
 	let earliest: Position | undefined;
 	for (const position of positions) {

@@ -89,7 +89,7 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 			const { message, stack } = error instanceof Error ? error : new Error(String(error));
 			reply = { id: request.id, failure: message, ...(stack === undefined ? {} : { stack }) };
 		}
-		// The buffer is transferred, not copied: the main thread keeps the latest one.
+		// The buffer is transferred, not copied, because only the main thread keeps the latest document.
 		port.postMessage(reply, reply.answer instanceof ArrayBuffer ? [reply.answer] : []);
 	});
 }

@@ -203,7 +203,9 @@ export class ConcurrencyTable {
 		if (this.#isListening) this.#notify(this.#row);
 	}
 
-	/** Removes the requests of a thread that has died, and admits those that waited for them. Called on the main thread. */
+	/**
+	 * Removes the requests of a thread that has died, and admits requests that waited for their places. Called on the main thread.
+	 */
 	threadEnded(row: number): void {
 		const words = this.#words;
 		const start = row * CONCURRENCY_ROW;

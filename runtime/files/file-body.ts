@@ -1,4 +1,4 @@
-/** An open file as a body. The kernel sends it where possible; otherwise it is read in chunks. */
+/** An open file as a body. The kernel sends it where possible. If that is not possible, the file is read in chunks. */
 import { read, readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { FileError } from '../../compiler/exchange/leases.ts';
@@ -23,8 +23,8 @@ const MAX_BYTES_PER_TURN = 2 * 1024 * 1024;
 
 /**
  * A range of a file. Its length is fixed when the file is opened: data appended later is not sent. If the file is truncated, `pull`
- * fails, so that the client sees a truncated message rather than a wrong one that looks complete. It never waits for a disk: data
- * that is not in the page cache is read by the thread pool.
+ * fails, so that the client sees a truncated message rather than a wrong one that looks complete. `pull` never waits for a disk:
+ * data that is not in the page cache is read by the thread pool.
  */
 export class FileBody implements BodySource {
 	readonly length: number;

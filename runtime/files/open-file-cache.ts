@@ -73,7 +73,7 @@ const OPEN_IDLE_MS = 10_000;
 const MAX_REMEMBERED_LARGE_FILES = 4096;
 /**
  * Admission: a new file replaces cached ones only if it is at least {@link ADMISSION_RATIO} times as popular as each of up to
- * {@link ADMISSION_SAMPLE} candidates. Without this, a working set larger than the cache would only churn.
+ * {@link ADMISSION_SAMPLE} candidates. Without this rule, a working set larger than the cache would only churn.
  */
 const ADMISSION_SAMPLE = 32;
 const ADMISSION_RATIO = 2;

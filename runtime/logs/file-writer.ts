@@ -31,10 +31,13 @@ import { RolledFiles } from './rolled-files.ts';
 
 /** Milliseconds between checks whether the name still refers to the file. */
 const CHECK_INTERVAL_MS = 1000;
-/** Maximum delay of a timer in milliseconds. */
+/** Maximum delay of a timer in milliseconds. A timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const NEWLINE = 10;
-/** Opening must not block: a named pipe without a reader is then an error, and one whose reader has stopped is temporarily full. */
+/**
+ * Flags with which opening and writing never block: opening a named pipe without a reader fails, and writing to a pipe whose reader
+ * has stopped is retried.
+ */
 const APPEND_FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 /** Opens a log file. Throws the system's error. */

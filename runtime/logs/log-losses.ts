@@ -99,7 +99,7 @@ export class LogLosses implements WriterEvents {
 	}
 }
 
-/** Returns the number of lines in bytes, including a last one without newline. */
+/** Counts the lines in a piece of text, including a last line without a newline. */
 export function linesIn(bytes: Buffer): number {
 	if (bytes.length === 0) return 0;
 	let lines = bytes.at(-1) === NEWLINE ? 0 : 1;

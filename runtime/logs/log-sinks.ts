@@ -101,7 +101,7 @@ export class LogSinks {
 		this.#expand = expand;
 	}
 
-	/** Sets whether this process rolls log files. At most one of the processes that append to them may. */
+	/** Sets whether this process rolls log files. Of the processes that append to the same files, at most one may roll them. */
 	set rolls(allowed: boolean) {
 		this.#rolling.allowed = allowed;
 	}

@@ -5,7 +5,7 @@ import type { HostFacts, PlaceholderScope } from '../../compiler/codegen/placeho
 /** Expands the placeholders in a string. `missing` is called for each placeholder without a value, which becomes empty. */
 export type ExpandText = (text: string, missing?: (placeholder: string) => void) => string;
 
-/** Returns a function that expands placeholders with these facts. Placeholders about requests become empty. */
+/** Returns a function that expands placeholders with the given facts. Placeholders about requests become empty. */
 export function machineText(facts: HostFacts): ExpandText {
 	return (text, missing) =>
 		text.replace(/\\([{}])|\{([^{}]*)\}/g, (placeholder, brace: string | undefined, name: string) => {

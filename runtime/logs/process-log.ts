@@ -61,7 +61,7 @@ export class ProcessLog {
 		return prepared;
 	}
 
-	/** Switches to these outputs and closes the previous ones. */
+	/** Switches to the given outputs, and closes the previous outputs. */
 	activate(prepared: PreparedProcessLog): void {
 		const previous = this.#targets;
 		this.#targets = prepared.targets;

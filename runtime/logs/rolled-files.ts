@@ -68,7 +68,7 @@ export class RolledFiles {
 		}
 	}
 
-	/** Compresses files, and deletes those that are too old or too many. One run at a time; never rejects. */
+	/** Compresses files, and deletes files that are too old or too many. Only one run is in progress at a time. Never rejects. */
 	cleanUp(): Promise<void> {
 		if (this.#cleanup) this.#needsRerun = true;
 		this.#cleanup ??= this.#runCleanups();

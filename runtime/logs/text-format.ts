@@ -32,7 +32,7 @@ export function compileTextFormat(format: TextLogFormat, expand: ExpandText): Li
 		if ('unknown' in part) return '-';
 		if ('computed' in part) return compileComputed(part.computed, time);
 		const { path, index } = part;
-		// Fields of headers and the request line have a character for each byte. Others, such as names of users, are Unicode.
+		// Header fields and the request line have a character for each byte. Other values, such as user names, are Unicode.
 		const isLatin1 = path[0] === 'request' || path[0] === 'resp_headers';
 		return ({ fields }) => fieldText(fieldAt(fields, path), index, isLatin1);
 	});

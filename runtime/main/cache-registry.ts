@@ -188,7 +188,7 @@ export class CacheRegistry implements CacheWatcher {
 		return positions.filter(({ isUsed }) => isUsed).map(({ position }) => position);
 	}
 
-	/** Records the position of all disk tiers: purges up to it have been applied to them. */
+	/** Records, for all disk tiers, the position up to which purges have been applied to them. */
 	recordPurgePosition(position: string): void {
 		const folders = this.#diskFolders();
 		this.#recording = this.#recording.then(async () => {

@@ -70,7 +70,7 @@ export interface RuntimeControl {
 	readConfig(path: readonly string[], id?: string): Promise<ConfigReading>;
 	/** JSON of the running document, including secrets. It may be stored on this machine, but must never be sent to a client. */
 	readonly document: string;
-	/** Responses since the start, and how many of them had a status of 500 or more. */
+	/** Number of responses since the start, and how many of them had a status of 500 or more. */
 	readonly traffic: { readonly requests: number; readonly serverErrors: number };
 	/** Admin settings of the running document, token included; undefined if there is no Admin API. */
 	readonly admin: AdminSettings | undefined;

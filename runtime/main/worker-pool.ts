@@ -599,7 +599,7 @@ export class WorkerPool {
 	}
 }
 
-/** Returns the number of worker threads: `requested`, up to a maximum, or one if the kernel does not distribute connections. */
+/** Returns the number of worker threads: `requested`, up to a maximum; 1 if the kernel does not distribute connections. */
 export function workerThreadCount(requested: number = availableParallelism()): number {
 	return CAN_SHARE_PORTS ? Math.max(1, Math.min(requested, MAX_THREADS)) : 1;
 }

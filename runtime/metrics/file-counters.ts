@@ -28,7 +28,7 @@ export const ENCODING_SLOT = {
 const FIRST_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
 const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
 
-/** The first slot after these counters. */
+/** The first slot after the counters of this file. */
 export const FILE_SLOTS_END = 144;
 
 /** Counts an encoded response. If it was cut short, `bytesIn` and `bytesOut` are the bytes processed until then. */
@@ -39,7 +39,7 @@ export function countEncodedResponse(row: Float64Array, coding: CodingName, byte
 	row[first + 2]! += bytesOut;
 }
 
-/** Returns the metric families of these counters, summed over all threads. */
+/** Returns the metric families of the counters in this file, summed over all threads. */
 export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
 	const byCoding = (name: string, help: string, offset: number): PlainFamily => ({
 		name,

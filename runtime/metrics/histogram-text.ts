@@ -23,8 +23,8 @@ export class HistogramText {
 	#bytes: Buffer | undefined;
 
 	/**
-	 * `labels` is the text between the braces, '' for none. Each of `bounds` is the text of a label, such as `le="1"`, `+Inf`
-	 * included.
+	 * `labels` is the text between the braces, or '' if there are no labels. `bounds` are the labels of the buckets as text, such as
+	 * `le="1"`, with that of `+Inf` last.
 	 */
 	constructor(name: string, labels: string, bounds: readonly string[]) {
 		const integerPart = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;

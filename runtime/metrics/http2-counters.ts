@@ -38,7 +38,7 @@ export function http2Counters(row: Float64Array): Http2Counters {
 	};
 }
 
-/** The metric families of these counters that have a label. */
+/** The metric families of the HTTP/2 counters that have a label. */
 export const HTTP2_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 	{
 		name: 'svc_http2_streams_reset_total',

@@ -24,10 +24,10 @@ const FIRST_REFUSAL: number = FIRST_CUT + CUT_REASONS.length;
 
 /** Slot of the gauge of open HTTP/3 connections. */
 export const HTTP3_CONNECTIONS_SLOT: number = CONNECTIONS;
-/** The first slot after these counters. */
+/** The first slot after the HTTP/3 counters. */
 export const HTTP3_SLOTS_END: number = FIRST_REFUSAL + QUIC_REFUSALS.length;
 
-/** The metric families of these counters that have no label, each with its slot. */
+/** The metric families of the HTTP/3 counters that have no label, each with its slot. */
 export const HTTP3_PLAIN_FAMILIES: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 	['svc_http3_connections', 'Open HTTP/3 connections.', 'gauge', CONNECTIONS],
 	['svc_http3_streams_total', 'HTTP/3 streams that carried a request.', 'counter', STREAMS],
@@ -79,7 +79,7 @@ export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 	};
 }
 
-/** The metric families of these counters that have a label. */
+/** The metric families of the HTTP/3 counters that have a label. */
 export const HTTP3_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 	{
 		name: 'svc_http3_streams_reset_total',

@@ -21,7 +21,7 @@ export class ModuleCounters {
 		return this.#counter(MODULE_FAMILIES.events.name, { event });
 	}
 
-	/** Returns the counter of requests that a zone of `rate_limit` has treated in one way. */
+	/** Returns the counter of the requests of a `rate_limit` zone that had the given outcome. */
 	rateLimitCounter(zone: string, outcome: RateLimitOutcome): EventCounter {
 		return this.#counter(MODULE_FAMILIES.rateLimits.name, { zone, outcome });
 	}
@@ -34,7 +34,7 @@ export class ModuleCounters {
 		};
 	}
 
-	/** Returns the counter of requests that a zone of `limit_concurrent` has treated in one way. */
+	/** Returns the counter of the requests of a `limit_concurrent` zone that had the given outcome. */
 	concurrencyLimitCounter(zone: string, outcome: ConcurrencyOutcome): EventCounter {
 		return this.#counter(MODULE_FAMILIES.concurrencyLimits.name, { zone, outcome });
 	}

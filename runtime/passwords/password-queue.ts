@@ -23,7 +23,7 @@ const MAX_RETRY_AFTER = 60;
 interface Verification {
 	readonly key: string;
 	readonly task: PasswordTask;
-	/** The clients that sent the password. It is verified as soon as any one of them is scheduled. */
+	/** The clients that sent the password. The password is verified as soon as any of these clients is scheduled. */
 	readonly clients: Set<Client>;
 	/** Callbacks that wait for the verdict, by the IDs of their checks. */
 	readonly resolvers: Map<string, (answer: PasswordAnswer) => void>;

@@ -7,7 +7,7 @@ const BLOCK_BYTES = 4096;
 
 /** Joins chunks at the end of one queue. */
 export class PieceGatherer {
-	/** The buffer of the last chunk in the queue, if that is a joined one. */
+	/** The buffer of the last chunk in the queue; undefined if that is not a joined chunk. */
 	#block: Buffer | undefined = undefined;
 
 	/** Appends a chunk to the queue, or to the queue's last chunk. Chunks that have left the queue do not change. */

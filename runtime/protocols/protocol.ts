@@ -1,4 +1,4 @@
-/** The interface between the runtime and the protocols, each of which is in a folder of its own. */
+/** The interface between the runtime and the protocols. Each protocol has its own folder. */
 import type { Socket } from 'node:net';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
@@ -136,13 +136,14 @@ export interface ProtocolServer {
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/**
-	 * Stops keep-alive: idle connections close, at once unless `waits` says otherwise, and busy ones after their exchange.
+	 * Stops keep-alive. Idle connections close at once, unless `waits` lets them wait for a request; busy connections close after
+	 * their exchange.
 	 * @param waits Default {@link NO_WAIT}.
 	 */
 	drain(waits?: RequestWaits): void;
 	/**
-	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded connections
-	 * continue.
+	 * Drains the connections of matching clients: idle connections close at once, busy ones after their exchange. Upgraded
+	 * connections continue.
 	 */
 	retire(matches: (tls: TlsInfo | undefined) => boolean): void;
 	/** Number of open connections. */

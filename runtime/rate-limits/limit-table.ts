@@ -43,7 +43,7 @@ export interface UsedPlace {
 	readonly fullAt: number;
 }
 
-/** Yields the places of keys whose burst is not fully available at `now`. Other threads may count meanwhile. */
+/** Yields the places of keys whose burst is not fully available at `now`. Other threads may change counts during the iteration. */
 export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now: number): Iterable<UsedPlace> {
 	const { times, ids } = viewsOf(buffer, maxKeys);
 	for (let place = 0; place < times.length; place++) {
@@ -53,8 +53,8 @@ export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now:
 }
 
 /**
- * Writes counts into places of a table. The counts must come from a table with the same secret. No thread may use the table
- * meanwhile.
+ * Writes counts into places of a table. The counts must come from a table with the same secret. No thread may use the table during
+ * the call.
  */
 export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, usedPlaces: Iterable<UsedPlace>): void {
 	const { times, ids } = viewsOf(buffer, maxKeys);

@@ -12,8 +12,8 @@ export const CLIENT_SLOTS: number = SEED_SLOT + 1;
 
 /**
  * Counters by client (a count-min sketch). An address has one cell in each of two lines, selected by a hash that outsiders cannot
- * know. Its count is the lower of the two, so it can only be too high, and only if both cells are shared with busy addresses. Each
- * thread counts in its own row, which is cleared when the thread dies.
+ * know. The count of an address is the lower of the counts in its two cells. It can only be too high, and only if both cells are
+ * shared with busy addresses. Each thread counts in its own row, which is cleared when the thread dies.
  */
 export class ClientCounts {
 	readonly #cells: Int32Array;

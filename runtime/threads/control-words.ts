@@ -9,7 +9,7 @@ export const CONTROL_STOPS_AT = 1;
 /** First slot, one per thread, of the number of log characters in transit to the main thread. */
 export const CONTROL_LOG_IN_TRANSIT = 16;
 
-/** Maximum number of log characters in transit. Beyond it, a thread drops log text. */
+/** Maximum number of log characters in transit. If there are more, a thread drops log text. */
 export const MAX_LOG_IN_TRANSIT_CHARS: number = 8 * 1024 * 1024;
 
 /** Maximum number of worker threads. */

@@ -1,4 +1,6 @@
-/** A thread's shared resources, counted by key: a resource that two successive generations use is not closed in between. */
+/**
+ * A thread's shared resources, counted by key. A resource that two successive generations use stays open when the thread switches.
+ */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 

@@ -116,8 +116,8 @@ export class SharedRows {
 	}
 
 	/**
-	 * Returns the memory of a key. Its first user causes it to be allocated: all values are 0, except those that a watcher sets.
-	 * Undefined if there is not enough memory.
+	 * Returns the memory of a key, which is allocated for its first user. Its values are then 0, except those that a watcher sets.
+	 * Returns undefined if there is not enough memory.
 	 */
 	take(key: string, request: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
 		let memory = this.#memories.get(key);

@@ -1,6 +1,6 @@
 /** Waits for promises with a time limit. */
 
-/** Maximum delay of a timer in milliseconds. Node fires a longer one at once. */
+/** Maximum delay of a timer in milliseconds. In Node, a timer with a longer delay fires at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Waits for a promise, at most `limitMs` if given. */

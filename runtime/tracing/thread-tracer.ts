@@ -19,7 +19,7 @@ export class ThreadTracer implements Tracer {
 	readonly #port: BatchPort;
 	/** Random hexadecimal digits. */
 	#digitPool = '';
-	/** Number of these digits that have been used. */
+	/** Number of random digits that have been used. */
 	#usedDigits = 0;
 	#batchText = '';
 	#batchSpans = 0;

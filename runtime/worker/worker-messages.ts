@@ -19,7 +19,10 @@ import type { StallKind } from '../threads/stop-answering.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadRequest } from './main-thread-requests.ts';
 
-/** `[from, count]`: reused sites of the previous generation, starting at `from`; −1 takes the next `count` changed ones. */
+/**
+ * `[from, count]`: `count` reused sites of the previous generation, starting at `from`, or the next `count` changed sites if `from`
+ * is −1.
+ */
 export type SiteRange = readonly [from: number, count: number];
 
 /** What a worker needs to build a generation from the current one. */

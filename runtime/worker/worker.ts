@@ -535,8 +535,8 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/**
-	 * Reports whether descriptors are left for a connection. Without this check, a flood would take those that the Admin API and
-	 * logs need.
+	 * Reports whether descriptors are left for a connection. Without this check, a flood of connections would use up the descriptors
+	 * that the Admin API and logs need.
 	 */
 	#hasRoom(): boolean {
 		let openListeners = 0;
@@ -564,7 +564,7 @@ class DataPlaneWorker implements RequestHostThread {
 	 */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
-		// Closes idle connections, which frees descriptors for the next ones.
+		// Closes idle connections, which frees descriptors for new connections.
 		this.#placeMaker.make();
 		const now = performance.now();
 		if (now < this.#nextAcceptReport) return;

@@ -47,8 +47,8 @@ export function readPurgePosition(folder: string): Promise<string | undefined> {
 }
 
 /**
- * Records a position in the purges of the cluster. After a crash, the folder may have an earlier one, so that some purges are
- * applied again. Rejects if the folder is not available.
+ * Records a position in the purges of the cluster. After a crash, the folder may contain an earlier position, so that some purges
+ * are applied again. Rejects if the folder is not available.
  */
 export async function writePurgePosition(folder: string, position: string): Promise<void> {
 	const file = path.join(folder, POSITION_FILE);

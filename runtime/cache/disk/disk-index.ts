@@ -54,7 +54,7 @@ const BYTES_PER_BUCKET = 8192;
 /** Number of rows scanned before other work of the thread gets its turn. */
 const ROWS_PER_SLICE = 8192;
 
-/** The index of one folder. The caller bounds it by dropping segments. */
+/** The index of one folder. The caller limits its size by dropping segments. */
 export class DiskIndex {
 	readonly #onChange: (a: number, change: 1 | -1) => void;
 	readonly #pages: Int32Array[] = [];

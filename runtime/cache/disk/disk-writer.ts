@@ -10,7 +10,7 @@ import type { SegmentFiles } from './segment-files.ts';
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 /** Maximum number of responses waiting to be written. */
 const MAX_WAITING_RECORDS = 4096;
-/** Maximum bytes of a body, because writing a large one would delay others. */
+/** Maximum bytes of a body. Writing a larger one would delay the other records. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 /** Number of bytes gathered for one write. */
 const BATCH_BYTES = 256 * 1024;
@@ -26,7 +26,7 @@ export interface DiskWriterDeps {
 	recordWritten(record: DiskRecord, position: RecordPosition): void;
 	/** Throws if nothing may be written because the folder belongs to another process. */
 	assertWritable(): void;
-	/** Awaited after each batch, before the next one. */
+	/** Called after each batch. The next batch is written when the promise has settled. */
 	batchWritten(): Promise<void>;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }

@@ -151,7 +151,10 @@ export class SegmentFiles {
 		return { segment: segment.id, offset };
 	}
 
-	/** Truncates the remains of a failed write. Purges do not affect these records, so the next start must not find them. */
+	/**
+	 * Removes the remains of a failed write from the end of a segment. Purges do not apply to records in these remains, so the next
+	 * start must not find any.
+	 */
 	async #truncate(segment: Segment, offset: number): Promise<void> {
 		try {
 			await (await segment.handle!).truncate(offset);

@@ -145,8 +145,8 @@ export interface UnconfirmedTerms {
 	/** Deadline, in milliseconds since 1970. */
 	readonly until: number;
 	/**
-	 * The keys of the listeners that the successor serves, `udp ` and the key for those with HTTP/3, and `admin` if it has the
-	 * inherited Admin API.
+	 * What the successor serves: the keys of its listeners, the keys of listeners with HTTP/3 again with the prefix `udp `, and
+	 * `admin` if it has the inherited Admin API.
 	 */
 	readonly used: readonly string[];
 }

@@ -118,7 +118,7 @@ export class InheritedDescriptors {
 export class SuccessorProcess {
 	readonly #child: ChildProcess;
 	readonly #channel: MessageChannel<ToSuccessor>;
-	/** A pipe whose other end the successor and its own successors hold, if one was requested. */
+	/** A pipe whose other end is held by the successor and all its successors in turn; undefined if none was requested. */
 	readonly pipe: Readable | undefined;
 	/** Resolves when the process has ended: to its exit status, or null if a signal ended it. */
 	readonly exited: Promise<number | null>;

@@ -41,7 +41,7 @@ export class ResponseWriter implements OutputOwner {
 	#exchange: Exchange | undefined = undefined;
 	#source: BodySource | undefined = undefined;
 	#isChunked = false;
-	/** Number of bytes left to write of a streamed body whose length is known; otherwise −1. */
+	/** Number of bytes left to write of a streamed body whose length is known; −1 for any other body. */
 	#remainingBytes = -1;
 	#awaitsWrite = false;
 	#isPumping = false;

@@ -43,8 +43,8 @@ export class SocketInfo implements ConnectionInfo {
 	}
 
 	/**
-	 * False if the client's address was no longer available when it was first read. Requests of such a client must not be handled:
-	 * otherwise, a client that resets its connection right after a request could bypass every rule about addresses.
+	 * False if the client's address was no longer available when it was first read. Requests of such a client must not be handled,
+	 * because resetting a connection right after a request could otherwise bypass every rule about addresses.
 	 */
 	get isAddressKnown(): boolean {
 		this.readAddresses();

@@ -4,7 +4,8 @@
 const RATE_GRACE_MS = 5000;
 
 /**
- * Measures one direction of an exchange. Only the time during which we wait for the client counts, not the time it waits for us.
+ * Measures one direction of an exchange. Only the time during which we wait for the client counts, not the time during which it
+ * waits for us.
  */
 export class TransferPace {
 	#idleTimeout = 0;

@@ -24,7 +24,8 @@ export interface EngineSession extends ClosableConnection {
 }
 
 /**
- * Coders that all connections share. They are created for the first one, because most listeners of a large configuration have none.
+ * Coders that all connections share. They are created for the first connection, because most listeners of a large configuration
+ * never have one.
  */
 export class Http2Coders {
 	readonly requestFields: RequestFields;

@@ -64,8 +64,8 @@ export class OutputQueue {
 	}
 
 	/**
-	 * Adds a stream that waits for the connection's window. Removes those that were reset: otherwise, a client that never opens the
-	 * window could make the list grow without limit.
+	 * Adds a stream that waits for the connection's window. Also removes streams that were reset, because a client that never opens
+	 * the window could make the list grow without limit.
 	 */
 	#addStarving(output: StreamOutput): void {
 		this.#starving.push(output);

@@ -382,7 +382,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		const { requestFields: fields } = this.#coders;
 		const stream = this.streams.get(id);
 		if (stream === undefined) {
-			// If we have reset the stream, the block was in transit. Otherwise, the stream is closed or was skipped (RFC 9113 §5.1.1).
+			// A block that was in transit when we reset the stream is ignored. If we did not reset it recently, the stream is closed
+			// or was skipped (RFC 9113 §5.1.1).
 			if (!this.#recentResets.has(id)) this.fail(H2_ERROR.streamClosed);
 			return;
 		}

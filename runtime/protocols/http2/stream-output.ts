@@ -104,7 +104,7 @@ export class StreamOutput {
 		this.#isActive = true;
 		this.#piece = bytes;
 		this.#isSourceEnded = true;
-		// Most bodies fit in one frame. It is sent together with the head, before other streams get a turn.
+		// The first frame is sent together with the head, before other streams get a turn. Most bodies fit in this frame.
 		if (this.#session.frames.full || this.takeTurn() !== TURN_WAITS) this.#session.wantsTurn(this);
 		if (this.#isActive) this.#reportBuffered();
 	}
@@ -236,7 +236,7 @@ export class StreamOutput {
 		onWritten?.();
 	}
 
-	/** Called when the announced length has been sent. If the source has ended, too, the last frame is made to end the stream. */
+	/** Called when the announced length has been sent. If the source has ended as well, makes the last frame end the stream. */
 	#endWithFrame(frame: number): number {
 		const source = this.#source!;
 		const piece = this.#pull();

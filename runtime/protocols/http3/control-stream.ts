@@ -217,8 +217,8 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 const MAX_QUIC_INTEGER = 2n ** 62n - 1n;
 
 /**
- * Decodes all integers in these bytes. They are bigints, because numbers beyond 2^53 are not exact. Returns undefined if the last
- * one is cut short.
+ * Decodes all integers in the given bytes. They are bigints, because numbers beyond 2^53 are not exact. Returns undefined if the
+ * last integer is cut short.
  */
 function readVarints(bytes: Buffer, start: number, end: number): bigint[] | undefined {
 	const values: bigint[] = [];
