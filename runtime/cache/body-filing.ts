@@ -58,7 +58,7 @@ export class BodyFiling {
 		Atomics.sub(this.#memory.words, this.#memory.entryIndex(entry) + ENTRY_WORD.readers, 1);
 	}
 
-	/** Creates a file for an entry's body. Returns its descriptor plus 1, or 0 on failure. */
+	/** Creates a file with an entry's body. Returns the file's descriptor plus 1, or 0 on failure. */
 	#createFile(entry: number): number {
 		const memory = this.#memory;
 		const { words, blocks } = memory;
@@ -127,7 +127,7 @@ export class BodyFiling {
 	}
 }
 
-/** A contiguous run of blocks: its offset and size in bytes, and the bounds of the whole memory pages in it. */
+/** A contiguous run of blocks: its offset and size in bytes, and the bounds of the whole memory pages within the run. */
 interface BlockRun {
 	readonly start: number;
 	readonly size: number;

@@ -22,7 +22,7 @@ import {
 import { MemoryLock } from './memory-lock.ts';
 import { QueueKeeper } from './queue-keeper.ts';
 
-/** Number of times that the main thread sleeps before it gives up on a lock: about a second. */
+/** Number of times that the main thread sleeps, about a second in total, before it gives up on a lock. */
 const MAX_MAIN_SLEEPS = 200;
 
 /** The hashes by which an entry is found. */
@@ -217,7 +217,7 @@ export class CacheMemory {
 			blocks.write(block, 0, bytes.subarray(i * BLOCK_BYTES, (i + 1) * BLOCK_BYTES));
 		}
 		if (this.serial(entry) !== serial) {
-			// Making room has evicted this entry itself.
+			// Making room has evicted the entry whose head is to be replaced.
 			blocks.free(first, last, count);
 			return false;
 		}

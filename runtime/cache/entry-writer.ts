@@ -11,7 +11,7 @@ export class EntryWriter implements CacheWriter {
 	readonly #maxBytes: number;
 	readonly #publish: () => boolean;
 	#writtenBytes = 0;
-	/** The last block. */
+	/** The last block of the body. */
 	#block = 0;
 	/** Number of bytes in use in the last block. */
 	#usedBytes = BLOCK_BYTES;
@@ -56,7 +56,7 @@ export class EntryWriter implements CacheWriter {
 		});
 	}
 
-	/** Returns false after a reset of the store, because the memory may belong to another entry. */
+	/** Writes bytes of the body. Returns false after a reset of the store, because the memory may then belong to another entry. */
 	#isMine(): boolean {
 		return this.#memory.serial(this.#entry) === this.#serial;
 	}

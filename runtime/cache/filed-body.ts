@@ -21,7 +21,7 @@ export class FiledBody implements BodySource {
 	readonly #release: () => void;
 	#offset: number;
 	#isDone = false;
-	/** True if the socket was full at the last attempt. */
+	/** True if the socket could not accept all data at the last attempt to send. */
 	#isBlocked = false;
 	#piece: Buffer | undefined = undefined;
 

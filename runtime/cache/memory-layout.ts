@@ -71,7 +71,7 @@ export const ENTRY_WORD = {
 	pathHash: 18,
 	/** 1 if the entry was purged while being filled. */
 	doomed: 19,
-	/** Descriptor plus 1 of the in-memory file that contains its body. */
+	/** Descriptor plus 1 of the in-memory file that contains the entry's body; 0 if there is none. */
 	file: 20,
 	/** 1 if the memory of the blocks has been returned to the system, because the body is in a file. */
 	given: 21,

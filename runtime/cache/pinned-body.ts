@@ -17,7 +17,7 @@ export class PinnedBody implements BodySource {
 	readonly length: number;
 	readonly #blocks: BlockChains;
 	readonly #release: () => void;
-	/** The next block. */
+	/** The next block to be sent. */
 	#block: number;
 	/** Number of bytes of the next block that have been sent already. */
 	#blockOffset: number;
@@ -25,7 +25,7 @@ export class PinnedBody implements BodySource {
 	#piece: Buffer | undefined = undefined;
 	#isDone = false;
 
-	/** Reads `length` bytes from `start` on. `release` is called when they have been sent or are not needed. */
+	/** Reads `length` bytes, beginning at `start`. `release` is called when the bytes have been sent or are not needed. */
 	constructor(blocks: BlockChains, firstBlock: number, start: number, length: number, release: () => void) {
 		this.#blocks = blocks;
 		this.#block = blocks.blockAfter(firstBlock, start);

@@ -9,7 +9,7 @@ import { LockLost } from './memory-lock.ts';
 const SLICE_MS = 5;
 /** Number of entries between checks of the clock. */
 const ENTRIES_PER_CHECK = 256;
-/** Milliseconds between attempts to get a lock that a dead thread holds. */
+/** Milliseconds between attempts to acquire a lock that a dead thread holds. */
 const RETRY_MS = 50;
 
 /** A purge: one URL, everything with a tag, or everything below a path. */
@@ -27,7 +27,7 @@ export class PurgeNotRecorded extends Error {
 	}
 }
 
-/** Reports whether a response is selected. */
+/** Reports whether a purge selects a response. */
 export type EntryPredicate = (head: CachedHead) => boolean;
 
 /** Removes selected responses. Resolves to their number once no thread serves or stores them. */

@@ -16,7 +16,7 @@ const UNCOALESCED: FetchTicket = { ended: undefined, done: () => {} };
 /** A fetch in progress on this thread. */
 interface OwnFetch {
 	readonly ended: Promise<void>;
-	/** Start time, from {@link clockMs}. */
+	/** When the fetch started, by {@link clockMs}. */
 	readonly startedAt: number;
 }
 
@@ -25,7 +25,7 @@ export class RequestCoalescer {
 	readonly #memory: CacheMemory;
 	readonly #threadNumber: number;
 	readonly #ownFetches = new Map<string, OwnFetch>();
-	/** Fetches in progress on other threads that this thread is waiting for. */
+	/** Fetches on other threads that requests of this thread are waiting for. */
 	readonly #otherFetches = new Map<string, Promise<void>>();
 
 	constructor(memory: CacheMemory, thread: number) {

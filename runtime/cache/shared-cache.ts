@@ -45,7 +45,7 @@ export class StoredResponse implements CachedResponse {
 	readonly entry: number;
 	readonly serial: number;
 	readonly knownKey: KnownKey;
-	/** Number of requests for the whole body. */
+	/** Number of requests for the whole body so far. */
 	requestCount = 0;
 	/** A copy of the body; undefined until the response has turned out to be popular. */
 	copy: Uint8Array | string | undefined = undefined;
@@ -141,7 +141,10 @@ export class SharedCache implements ResponseCache {
 		return this.#readHeads(key);
 	}
 
-	/** Returns the response that a thread has just stored, unless it has been removed. Called on the main thread. */
+	/**
+	 * Returns the response that a thread has just stored in an entry, unless the response has been removed. Called on the main
+	 * thread.
+	 */
 	responseAt(key: string, entry: number, serial: number): StoredResponse | undefined {
 		return this.#readHeads(key).find(stored => stored.entry === entry && stored.serial === serial);
 	}
@@ -196,7 +199,7 @@ export class SharedCache implements ResponseCache {
 		};
 	}
 
-	/** The seed of the hashes. */
+	/** The seed of the hashes of keys and URLs. */
 	get seed(): number {
 		return this.#memory.seed;
 	}

@@ -14,9 +14,9 @@ export interface ClusterMember {
 	readonly host: string;
 	readonly pid: number;
 	readonly version: string;
-	/** Number of the generation that the process serves. */
+	/** Number of the configuration's generation that the process serves. */
 	readonly generation: number;
-	/** When the process joined, in seconds since the epoch by its own clock. */
+	/** When the process joined the cluster, in seconds since the epoch, by the process's own clock. */
 	readonly since: number;
 }
 
@@ -53,7 +53,7 @@ const LEAVE = "redis.call('ZREM', KEYS[1], ARGV[1]) return redis.call('HDEL', KE
 
 /** Keeps this process a member, and lists all members. */
 export class ClusterMembers {
-	/** The ID of this process. */
+	/** The ID of this process among the members. */
 	readonly self: string = `${hostname()}-${randomBytes(4).toString('hex')}`;
 	readonly #cluster: Cluster;
 	readonly #facts: MemberFacts;

@@ -10,7 +10,7 @@ export type RedisReply = Buffer | number | null | readonly RedisReply[];
 export interface RedisConnectionDeps {
 	/** Called when the connection is established. */
 	onConnected(): void;
-	/** Called when the connection or an attempt to connect has failed. The cause contains no credential. */
+	/** Called when the connection has failed or could not be established. The cause contains no credential. */
 	onFailed(cause: string): void;
 }
 
@@ -21,7 +21,7 @@ const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 2000;
 /** The connection is replaced if a reply is due and nothing has arrived for this many milliseconds. */
 const SILENCE_LIMIT_MS = 3000;
-/** Maximum commands that wait for a reply. */
+/** Maximum number of commands that wait for a reply. */
 const MAX_PENDING = 10_000;
 
 const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.SIMPLE_STRING]: Buffer } } as const;
@@ -58,7 +58,7 @@ export class RedisConnection {
 		return this.#client !== undefined;
 	}
 
-	/** Why there is no connection. */
+	/** Why the last connection failed or could not be established. */
 	get cause(): string {
 		return this.#cause;
 	}

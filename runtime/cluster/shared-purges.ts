@@ -64,9 +64,9 @@ const MAX_AWAITED = 1000;
 /** Milliseconds after which Redis deletes the confirmations to a process that no longer reads them. */
 const CONFIRMATIONS_KEPT = 60_000;
 
-/** Selects every response. */
+/** A selection of all responses. */
 const EVERYTHING: PurgeSelection = { prefix: '/' };
-/** Name under which selections are sealed. */
+/** Name under which the selections of purges are sealed. */
 const SEALED_NAME = 'purge';
 
 const PUBLISH = `${LUA_NOW}
@@ -234,7 +234,7 @@ export class SharedPurges {
 		if (awaited) return awaited;
 		awaited = { confirmed: new Set<string>(), check: () => {} };
 		this.#awaited.set(purge, awaited);
-		// Confirmations that came too late are never fetched.
+		// The entry of a purge whose confirmations arrive too late is never used, so the oldest entry is removed.
 		if (this.#awaited.size > MAX_AWAITED) this.#awaited.delete(this.#awaited.keys().next().value!);
 		return awaited;
 	}
@@ -262,7 +262,7 @@ export class SharedPurges {
 		this.#record();
 	}
 
-	/** Reports whether an entry is in the stream, and has this number. */
+	/** Reports whether an entry of the stream still exists and has the expected number. */
 	async #has({ id, number }: Position): Promise<boolean> {
 		const [found] = entriesOf(await this.#command(['XRANGE', this.#stream, id, id]));
 		return found !== undefined && Number(fieldOf(found, 'number')) === number;
@@ -313,7 +313,7 @@ export class SharedPurges {
 		this.#record();
 	}
 
-	/** Returns false if the responses may reappear after a restart. */
+	/** Applies a purge. Returns false if the responses may reappear after a restart. */
 	async #apply(selection: PurgeSelection): Promise<boolean> {
 		try {
 			await this.#caches.purge(selection);

@@ -65,7 +65,7 @@ export interface CompilerStart {
  */
 const NICE = 1;
 
-/** Minimum number of characters of a source text whose compilation takes noticeable time. */
+/** Minimum number of characters of a source text that takes noticeable time to compile. */
 const LONG_TEXT_CHARACTERS = 1024 * 1024;
 
 /** Replies with at least this many characters are encoded once and shared between threads instead of copied. */
@@ -175,8 +175,8 @@ class Compilation {
 	}
 
 	/**
-	 * Redacts diagnostics for clients of the Admin API. Clients must learn nothing from files that no running configuration was read
-	 * from.
+	 * Redacts diagnostics for clients of the Admin API. Clients must not learn the contents of files from which no running
+	 * configuration was read.
 	 */
 	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
 		return diagnostics.map(diagnostic => {

@@ -82,7 +82,7 @@ function readBounded(path: string): Buffer {
 	}
 }
 
-/** Returns the system's error code, or `EIO` if there is none. */
+/** Returns the system's code of an error, or `EIO` if it has none. */
 function systemCode(error: unknown): string {
 	const code = (error as { code?: unknown } | null)?.code;
 	return typeof code === 'string' ? code : 'EIO';

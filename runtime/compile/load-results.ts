@@ -7,7 +7,7 @@ import type { EditMethod } from '../../compiler/schema/edit-document.ts';
 export interface RestartReason {
 	/** `listener_added`, `listener_removed`, `setting_changed`, `tls_hostname_added`, `mutual_tls_with_resumption`. */
 	readonly code: string;
-	/** The subject: `:8443`, `metrics`. */
+	/** The subject of the change, such as `:8443` or `metrics`. */
 	readonly subject: string;
 	readonly message: string;
 }
@@ -28,7 +28,7 @@ export interface LoadTerms {
  */
 export interface IrreversibleLoad {
 	readonly result: 'irreversible';
-	/** Why the rollback would need a restart. */
+	/** Reasons why the rollback would need a restart. */
 	readonly reasons: readonly RestartReason[];
 	/** Errors that loading the running configuration again would cause. */
 	readonly diagnostics: readonly DiagnosticReport[];
@@ -37,7 +37,7 @@ export interface IrreversibleLoad {
 /** A change of the running document requested through the Admin API. */
 export interface ConfigEdit {
 	readonly method: EditMethod;
-	/** The path starts at the object with this `@id` instead of the document. */
+	/** If set, the path starts at the object with this `@id` instead of at the root of the document. */
 	readonly id?: string | undefined;
 	/** Member names and array indices. */
 	readonly path: readonly string[];
@@ -57,7 +57,7 @@ export interface EditRefused {
 	readonly nearest: string;
 }
 
-/** What a load would change for requests, as plain data (see {@link diffAsJson}); or why that is unknown. */
+/** What a load would change for requests, as plain data (see {@link diffAsJson}), or why that is unknown. */
 export type MeaningDifference = { readonly same: boolean } | { readonly unavailable: string };
 
 /** What a load would do. */

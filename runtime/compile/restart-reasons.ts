@@ -7,7 +7,7 @@ import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { DocumentImage } from '../worker/document-image.ts';
 import type { RestartReason } from './load-results.ts';
 
-/** Facts about the process that are needed in addition to the two documents. */
+/** Facts about the process that the decision needs in addition to the two documents. */
 export interface ProcessFacts {
 	/**
 	 * True if the process was started without a configuration. Its Admin API then exists regardless of the option, and it may add
@@ -40,7 +40,7 @@ export function restartReasons(
 	return reasons;
 }
 
-/** Maximum number of reported reasons about host names. More would not help. */
+/** Maximum number of reported reasons about host names. A longer list would not help. */
 const MAX_NAMES = 50;
 
 /** Adds the Admin API to the document of a process that was started without a configuration and always has one. */

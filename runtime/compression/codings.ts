@@ -16,7 +16,7 @@ import type { Coding } from '../../compiler/exchange/leases.ts';
 
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT, ZSTD_c_checksumFlag, ZSTD_c_compressionLevel } = constants;
 
-/** Default levels. */
+/** Compression levels that are used if a configuration sets none. */
 const GZIP_LEVEL = 5;
 const BROTLI_LEVEL = 4;
 const ZSTD_LEVEL = 3;
@@ -27,7 +27,7 @@ export const MAX_ONE_SHOT_BYTES: number = 32 * 1024;
 /** An encoding stream that can be flushed. */
 export type CodingStream = Transform & { flush(callback: () => void): void };
 
-/** Encodes bytes on this thread. */
+/** Encodes bytes in one call on this thread. */
 export function encodeWhole(bytes: Uint8Array, coding: Coding): Buffer {
 	switch (coding.name) {
 		case 'gzip':

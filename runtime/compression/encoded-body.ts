@@ -27,7 +27,7 @@ export class EncodedBody implements BodySource {
 	 * @param createEncoder Creates the encoder on the first pull, because it takes at least a quarter of a megabyte.
 	 * @param firstChunk The first chunk, which has been pulled already.
 	 * @param flush If true, data is sent before waiting for more.
-	 * @param onEnd Called once, with whether the whole source was encoded.
+	 * @param onEnd Called once. Its argument tells whether the whole source was encoded.
 	 */
 	constructor(
 		source: BodySource,

@@ -15,9 +15,9 @@ const SLEEP_MS = 1;
 
 /** Words of a thread's row. The first one is incremented to wake the thread. */
 const WAKE = 0;
-/** Set to 1 if a request may have been admitted that is not in the list of admitted ones. */
+/** Set to 1 if a request may have been admitted but is missing from the list of admitted requests. */
 const RESCAN = 1;
-/** First waiting request of this thread that has been admitted and not yet noticed; 0 if there is none. */
+/** The first request in the list of this thread's requests that have been admitted but not handled yet; 0 if there is none. */
 const ADMITTED = 2;
 /** For each running request, the number of its place plus 1; 0 if the slot is free. */
 const SLOTS = 3;
@@ -31,9 +31,9 @@ const NEXT = 2;
 const PREVIOUS = 3;
 /** The limit of the zone where this request waits. */
 const LIMIT = 4;
-/** The slot that the waiting request gets when it is admitted. */
+/** The slot that the waiting request will have when it is admitted. */
 const SLOT = 5;
-/** The number of the waiting request in the order of arrival. */
+/** Position of the waiting request in the order of arrival. */
 const ARRIVAL = 6;
 const WAITER_WORDS = 7;
 
@@ -93,8 +93,8 @@ export const NO_PLACE = -1;
 
 /**
  * One thread's view of a table. A key has a place while it has requests. The place counts its running requests, and has a queue of
- * those that wait, on whatever thread. Every change happens under the lock of the place's set. Each thread's row says which running
- * and waiting requests are its own, so that they can be removed if the thread dies.
+ * the requests that wait, whichever threads they belong to. Every change happens under the lock of the place's set. Each thread's
+ * row says which running and waiting requests are its own, so that they can be removed if the thread dies.
  */
 export class ConcurrencyTable {
 	readonly #words: Int32Array;
@@ -197,7 +197,7 @@ export class ConcurrencyTable {
 		return isWaiting;
 	}
 
-	/** Ends the wait for other threads. The row may then be used by another table. */
+	/** Stops waiting for other threads. The row may then be used by another table. */
 	close(): void {
 		this.#isClosed = true;
 		if (this.#isListening) this.#notify(this.#row);

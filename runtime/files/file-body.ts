@@ -16,7 +16,9 @@ const COPIED_PIECE_BYTES = 64 * 1024;
 const SMALL_PIECE_BYTES = 16 * 1024;
 /** Minimum bytes read for a consumer that asks for less. */
 const MIN_PIECE_BYTES = 1024;
-/** One byte per this many is checked to find out whether the file is in the page cache. The kernel reads ahead at least as much. */
+/**
+ * To find out whether the file is in the page cache, one byte per this many is checked. The kernel reads at least this far ahead.
+ */
 const STRIDE_BYTES = 256 * 1024;
 /** Number of bytes that the kernel sends before other connections get their turn. */
 const MAX_BYTES_PER_TURN = 2 * 1024 * 1024;
@@ -34,14 +36,14 @@ export class FileBody implements BodySource {
 	#offset: number;
 	#isReading = false;
 	#hasEnded = false;
-	/** Whether the kernel has been asked to send the file. */
+	/** Whether the kernel has been asked to send data of the file. */
 	#isSentByKernel = false;
-	/** True if the socket was full at the last attempt. */
+	/** True if the socket could not accept all data at the last attempt to send. */
 	#isBlocked = false;
 	/** A single buffer for the whole body, because a chunk is valid only until the next pull. */
 	#buffer: Buffer | undefined = undefined;
 
-	/** Holds the descriptor until the body has ended. */
+	/** Keeps the descriptor open until the body has ended. */
 	constructor(descriptor: OpenDescriptor, start: number, end: number, calls: SystemCalls | undefined) {
 		descriptor.acquire();
 		this.#descriptor = descriptor;

@@ -2,7 +2,7 @@
 
 /** Size, in bytes, of the space in front of the file's bytes. */
 export const RESPONSE_HEAD_ROOM_BYTES: number = 4096;
-/** Number of buffers kept for reuse. More are in use only while clients are slow. */
+/** Number of buffers kept for reuse. More buffers are in use only while clients are slow. */
 const MAX_FREE_PAGES = 4;
 
 /** A buffer for a small file. */

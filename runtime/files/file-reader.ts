@@ -29,7 +29,7 @@ import { type FileReadDeps, MAX_SMALL_FILE_BYTES, OpenedFile } from './opened-fi
  * A root that is a link (`current -> releases/7`) may be switched at any time. It is checked again after this many milliseconds.
  */
 const ROOT_LIFETIME_MS = 1000;
-/** Roots may contain placeholders, which clients can influence, so their number is bounded. */
+/** Maximum number of roots to remember. Roots may contain placeholders, so clients can influence their number. */
 const MAX_ROOTS = 1000;
 
 /** Flags with which opening does not block on a FIFO, and does not make a terminal our controlling terminal. */
@@ -80,7 +80,7 @@ export function createFileReader(
 		let descriptor = -1;
 		let isDirect = false;
 		try {
-			// A root that is a link may lead elsewhere by now, and is resolved again each time.
+			// If the root is a link, it may lead elsewhere by now, so it is resolved again each time.
 			if (calls !== undefined && realRoot(root, false) === root) {
 				descriptor = calls.openWithoutLinks(root, path);
 				isDirect = descriptor !== -1;
@@ -96,7 +96,7 @@ export function createFileReader(
 					throw new FileError('not_found', 'a link leads out of the root');
 				real = real === undefined ? `${root}${path}` : fromBytes(real);
 			}
-			// From here on, only the descriptor is used, because the name may refer to another file at any moment.
+			// From here on, only the descriptor is used, because the name may refer to another file at any time.
 			const identity = requireRegularFile(
 				calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true })),
 			);
@@ -164,7 +164,7 @@ export function createFileReader(
 	function readStart(path: string, bytes: number): Uint8Array | undefined {
 		let descriptor = -1;
 		try {
-			// This is checked before opening, because opening a device or a FIFO can have side effects.
+			// The file's type is checked before opening, because opening a device or a FIFO can have side effects.
 			const { size } = requireFile(statSync(path));
 			descriptor = openSync(path, OPEN_FLAGS);
 			const start = Buffer.allocUnsafe(Math.min(size, bytes));

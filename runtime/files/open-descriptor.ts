@@ -18,8 +18,8 @@ export class OpenDescriptor {
 	}
 
 	/**
-	 * Removes a user. A read in progress on the thread pool counts as one, because the number of a closed descriptor could be reused
-	 * at once.
+	 * Removes a user. A read in progress on the thread pool counts as a user, because the number of a closed descriptor could be
+	 * reused at once.
 	 */
 	release(): void {
 		this.#users--;

@@ -46,7 +46,7 @@ class FolderWatches {
 			watcher.on('error', () => this.#endWatches());
 			this.#watchers.set(folder, watcher);
 		} catch {
-			// Watching is not permitted, or the system's limit has been reached.
+			// Watching the folder is not permitted, or the system's limit on watches has been reached.
 		}
 	}
 
@@ -94,9 +94,9 @@ abstract class CachedFile implements OpenFile {
 	readonly noLinkFollowed: boolean;
 	readonly size: number;
 	readonly identity: FileIdentity;
-	/** Time of the last check. It starts as "never", because the file may have changed before its folder was watched. */
+	/** Time of the last check. The initial value means never, because the file may have changed before its folder was watched. */
 	checkedAt = Number.NEGATIVE_INFINITY;
-	/** True if the file was requested since memory was last short. */
+	/** True if the file has been requested since memory was last short. */
 	wasRequested = true;
 
 	constructor(hash: number, relativePath: string, file: OpenedFile) {
@@ -121,9 +121,9 @@ abstract class CachedFile implements OpenFile {
 	/** Number of bytes of memory that the file uses. */
 	abstract readonly memoryBytes: number;
 	abstract body(start: number, end: number): Body;
-	/** Reports whether the file is unchanged, as far as this can be seen without its path. */
+	/** Reports whether the file is unchanged, as far as this can be determined without its path. */
 	abstract isUnchanged(): boolean;
-	/** Releases the file. Bodies being sent continue. */
+	/** Releases the file. Bodies that are being sent continue. */
 	abstract release(): void;
 	close(): void {}
 }
@@ -214,7 +214,7 @@ export class OpenFileCache {
 			for (const hash of this.#files.keys()) this.#remove(hash);
 		},
 	);
-	/** Iterates over candidates for replacement. */
+	/** Iterates over the cached files that may be replaced. */
 	#candidates = this.#files.values();
 	/** The last requested root. */
 	#root = '';
@@ -227,7 +227,7 @@ export class OpenFileCache {
 		this.#counters = counters;
 	}
 
-	/** Returns the file at a path if it is not known to have changed and was checked within the last second. */
+	/** Returns the cached file at a path, if it has been checked within the last second and is not known to have changed. */
 	get(root: string, path: string): OpenFile | undefined {
 		const hash = this.#hash(root, path);
 		this.#popularity.add(hash);
@@ -347,9 +347,7 @@ export class OpenFileCache {
 		file.release();
 	}
 
-	/**
-	 * Makes room for a small file if the files to be evicted have not been requested since the last pass and are less popular.
-	 */
+	/** Makes room for a small file, if the files to be evicted are less popular and have not been requested since the last pass. */
 	#makeRoom(hash: number, size: number): boolean {
 		const popularity = this.#popularity.estimate(hash);
 		for (let candidateCount = 0; this.#bytes + size > MAX_BYTES || this.#files.size >= MAX_FILES; candidateCount++) {
@@ -362,7 +360,7 @@ export class OpenFileCache {
 		return true;
 	}
 
-	/** Returns the next candidate, cycling from the oldest to the newest. */
+	/** Returns the next file that may be replaced, cycling from the oldest to the newest. */
 	#nextCandidate(): CachedFile | undefined {
 		const candidate = this.#candidates.next();
 		if (!candidate.done) return candidate.value;
@@ -370,7 +368,7 @@ export class OpenFileCache {
 		return this.#candidates.next().value;
 	}
 
-	/** Closes descriptors not used since the last pass, oldest first, until few enough are left. */
+	/** Closes descriptors that have not been used since the last pass, oldest first, until their number is within the limit. */
 	#closeExcess(): void {
 		for (const file of this.#largeFiles.values()) {
 			if (this.#largeFiles.size <= MAX_OPEN) return;
@@ -393,7 +391,7 @@ export class OpenFileCache {
 	}
 }
 
-/** Continues a hash with another string. */
+/** Continues the hash of a path with another string. */
 function hashOf(text: string, seed: number): number {
 	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

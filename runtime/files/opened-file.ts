@@ -30,7 +30,7 @@ export class OpenedFile implements OpenFile {
 	#path: string | undefined;
 	readonly #deps: FileReadDeps;
 	readonly #descriptor: number;
-	/** Whether the descriptor was opened by a direct system call instead of by Node. */
+	/** Whether the descriptor was opened by a direct system call, not by Node. */
 	readonly #isDirect: boolean;
 	#sharedDescriptor: OpenDescriptor | undefined = undefined;
 	#isClosed = false;

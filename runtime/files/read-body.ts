@@ -2,17 +2,19 @@
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { type FilePage, type FilePages, RESPONSE_HEAD_ROOM_BYTES } from './file-pages.ts';
 
-/** Delivers the contents. The pull after the last bytes returns the buffer to its pool, because nobody uses it any longer. */
+/**
+ * Delivers the contents. The pull after the last bytes returns the buffer to its pool, because the buffer is then no longer used.
+ */
 export class ReadBody implements BodySource {
 	readonly length: number;
 	readonly #pages: FilePages;
 	#page: FilePage | undefined;
 	/** Number of bytes taken from the buffer. */
 	#offset = 0;
-	/** Bytes that had not been pulled when the buffer was returned to its pool. */
+	/** Copy of the bytes that had not been pulled when the buffer was returned to its pool. */
 	#remainder: Uint8Array | undefined = undefined;
 
-	/** @param page Contains `length` bytes. */
+	/** @param page The buffer, which contains `length` bytes. */
 	constructor(pages: FilePages, page: FilePage, length: number) {
 		this.#pages = pages;
 		this.#page = page;

@@ -7,7 +7,7 @@ import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 const FLUSH_DELAY_MS = 50;
 /** Maximum number of segments of one writer on one thread. If all of them are waiting to be written, lines are dropped. */
 const MAX_SEGMENTS: number = MAX_LOG_IN_TRANSIT_CHARS / SEGMENT_BYTES;
-/** Maximum bytes of a UTF-16 code unit in UTF-8. */
+/** Maximum number of bytes in UTF-8 of one UTF-16 code unit. */
 const MAX_BYTES_PER_UNIT = 3;
 
 /** The destination of a batch's text. */
@@ -71,7 +71,7 @@ export class AccessBatch implements LineSink {
 		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
 	}
 
-	/** Posts the lines collected so far. */
+	/** Posts the lines collected so far to the main thread. */
 	flush(): void {
 		clearTimeout(this.#timer);
 		this.#timer = undefined;
@@ -84,7 +84,7 @@ export class AccessBatch implements LineSink {
 		this.#entries = 0;
 	}
 
-	/** Makes room for a line; returns false if it is too long for any segment, and was posted separately. */
+	/** Makes room for a line. Returns false if the line is too long for any segment and has been posted separately. */
 	#makeRoom(line: string): boolean {
 		this.flush();
 		if (line.length * MAX_BYTES_PER_UNIT <= SEGMENT_BYTES) return true;

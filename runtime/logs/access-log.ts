@@ -21,7 +21,7 @@ export interface LineSink {
 
 /** Dependencies shared by a thread's access logs. */
 export interface AccessLogDeps {
-	/** Whether standard error is a terminal: a log to it without a format is made human-readable. */
+	/** Whether standard error is a terminal. If it is, a log to standard error that has no format is human-readable. */
 	readonly terminal: boolean;
 	/** Returns the client address, taking trusted proxies into account. */
 	readonly clientIp: (x: Exchange) => string;
@@ -68,7 +68,7 @@ export class AccessLogger implements AccessLog {
 	record(x: Exchange, credentials = false, configPlace?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#rank) return;
-		// If there is an error but no error route, the handler that threw the error has handled it.
+		// If there is an error but no error route, the handler that raised the error has also handled it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const endedAt = performance.now();
 		const now = this.#clock.at(endedAt);
@@ -97,8 +97,8 @@ export class AccessLogger implements AccessLog {
 	}
 
 	/**
-	 * Returns the request part of the line, reusing that of the previous entry if possible. The request is shown as received, before
-	 * rewrites and header edits.
+	 * Returns the request part of the line, reusing the request part of the previous entry if possible. The request is shown as
+	 * received, before rewrites and header edits.
 	 */
 	#formatRequest(x: Exchange, credentials: boolean): string {
 		const { connection, received } = x;
@@ -128,7 +128,7 @@ export class AccessLogger implements AccessLog {
 		return text;
 	}
 
-	/** Returns the response part of the line, reusing that of the previous entry if possible. */
+	/** Returns the response part of the line, reusing the response part of the previous entry if possible. */
 	#formatResponse(x: Exchange, credentials: boolean, configPlace: string | undefined): string {
 		const { response } = x;
 		const { bytesSent: size, status } = response;
@@ -176,7 +176,7 @@ function userId(x: Exchange): string {
 	return typeof user === 'string' ? user : '';
 }
 
-/** The previous entry's request, as received and as JSON. */
+/** The request of the previous entry, as received and as JSON. */
 interface RequestPart {
 	readonly fields: string;
 	readonly client: string;
@@ -233,7 +233,7 @@ class LastText {
 	}
 }
 
-/** Returns the upstream that responded or failed last, the retries, the time to its response head, and the failure. */
+/** Returns the last upstream that responded or failed, the number of retries, the time to its response head, and the failure. */
 function upstreamFields(
 	{ upstream, retries, attemptStartedAt: attemptAt, answeredAt, failure }: ProxyFacts,
 	format: LineFormat,

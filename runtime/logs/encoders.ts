@@ -9,7 +9,7 @@ export interface LogEncoder {
 	encode(level: LogLevel, logger: string, message: string, fields: string, timeMs: number): string;
 }
 
-/** Ranks of levels. An entry is written if its rank is at least that of its log. */
+/** Ranks of levels. A log writes the entries whose rank is at least the rank of the log's level. */
 export const LEVEL_RANK: { readonly [level: string]: number } = {
 	debug: 0,
 	info: 1,

@@ -100,7 +100,7 @@ class FileWriter extends QueuedWriter {
 		if (this.#rolling.allowed) this.#rolledFiles?.finishRoll();
 		this.#descriptor = this.#open();
 		if (this.#rolling.allowed && this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
-		// Files that an earlier process rolled are compressed now if that process did not get to it.
+		// Files that an earlier process rolled but did not compress are compressed now.
 		if (this.#rolling.allowed) void this.#rolledFiles?.cleanUp();
 	}
 
@@ -158,7 +158,7 @@ class FileWriter extends QueuedWriter {
 		}
 	}
 
-	/** Writes whole lines, rolling the file before one that does not fit. */
+	/** Writes whole lines. Rolls the file before a line that does not fit. */
 	async #append({ bytes, kind }: QueuedChunk): Promise<void> {
 		let remaining = bytes;
 		while (remaining.length > 0) {
@@ -212,7 +212,7 @@ class FileWriter extends QueuedWriter {
 		else this.#reopen();
 	}
 
-	/** Renames the file and creates a new one. If that fails, the file keeps growing. */
+	/** Renames the file and creates a new one. If either fails, the file keeps growing. */
 	#roll(): void {
 		const now = Date.now();
 		// Another process rolls the file. The new file is found when the name is checked.
@@ -241,7 +241,7 @@ class FileWriter extends QueuedWriter {
 		void this.#rolledFiles!.cleanUp();
 	}
 
-	/** Continues with the same file as if it were new. */
+	/** Continues with the same file as if it were a new one. */
 	#continueFile(now: number): void {
 		this.#size = 0;
 		this.#openedAt = now;

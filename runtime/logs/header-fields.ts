@@ -13,9 +13,9 @@ const UNMATCHED_LIST: readonly string[] = [''];
 
 /** Cached facts about a name in one spelling. */
 interface CachedName {
-	/** `"Accept":[` */
+	/** The beginning of the field as JSON: `"Accept":[`. */
 	readonly prefix: string;
-	/** Whether a field of this name holds a credential. */
+	/** Whether fields of this name hold a credential. */
 	readonly isSecret: boolean;
 	/** The number of the last list in which the name occurred, in any spelling. */
 	readonly occurrence: { list: number };

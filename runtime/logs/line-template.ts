@@ -11,7 +11,7 @@ const DURATION_PATTERN = /^0\.\d{9}$/;
 /** Length of a time in seconds with milliseconds. */
 const TIME_LENGTH = 14;
 
-/** The parts of a line besides its time, port and duration. Comparing identical strings costs nothing. */
+/** The parts of a line other than its time, port and duration. Comparing identical strings costs nothing. */
 export interface LineParts {
 	readonly level: LogLevel;
 	readonly message: string;
@@ -72,13 +72,13 @@ export class LineTemplate {
 		return true;
 	}
 
-	/** Stores a formatted line as the template if its form allows changing only digits. */
+	/** Stores a formatted line as the template, if its form allows changing only digits. */
 	store(line: string, parts: LineParts, port: number, timeMs: number, duration: string): void {
 		const bytes = Buffer.from(line);
 		const timeAt = line.indexOf('"ts":') + 5;
 		const portAt = line.indexOf('"remote_port":"') + 15;
 		const durationAt = bytes.length - `,"size":${parts.responsePart}}\n`.length - DURATION_DIGITS;
-		// Character offsets equal byte offsets only in ASCII, and a round time has fewer decimals.
+		// Character offsets are byte offsets only if the line is ASCII, and a time may have fewer decimals.
 		if (bytes.length !== line.length || line[timeAt + TIME_LENGTH] !== ',' || !DURATION_PATTERN.test(duration)) return;
 		this.bytes = bytes;
 		this.#parts = parts;

@@ -15,9 +15,9 @@ export interface WriterEvents {
 /** Ignores the events of writers whose losses are not counted. */
 export const IGNORED_WRITER_EVENTS: WriterEvents = { lost() {}, written() {} };
 
-/** The cause of a loss: earlier lines have not been written yet. */
+/** The cause of a loss: the output has not written the previous lines yet. */
 export const LOSS_TOO_SLOW = 'it does not keep up';
-/** The cause of a loss: the output was closed before. */
+/** The cause of a loss: the output had been closed. */
 export const LOSS_CLOSED = 'it was closed';
 
 /** Milliseconds between two reports about the same output. */
@@ -56,7 +56,7 @@ export class LogLosses implements WriterEvents {
 		this.report(lines, cause);
 	}
 
-	/** Reports lines that are counted elsewhere. */
+	/** Reports lost lines that are counted elsewhere. */
 	report(lines: number, cause: string): void {
 		if (lines === 0) return;
 		this.#cause = cause;
@@ -72,7 +72,7 @@ export class LogLosses implements WriterEvents {
 		if (!this.#timer) this.#sendReport();
 	}
 
-	/** Stops reporting when the output is closed. */
+	/** Stops reporting, because the output is being closed. */
 	close(): void {
 		clearTimeout(this.#timer);
 		if (this.#unreported > 0) this.#sendReport();

@@ -40,7 +40,7 @@ export class LogQueue {
 		return true;
 	}
 
-	/** Returns the next data; undefined if the queue is empty. The data counts as queued until its `done` is called. */
+	/** Returns the next data; undefined if the queue is empty. The data counts as queued until `done` is called. */
 	take(): QueuedChunk | undefined {
 		const chunk = this.#chunks.shift();
 		if (chunk === undefined) return undefined;

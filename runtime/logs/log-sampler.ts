@@ -1,7 +1,7 @@
 /** Log sampling: of similar entries, the first ones in an interval, then every n-th. */
 import type { LogSampling } from '../../compiler/document/log-settings.ts';
 
-/** Number of counters. Kinds of entries share counters according to their hash. */
+/** Number of counters. Kinds of entries that hash to the same counter share it. */
 const KIND_COUNT = 16;
 /** Number of Int32 slots for each kind of entry: the current interval, and the number of entries in it. */
 const SLOTS_PER_KIND = 2;

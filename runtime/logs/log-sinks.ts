@@ -40,7 +40,7 @@ interface Sink {
 	users: number;
 }
 
-/** Receives reports on losses; `key` is the affected output. */
+/** Receives reports on lost lines; `key` is the affected output. */
 export type ReportLosses = (entry: LogEntry, key: string) => void;
 
 /** Returns the key of an output: logs with equal settings share one writer. */
@@ -143,7 +143,7 @@ export class LogSinks {
 		return sum;
 	}
 
-	/** Returns the writer of a key in use. */
+	/** Returns the writer in use that has this key. */
 	get(key: string): LogWriter | undefined {
 		return this.#sinks.get(key)?.writer;
 	}

@@ -14,8 +14,8 @@ export interface LogWriter {
 	 */
 	write(text: string, kind?: LineKind): boolean;
 	/**
-	 * Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called. If it is dropped, `done` is
-	 * called at once.
+	 * Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called. If the lines are dropped,
+	 * `done` is called at once.
 	 */
 	writeBytes?(bytes: Buffer, done: () => void): boolean;
 	/** Resolves when everything accepted so far has been written or has failed. */
@@ -27,7 +27,7 @@ export interface LogWriter {
 /** Options of a writer besides its settings. Tests replace `write`. */
 export interface WriterOptions {
 	readonly events?: WriterEvents | undefined;
-	/** Whether files may be rolled now. */
+	/** Whether files may be rolled at the moment. */
 	readonly rolling?: { readonly allowed: boolean } | undefined;
 	readonly write?: typeof write | undefined;
 }
@@ -89,7 +89,7 @@ export abstract class QueuedWriter implements LogWriter {
 		this.#writing = undefined;
 	}
 
-	/** Whether writing is in progress. */
+	/** Whether a write is in progress. */
 	protected get isWriting(): boolean {
 		return this.#writing !== undefined;
 	}
@@ -112,7 +112,7 @@ export class DescriptorWriter extends QueuedWriter {
 	}
 }
 
-/** Discards everything. */
+/** A writer that discards all lines. */
 export const DISCARDING_WRITER: LogWriter = {
 	write: () => true,
 	writeBytes: (_, done) => {

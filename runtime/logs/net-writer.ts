@@ -14,9 +14,9 @@ import type { LogWriter } from './log-writer.ts';
 
 /** Maximum characters queued. */
 const MAX_QUEUED_CHARS = 8 * 1024 * 1024;
-/** Milliseconds until the first reconnection attempt. The wait doubles each time. */
+/** Milliseconds until the first attempt to reconnect. The wait doubles with each attempt. */
 const FIRST_DELAY_MS = 250;
-/** Maximum milliseconds until a reconnection attempt. */
+/** Maximum milliseconds until an attempt to reconnect. */
 const MAX_DELAY_MS = 30_000;
 /** Milliseconds to deliver the remaining lines when the writer is closed. */
 const MAX_CLOSE_MS = 2000;
@@ -90,7 +90,7 @@ export class StreamWriter implements LogWriter {
 		this.#isClosed = true;
 		clearTimeout(this.#timer);
 		for (const queued of this.#queue.splice(0)) this.#reportLost(queued, LOSS_CLOSED);
-		// Data that was passed to the socket may still be in transit, so the socket is closed only after sending it.
+		// Data that was passed to the socket may not have been sent yet, so the socket is closed only after sending it.
 		const socket = this.#socket;
 		if (!socket) return;
 		if (!this.#isConnected || this.#queuedChars > 0) {

@@ -33,7 +33,7 @@ export class ProcessLog {
 	readonly #standardError: Target;
 
 	/**
-	 * @param terminal True if standard error is a terminal, so that entries are human-readable.
+	 * @param terminal True if standard error is a terminal, so that entries written there are human-readable.
 	 * @param verbose True for level debug, whatever the settings.
 	 */
 	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean, expand: ExpandText = text => text) {
@@ -68,7 +68,7 @@ export class ProcessLog {
 		this.release({ targets: previous });
 	}
 
-	/** Closes outputs that are not needed after all. */
+	/** Closes outputs that turned out not to be needed. */
 	release(prepared: PreparedProcessLog): void {
 		for (const target of prepared.targets) this.#sinks.release(target.key);
 	}
@@ -94,7 +94,7 @@ export class ProcessLog {
 		}
 	}
 
-	/** Writes an entry about a failing output to the others; to standard error if no other one accepts it. */
+	/** Writes an entry about a failing output to the other outputs, or to standard error if none of them accepts it. */
 	report(entry: LogEntry, failedKey: string): void {
 		const { level, logger, message, fields } = entry;
 		const accepting = this.#targets.filter(target => accepts(target, level, logger));

@@ -27,7 +27,7 @@ export function nextRoll({ interval, minutes, at, local_time }: LogRolling, open
 	return next;
 }
 
-/** Returns the next occurrence of a time of day. It is computed with the calendar, because local days may have 23 or 25 hours. */
+/** Returns the next occurrence of a time of day. The calendar is used, because local days may have 23 or 25 hours. */
 function nextTimeOfDay(hour: number, minute: number, now: number, isLocal: boolean): number {
 	for (let day = 0; ; day++) {
 		const date = new Date(now);

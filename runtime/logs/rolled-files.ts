@@ -29,7 +29,7 @@ export class RolledFiles {
 		this.#rolling = rolling;
 		this.#mode = mode;
 		const { name, ext } = path.parse(file);
-		// Files named by the default layout are managed, too. Earlier custom layouts are not known.
+		// Files with names of the default layout are managed as well. Custom layouts of the past are not known.
 		const time = `(?:${timePattern(this.#layout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
 		this.#namePattern = new RegExp(
 			`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`,
@@ -54,7 +54,7 @@ export class RolledFiles {
 		return existsSync(file + SUFFIXES.gzip) || existsSync(file + SUFFIXES.zstd);
 	}
 
-	/** Completes a roll during which a process was killed: the file has its new name, but still its old one as well. */
+	/** Completes a roll during which a process was killed: the file has its new name, but still has its old name as well. */
 	finishRoll(): void {
 		const current = lstatSync(this.#file, { throwIfNoEntry: false });
 		if (!current?.isFile() || current.nlink < 2) return;

@@ -23,7 +23,7 @@ interface Entry {
 
 type Part = string | ((entry: Entry) => string);
 
-/** Compiles a text format. Entries that are not about a request become lines of `console`. */
+/** Compiles a text format. Entries that are not about a request are formatted as by `console`. */
 export function compileTextFormat(format: TextLogFormat, expand: ExpandText): LineFormat {
 	const time = writeTime(format.time_format ?? 'common_log', format.time_local === true);
 	const parts = parseLogText(logTextOf(format)).map((part): Part => {

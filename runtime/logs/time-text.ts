@@ -20,7 +20,7 @@ export function writeTime(format: string, local: boolean): (timeMs: number) => s
 		case 'unix_milli_float':
 			return timeMs => timeMs;
 		case 'unix_nano':
-			// The result exceeds the integers that JSON readers represent exactly, but that is how the format is defined.
+			// The result exceeds the integers that JSON readers represent exactly, but the format is defined this way.
 			return timeMs => timeMs * 1e6;
 		default: {
 			const layout = Object.hasOwn(LAYOUTS, format) ? LAYOUTS[format]! : format;

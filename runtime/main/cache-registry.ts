@@ -19,7 +19,9 @@ import { SharedCache } from '../cache/shared-cache.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 
-/** Milliseconds before a broken store is reset, and between attempts. In this time, all writers notice that it is broken. */
+/**
+ * Milliseconds before a broken store is reset, and between attempts to reset it. Meanwhile, all writers notice that it is broken.
+ */
 const HEALING_MS = 1000;
 
 /** Size and counters of one store. */
@@ -113,7 +115,7 @@ export class CacheRegistry implements CacheWatcher {
 		else {
 			const { host, path: requestPath, query } = request;
 			const recorded = disk?.invalidated(host, requestPath, query);
-			// Also invalidates responses that were recalled from disk after the thread's own invalidation.
+			// Also invalidates responses that were recalled from disk after the thread had invalidated the URL in memory.
 			try {
 				await cache?.invalidate(host, requestPath, query);
 			} catch (error) {
@@ -192,7 +194,7 @@ export class CacheRegistry implements CacheWatcher {
 	recordPurgePosition(position: string): void {
 		const folders = this.#diskFolders();
 		this.#recording = this.#recording.then(async () => {
-			// A folder that is not available keeps an earlier position, so that purges are applied to it again.
+			// A folder that is not available keeps an earlier position, so that the purges after it are applied again.
 			await Promise.all(folders.map(folder => writePurgePosition(folder, position).catch(() => {})));
 		});
 	}

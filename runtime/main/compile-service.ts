@@ -26,11 +26,11 @@ export class CompileService {
 	readonly #limits: CompilerLimits;
 	/** UTF-8 JSON of the running document. */
 	#runningDocument: ArrayBuffer | undefined;
-	/** Host names served over TLS since the start. */
+	/** Host names that the process has served over TLS since its start. */
 	readonly #servedNames = new Set<string>();
 	#client: CompilerClient;
 	#timer: NodeJS.Timeout | undefined;
-	/** Resolves when a dead thread has been replaced. */
+	/** Resolves when the current replacement of a dead thread is complete. */
 	#replacement: Promise<void> | undefined;
 
 	constructor(start: Omit<CompilerStart, 'activity' | 'vitals'>, log: CompilerLog, limits: CompilerLimits = LIMITS) {

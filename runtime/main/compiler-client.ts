@@ -16,8 +16,8 @@ export interface CompilerEvents {
 }
 
 /**
- * Limits on one request, in milliseconds of the thread's own time: after `reportAfterMs` it is reported, after `abandonAfterMs`
- * abandoned.
+ * Limits on one request, in milliseconds of the thread's own time. The request is reported after `reportAfterMs`, and the thread is
+ * abandoned after `abandonAfterMs`.
  */
 export interface CompilerLimits {
 	readonly reportAfterMs: number;
@@ -53,7 +53,7 @@ export class CompilerClient {
 	readonly #limits: CompilerLimits;
 	#checkTimer: NodeJS.Timeout | undefined;
 	#lastCheckAt = 0;
-	/** Whether the current request has been reported as taking long. */
+	/** Whether the current request has been reported as slow. */
 	#isReported = false;
 	#nextId = 1;
 	#isEnded = false;

@@ -25,7 +25,7 @@ export type LoadOutcome =
 			readonly generation: number;
 			readonly unchanged: boolean;
 			readonly diagnostics: readonly DiagnosticReport[];
-			/** JSON of the replaced document, secrets included. Set only for a load that can be reverted. */
+			/** JSON of the replaced document, secrets included. Set only if the load can be reverted. */
 			readonly replacedDocument?: string;
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
@@ -35,7 +35,9 @@ export type LoadOutcome =
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
 	  }
-	/** A worker could not apply the load (a thread died while building, or the process is stopping), and nothing was applied. */
+	/**
+	 * A worker thread could not apply the load (a thread died while building, or the process is stopping), so nothing was applied.
+	 */
 	| { readonly result: 'failed'; readonly message: string };
 
 /** The result of `adapt`; `document` is JSON text, undefined if there are errors. */
@@ -76,7 +78,7 @@ export interface RuntimeControl {
 	readonly admin: AdminSettings | undefined;
 	/** True once every listener is bound, until a stop begins; false while a thread does not respond. */
 	readonly ready: boolean;
-	/** Why the server is not ready, as a sentence. */
+	/** Why the server is not ready, as a sentence; undefined if it is ready. */
 	readonly unreadyReason?: string | undefined;
 	/** Number of the generation being served; 0 before the first. */
 	readonly generation: number;
@@ -84,7 +86,7 @@ export interface RuntimeControl {
 	upstreams(): readonly UpstreamReport[];
 	/** Returns the contents of response caches and their counters since the start. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
-	/** Returns how often an event that a module counts has happened since the start, in all threads. */
+	/** Returns how often an event that a module counts has happened since the start, summed over all threads. */
 	moduleEvents(event: string): number;
 	/**
 	 * Removes stored responses, in a cluster on all machines. Resolves once no thread serves them any longer, and all other machines

@@ -254,7 +254,7 @@ export class Runtime implements RuntimeControl {
 		return { stores: this.#caches.reports(), events: cacheEvents(this.#totals) };
 	}
 
-	/** Returns how often an event that a module counts has happened since the start, in all threads. */
+	/** Returns how often an event that a module counts has happened since the start, summed over all threads. */
 	moduleEvents(event: string): number {
 		return moduleEvents(this.#totals, event);
 	}

@@ -41,12 +41,12 @@ export class LeaseRegistry {
 		entry.close();
 	}
 
-	/** Returns the open resources whose key has the prefix. */
+	/** Returns the open resources whose keys begin with the prefix. */
 	*values<T>(prefix: string): IterableIterator<T> {
 		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield entry.value as T;
 	}
 
-	/** Returns keys and values of the open resources whose key has the prefix. */
+	/** Returns the keys and values of the open resources whose keys begin with the prefix. */
 	*entries<T>(prefix: string): IterableIterator<[key: string, value: T]> {
 		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield [key, entry.value as T];
 	}

@@ -79,7 +79,7 @@ export interface WorkerStartData {
 	readonly descriptors: SharedArrayBuffer;
 	/** Whether several threads bind each address. */
 	readonly sharePorts: boolean;
-	/** Whether standard error is a terminal: logs without a format are then human-readable. */
+	/** Whether standard error is a terminal. If it is, logs to standard error that have no format are human-readable. */
 	readonly terminal: boolean;
 	/** Whether the process log accepts debug entries regardless of the settings. */
 	readonly verbose: boolean;

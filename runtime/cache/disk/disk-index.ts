@@ -51,7 +51,7 @@ const PAGE_ROWS = 2 ** PAGE_BITS;
 const MIN_BUCKETS = 1024;
 const MAX_BUCKETS = 2 ** 22;
 const BYTES_PER_BUCKET = 8192;
-/** Number of rows scanned before other work of the thread gets its turn. */
+/** Number of rows scanned before the thread does other work. */
 const ROWS_PER_SLICE = 8192;
 
 /** The index of one folder. The caller limits its size by dropping segments. */
@@ -200,7 +200,7 @@ export class DiskIndex {
 		return this.#rowsWith(this.#keys, a, ROW.a, ROW.byKey).filter(row => this.#get(row, ROW.b) === b);
 	}
 
-	/** Returns all rows with this value in the word that a table indexes. */
+	/** Returns all rows in a bucket of `table` whose `word` has this value. */
 	#rowsWith(table: Int32Array, value: number, word: number, link: Link): number[] {
 		const rows: number[] = [];
 		for (let row = table[value & this.#mask]!; row !== 0; row = this.#get(row, link)) {

@@ -14,14 +14,14 @@ export const RECORD_KIND = {
 	forgetKey: 2,
 	forgetUrl: 3,
 	forgetPath: 4,
-	/** Removes the responses that a purge selects. The selection is stored as JSON in place of the head. */
+	/** Removes the responses that a purge selects. The record contains the selection as JSON in place of a head. */
 	purge: 5,
 } as const;
 
-/** The `keepUntil` of a record that never expires. */
+/** Value of `keepUntil` in a record that never expires. */
 export const NEVER_EXPIRES = 0xffff_ffff;
 
-/** `svcC`. */
+/** The first four bytes of a record, `svcC`, as a little-endian number. */
 const MAGIC = 0x4363_7673;
 /** Incremented with every change of the format; records of other versions are ignored. */
 const VERSION = 1;

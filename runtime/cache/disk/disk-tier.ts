@@ -114,7 +114,7 @@ export class DiskTier {
 	#newestKeys: number[] | undefined;
 	#state: State = 'waiting';
 	#isReleased = false;
-	/** Ends the wait between two attempts to get the folder. */
+	/** Ends the current wait between two attempts to lock the folder. */
 	#endWait: () => void = () => {};
 	#lock: StoreLock | undefined;
 	readonly #whenOpen: Promise<void>;
@@ -171,7 +171,7 @@ export class DiskTier {
 	/** Queues a response that a thread has stored for writing. */
 	stored(key: string, entry: number, serial: number): void {
 		if (!this.#isOpen) {
-			// The copy on disk is older than this response, so it is removed.
+			// The copy on disk, which contains an earlier response, is removed.
 			void this.removed(key);
 			return;
 		}
@@ -312,7 +312,7 @@ export class DiskTier {
 		return this.#state === state;
 	}
 
-	/** Removes responses from the index and the queue at once, and records the removal if it affected anything. */
+	/** Removes responses from the index and the queue at once. Records the removal if any responses were affected. */
 	#apply(removal: RecordedRemoval): Promise<RecordPosition | 'gone' | undefined> {
 		if ('everything' in removal) throw new Error('There is no segment to record it in.');
 		if ('key' in removal) {
@@ -346,8 +346,8 @@ export class DiskTier {
 	}
 
 	/**
-	 * Completes the removal of `removedCount` responses from the index: cancels queued ones, and records the removal if it affected
-	 * anything.
+	 * Completes the removal of `removedCount` responses from the index: cancels queued responses, and records the removal if any
+	 * responses were affected.
 	 */
 	async #recordRemoval(
 		kind: number,
@@ -401,7 +401,7 @@ export class DiskTier {
 		for (const a of this.#newestKeys) staleKeys.push(...this.#index.forgetHash(a));
 		this.#newerKeys = undefined;
 		this.#newestKeys = undefined;
-		// Each removal affects the index immediately. Nothing has been looked up in the index yet.
+		// Each removal affects the index at once. No response has been looked up in the index yet.
 		const applied = forgotten.filter(removal => !('everything' in removal)).map(removal => this.#apply(removal));
 		for (const [a, b] of staleKeys) {
 			applied.push(this.#writer.forget(this.#recordOf(RECORD_KIND.forgetKey, { a, b }, 0, 0)));
@@ -531,7 +531,7 @@ async function checksumOf(body: Buffer): Promise<number> {
 	return sum;
 }
 
-/** Ends a pin, unless a dead thread holds the lock. The store is then reset, which ends all pins. */
+/** Ends a pin. If a dead thread holds the lock, does nothing: the store will be reset, which ends all pins. */
 function unpinIfPossible(unpin: () => void): void {
 	try {
 		unpin();

@@ -22,7 +22,7 @@ const MAX_PAUSE_MS = 600_000;
 export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;
-	/** Called when a response has been written at `position`. */
+	/** Called when a response has been written, with the position of its record. */
 	recordWritten(record: DiskRecord, position: RecordPosition): void;
 	/** Throws if nothing may be written because the folder belongs to another process. */
 	assertWritable(): void;
@@ -59,7 +59,7 @@ export class DiskWriter {
 	#pauseMs = FIRST_PAUSE_MS;
 	#resumeTimer: NodeJS.Timeout | undefined;
 
-	/** @param whenOpen Nothing is written before it resolves. */
+	/** @param whenOpen Resolves when writing may begin. */
 	constructor(deps: DiskWriterDeps, whenOpen: Promise<void>) {
 		this.#deps = deps;
 		this.#whenOpen = whenOpen;
@@ -105,7 +105,7 @@ export class DiskWriter {
 		});
 	}
 
-	/** Cancels matching responses in the queue. Returns whether there were any. */
+	/** Cancels matching responses in the queue. Reports whether there were any. */
 	cancel(matches: (record: DiskRecord, head: CachedHead) => boolean): boolean {
 		let hasCanceled = false;
 		for (const queued of [...this.#queue, ...this.#batch]) {
@@ -167,7 +167,7 @@ export class DiskWriter {
 		}
 	}
 
-	/** Reads the body, whose memory is pinned, as it was stored. */
+	/** Reads the stored body, whose memory is pinned. */
 	async #bodyOf({ response, release }: QueuedRecord): Promise<{ body: readonly Uint8Array[]; bodySum: number }> {
 		if (response === undefined || response.length === 0) {
 			release();

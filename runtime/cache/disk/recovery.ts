@@ -5,7 +5,7 @@ import type { CatalogRow, SegmentFiles } from './segment-files.ts';
 
 /** Number of bytes read at a time when searching for headers. */
 const WINDOW_BYTES = 256 * 1024;
-/** Number of rows processed before other work of the thread gets its turn. */
+/** Number of rows processed before the thread does other work. */
 const ROWS_PER_TURN = 4096;
 
 /** Calls `onRecord` for each record of a segment, in order, until an incomplete one. */

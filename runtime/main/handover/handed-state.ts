@@ -8,7 +8,7 @@ import type { LimitTableState } from '../../rate-limits/limit-tables.ts';
 export interface HandedState {
 	/** The state of each upstream: circuits, failures and health; see `PoolRegistry.states`. */
 	readonly upstreams: readonly UpstreamState[];
-	/** The counts of rate limits. */
+	/** The counts of rate limits, one entry per zone. */
 	readonly limits?: readonly LimitTableState[];
 }
 

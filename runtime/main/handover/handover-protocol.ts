@@ -111,7 +111,7 @@ export interface Offer<Process = unknown> {
 	readonly readyLimit?: number | undefined;
 	/**
 	 * The descriptor that the successor must use as its standard error from now on. Until then, it writes to a pipe, so that the
-	 * predecessor can report why a program did not even start. Undefined if there is no pipe.
+	 * predecessor can report the cause if the program does not even start. Undefined if there is no pipe.
 	 */
 	readonly standardError?: number | undefined;
 	readonly process: Process;
@@ -123,9 +123,9 @@ export type ToSuccessor = Offer | { readonly type: 'go'; readonly state?: Handed
 /** Reports why a successor failed. */
 export interface SuccessorFailure {
 	readonly type: 'failed';
-	/** The reason, as one sentence. */
+	/** The reason of the failure, as one sentence. */
 	readonly message: string;
-	/** Set if the configuration was refused. */
+	/** Diagnostics of the configuration, if it was refused. */
 	readonly diagnostics?: readonly DiagnosticReport[] | undefined;
 }
 

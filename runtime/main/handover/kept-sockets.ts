@@ -4,7 +4,7 @@ import type { BequeathedDatagrams, BequeathedListener } from '../../sockets/bequ
 import { duplicateDescriptor } from '../../sockets/duplicate-descriptor.ts';
 import type { Inheritance } from './handover-protocol.ts';
 
-/** Duplicates of all sockets that a successor has inherited, in case another successor must be started. */
+/** Duplicates of all sockets that a successor has inherited. They are needed if another successor must be started. */
 export class KeptSockets {
 	readonly #otherParts: Omit<Inheritance, 'sockets'>;
 	readonly #passedSockets: Inheritance['sockets']['passed'];
@@ -34,8 +34,8 @@ export class KeptSockets {
 	}
 
 	/**
-	 * Closes the sockets that the successor does not use: nobody would accept their connections. Their addresses can be bound again
-	 * when they are needed.
+	 * Closes the sockets that the successor does not use, because nobody would accept connections on them. Their addresses can be
+	 * bound again when they are needed.
 	 * @param used See `UnconfirmedTerms.used`.
 	 */
 	keepOnly(used: readonly string[]): void {

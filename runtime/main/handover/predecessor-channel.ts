@@ -21,7 +21,10 @@ import {
 } from './handover-protocol.ts';
 import { MessageChannel } from './message-channel.ts';
 
-/** Milliseconds that this side waits longer than the predecessor, so that the predecessor's time limit expires first. */
+/**
+ * Milliseconds by which the time limits of this side exceed those of the predecessor, so that the predecessor's limits expire
+ * first.
+ */
 const MARGIN_MS = 5000;
 
 /** Reports whether this process was started as a successor. */
@@ -57,7 +60,7 @@ export class PredecessorChannel {
 		this.#expired.promise.catch(() => {});
 	}
 
-	/** Rejects if a step takes too long. This process must then end, whether its predecessor still serves or has died. */
+	/** Rejects if a step takes too long. This process must then end, whether its predecessor still serves or not. */
 	get expired(): Promise<never> {
 		return this.#expired.promise;
 	}

@@ -32,7 +32,7 @@ const KILL_LIMIT_MS = 5000;
  */
 const LAST_OUTPUT_LIMIT_MS = 500;
 
-/** Usual causes of the signals with which a process may end. */
+/** Usual causes of signals that end a process. */
 const SIGNAL_CAUSES: { readonly [signal: string]: string } = {
 	SIGKILL: ' (as the system does when memory is short)',
 	SIGABRT: ' (as when its memory limit is reached)',
@@ -51,7 +51,7 @@ const START_ERRORS: { readonly [code: string]: string } = {
 
 const LATER_REPORTS: readonly LaterReport[] = ['left', 'lost', 'confirmed', 'reverting'];
 
-/** The failure that is assumed if a successor sends an unexpected message. */
+/** The failure that is reported if a successor sends an unexpected message. */
 const PROTOCOL_FAILURE: SuccessorFailure = {
 	type: 'failed',
 	message: 'The new process broke the protocol of handovers.',
@@ -127,7 +127,9 @@ export class SuccessorProcess {
 	readonly #offer: Offer;
 	readonly #readyLimitMs: number;
 	readonly #onGo: () => HandedState;
-	/** What the program writes to standard error before it has the offer; undefined if it has the standard error of this process. */
+	/**
+	 * Standard error of the program until it has the offer; undefined if the program writes to the standard error of this process.
+	 */
 	readonly #standardError: { readonly lines: LastLines; readonly end: Promise<void> } | undefined;
 	/** Resolves to the reason once the process has ended or could not be started. */
 	readonly #endReason: Promise<string>;
@@ -199,7 +201,7 @@ export class SuccessorProcess {
 		return this.#child.pid;
 	}
 
-	/** True once the process has handed over to another, which serves now. */
+	/** True once the process has handed over to another process, which serves now. */
 	get hasHandedOver(): boolean {
 		return this.#hasHandedOver;
 	}

@@ -8,7 +8,10 @@ export interface ExpectedHeaders {
 	readonly dot: readonly string[];
 }
 
-/** Compiles the lists in a listener's limits. Returns undefined if there are none; all such fields are then dropped. */
+/**
+ * Compiles the lists in a listener's limits. Returns undefined if there are none, which means that all fields with `_` or `.` are
+ * dropped.
+ */
 export function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedNames | undefined {
 	return expectedHeaders && new ExpectedNames(expectedHeaders);
 }
@@ -16,7 +19,7 @@ export function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedName
 /** The compiled lists of one listener. */
 export class ExpectedNames {
 	readonly #exact = new Set<string>();
-	/** The listed names with hyphens instead: backends could confuse fields of these names with the listed ones. */
+	/** The listed names with `-` in place of `_` or `.`. Backends could confuse fields of these names with the listed ones. */
 	readonly #hyphenated = new Set<string>();
 	readonly #underscorePrefixes: string[] = [];
 	readonly #dotPrefixes: string[] = [];
