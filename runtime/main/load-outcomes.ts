@@ -1,4 +1,4 @@
-/** Creates load outcomes of the runtime itself, and log entries for all outcomes. */
+/** Creates the load outcomes that originate in the runtime, and the log entries for all outcomes. */
 import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { RestartReason } from '../compile/load-results.ts';
@@ -30,15 +30,15 @@ export function refusedOutcome(
 }
 
 /**
- * Returns the reason why a load that asks for `threads` threads needs a restart. `availableThreads` is the number of threads that
- * could still be started in this process.
+ * Returns the reason for the restart that a load of `threads` threads needs. `availableThreads` is the number of threads that this
+ * process can still start.
  */
 export function tooManyThreads(threads: number, availableThreads: number): RestartReason {
 	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${availableThreads} more.`;
 	return { code: 'setting_changed', subject: 'threads', message };
 }
 
-/** Returns the warning for a load that is in effect, although the number of threads could not be changed. */
+/** Returns the warning for a load that is in effect although the number of threads could not be changed. */
 export function threadsUnchanged(threads: number, cause: string): DiagnosticReport {
 	const code = 'threads/unchanged';
 	const message = `The number of threads is still ${threads}: ${cause}`;

@@ -35,17 +35,17 @@ import {
 	upstreamFamilies,
 } from './state-families.ts';
 
-/** Values that the main thread provides. */
+/** The values that the main thread provides for metrics. */
 export interface RuntimeGauges {
 	readonly version: () => string;
 	readonly ready: () => boolean;
 	readonly generation: () => number;
 	/** The result of the last reload, and the time of the last successful one (in seconds since the epoch, 0 for never). */
 	readonly lastReload: () => LastReload;
-	/** Rollbacks since the process started. */
+	/** Number of rollbacks since the process started. */
 	readonly rollbacks: () => Rollbacks;
 	readonly workerRestarts: () => number;
-	/** Number of times that a thread stopped responding, by kind of thread. */
+	/** Number of times that a thread stopped responding, for each kind of thread. */
 	readonly threadStalls: () => { readonly [thread: string]: number };
 	/** Returns the number of lost entries of access logs. */
 	readonly accessLogDropped: () => number;
@@ -78,7 +78,7 @@ interface AdminRequests {
 
 /** The metrics of a runtime. */
 export class MetricsRegistry {
-	/** Histograms and the workers' labeled series; there may be thousands. */
+	/** Families of histograms and of the workers' labeled series. There may be thousands of series. */
 	readonly #series: readonly MetricFamily[];
 	readonly #collected: CollectedFamilies;
 	readonly #exposition = new Exposition();
@@ -238,7 +238,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 	];
 }
 
-/** Returns the metric families that consist of one slot of the counter rows. */
+/** Returns the metric families that consist of a single slot of the counter rows. */
 function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 	const rows: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 		['svc_connections', 'Open client connections.', 'gauge', ROW_SLOT.connections],

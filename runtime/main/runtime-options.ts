@@ -25,7 +25,7 @@ export interface RuntimeOptions {
 	readonly verbose?: boolean | undefined;
 	/**
 	 * Called before any address is bound. The server already has the settings of its configuration, but is not ready: loads and
-	 * reads of the configuration wait until it serves. If the callback rejects, startRuntime rejects with the same error.
+	 * reads of the configuration wait until it serves. If the callback rejects, startRuntime rejects with the same reason.
 	 */
 	readonly beforeListening?: ((runtime: Runtime) => Promise<void>) | undefined;
 	/** Returns the version of this build, for metrics. Called when metrics are first read. */

@@ -82,7 +82,7 @@ export { StartError, type StartFailure } from './start-error.ts';
 
 /**
  * How long idle connections may wait for another request before a stop, if a service manager holds the listening sockets. The
- * manager probably starts the server again, and clients that reconnect have to wait for that.
+ * manager probably starts the server again, and clients that reconnect must wait until it has started.
  */
 const RESTART_WAITS: RequestWaits = { next: 1000, first: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */
@@ -123,7 +123,7 @@ export class Runtime implements RuntimeControl {
 	readonly #pageWork: PageWorkQueue;
 	readonly #spans: SpanExport;
 	readonly #tls: TlsControl;
-	/** The cluster of the option `cluster`, which only a restart changes. */
+	/** The cluster that the option `cluster` configures. Only a restart can change it. */
 	#cluster: Cluster | undefined;
 	readonly #sockets: ListenerSockets;
 	/** Log outputs that could not be opened during the current load. */
@@ -143,7 +143,7 @@ export class Runtime implements RuntimeControl {
 	#stopping: Promise<void> | undefined;
 	/** Functions that stop the memory relief of this thread and of the process. */
 	readonly #reliefStops: (() => void)[] = [];
-	/** Settled once the start has succeeded or failed. Never rejects. */
+	/** Settles once the start has succeeded or failed. Never rejects. */
 	#startSettled: Promise<void> = Promise.resolve();
 
 	constructor(options: RuntimeOptions) {
@@ -429,8 +429,8 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
-	 * Hands over again after a first successor has failed, while this process drains or when it has drained. Resolves to the result
-	 * of `succeed`.
+	 * Hands over again, after a first successor has failed, while this process drains or after it has drained. Resolves to the
+	 * result of `succeed`.
 	 */
 	async handOverAgain(
 		keptSockets: KeptSockets,
@@ -458,7 +458,7 @@ export class Runtime implements RuntimeControl {
 		return { upstreams: this.#pools.states(), limits: this.#limits.states() };
 	}
 
-	/** Sets whether this process rolls log files. While a successor is starting to do so, this process must not. */
+	/** Sets whether this process rolls log files. It must not while a successor may be rolling them. */
 	rollLogs(rolls: boolean): void {
 		this.#sinks.rolls = rolls;
 	}
@@ -473,7 +473,7 @@ export class Runtime implements RuntimeControl {
 		return { sockets, ticketKeys, limitSecret: this.#limits.secret };
 	}
 
-	/** Ends a worker thread as a crash would, so that operators can test its replacement. */
+	/** Ends a worker thread as a crash would, so that operators can test how it is replaced. */
 	async terminateWorker(index: number): Promise<void> {
 		await this.#pool?.kill(index);
 	}
@@ -483,7 +483,7 @@ export class Runtime implements RuntimeControl {
 		this.#pool?.fail(index, kind);
 	}
 
-	/** Resolves once every worker thread has responded, or has been ended because it did not. */
+	/** Resolves once every worker thread has responded, or has been terminated because it did not respond. */
 	async answering(): Promise<void> {
 		await this.#pool?.answering();
 	}
@@ -521,7 +521,8 @@ export class Runtime implements RuntimeControl {
 			});
 			return;
 		}
-		// Starting threads takes as long as compiling, so their number is guessed in advance. The guess is nearly always right.
+		// Starting the threads takes as long as compiling, so both happen concurrently. The number of threads is guessed, nearly
+		// always correctly.
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') throw configurationRefusedError(prepared.diagnostics);
@@ -591,7 +592,8 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
-	 * Replaces the thread pool that was started in advance, if the settings require another number of threads or another I/O mode.
+	 * Replaces the thread pool that was started in advance, if the settings require a different number of threads or a different I/O
+	 * mode.
 	 */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
@@ -718,7 +720,7 @@ export class Runtime implements RuntimeControl {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#sockets.bindable(facts.listeners);
 			this.#joinCluster(facts.settings);
-			// All certificates and trusted authorities are sent to the threads before any thread builds the generation.
+			// All certificates and trusted authorities are sent to the threads before any of them builds the generation.
 			if (this.#awaitsTakeover) this.#options.onStep?.('threads');
 			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });

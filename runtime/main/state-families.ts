@@ -52,7 +52,9 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 	];
 }
 
-/** Returns how many requests of each zone of concurrency limits run and wait. Zones of the same name are added up. */
+/**
+ * Returns how many requests of each zone of concurrency limits run and wait. The numbers of zones with equal names are added up.
+ */
 export function concurrencyFamilies(reports: () => readonly ConcurrencyReport[]): PlainFamily[] {
 	const gauge = (name: string, help: string, value: (report: ConcurrencyReport) => number): PlainFamily => {
 		const samples = () => {
@@ -76,7 +78,7 @@ export function concurrencyFamilies(reports: () => readonly ConcurrencyReport[])
 	];
 }
 
-/** Returns the state of the cluster, and purges of all machines. The families have no series outside of a cluster. */
+/** Returns metrics about the cluster and the purges of all machines. Outside of a cluster, they have no series. */
 export function clusterFamilies(report: () => ClusterReport | undefined): PlainFamily[] {
 	const family = (
 		name: string,
@@ -226,7 +228,7 @@ export function certificateFamilies(readings: () => CertificateReadings): PlainF
 	];
 }
 
-/** Keeps the sample with the lowest value of those with equal labels. Duplicate series would make the exposition invalid. */
+/** Of samples with equal labels, keeps the one with the lowest value. Duplicate series would make the exposition invalid. */
 function distinctSamples(samples: CertificateReadings['expiry']): MetricSample[] {
 	const byLabels = new Map<string, MetricSample>();
 	for (const sample of samples) {

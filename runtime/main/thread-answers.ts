@@ -1,4 +1,4 @@
-/** Answers requests that worker threads send to the main thread, each by the component that is responsible for it. */
+/** Answers the requests that worker threads send to the main thread, by passing each to the component responsible for it. */
 import type { Settings } from '../../compiler/document/document.ts';
 import { scrapeToString } from '../metrics/scrape-memory.ts';
 import type { PageWorkQueue } from '../page-work/page-work-queue.ts';

@@ -50,7 +50,7 @@ export class ThreadPools {
 		return this.#serving;
 	}
 
-	/** Number of threads that died or stopped responding and were replaced. */
+	/** Number of threads that died or stopped responding, and were replaced. */
 	get restarts(): number {
 		return this.#allPools.reduce((sum, pool) => sum + pool.restarts, this.#restarts);
 	}
@@ -64,7 +64,7 @@ export class ThreadPools {
 		return this.#serving ? [this.#serving, ...this.#otherPools] : [...this.#otherPools];
 	}
 
-	/** Starts the first pool. A second call replaces that pool, whose threads must have ended by then. */
+	/** Starts the first pool. A second call replaces the first pool, whose threads must have ended by then. */
 	start(threads: number): void {
 		const rows = Math.min(MAX_THREADS, Math.max(MIN_ROWS, 2 * threads, 2 * availableParallelism()));
 		const { pools, caches, limits, concurrency } = this.#host;
@@ -127,7 +127,7 @@ export class ThreadPools {
 		return this.#allPools.flatMap(pool => pool.tell(message));
 	}
 
-	/** Makes every thread finish its exchanges. Resolves when all threads have. */
+	/** Makes every thread finish its exchanges. Resolves when all of them have finished. */
 	async drain(waits: RequestWaits): Promise<void> {
 		await Promise.all(this.#allPools.map(pool => pool.drain(waits)));
 	}
@@ -140,7 +140,8 @@ export class ThreadPools {
 }
 
 /**
- * Returns an address with the sockets of the old pool's threads. The new threads must not use them before they accept connections.
+ * Returns an address with the sockets of the old pool's threads. The new threads must not use these sockets before they accept
+ * connections.
  */
 function withOldSockets(
 	address: ListenerAddress,

@@ -56,7 +56,7 @@ export interface WorkerPoolHost {
 	log(entry: LogEntry): void;
 	/** Delivers lines for a log writer. If the lines are in a segment of shared memory, the receiver must return the segment. */
 	access(sink: string, lines: PostedLines, entries: number): void;
-	/** Called when a thread has dropped log entries. The thread has counted them. */
+	/** Called when a thread has dropped log entries. The thread itself counts them. */
 	accessDropped(sink: string, entries: number): void;
 	sinkOpened(sink: string, output: LogOutput): void;
 	sinkReleased(sink: string): void;
@@ -68,10 +68,13 @@ export interface WorkerPoolHost {
 	answer(question: MainThreadRequest): Promise<unknown>;
 	/** Returns the messages that a new thread receives before all others. */
 	introduction(): readonly MessageToWorker[];
-	/** Called when a thread has received the ACME challenge responses with this number. */
+	/** Called when a thread has received the ACME challenge responses of the update with this number. */
 	challengesTaken(index: number, number: number): void;
 	/** Called when a thread has died. */
 	ended(index: number): void;
-	/** Called when a thread has been started in place of a dead one. It must be sent the current state before it can serve. */
+	/**
+	 * Called when a thread has been started in place of a dead one. The new thread must receive the current state before it can
+	 * serve.
+	 */
 	replaced(index: number): void;
 }

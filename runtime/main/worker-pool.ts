@@ -30,8 +30,8 @@ import {
 /** Maximum milliseconds that a thread may take to build a generation. */
 const BUILD_LIMIT_MS = 60_000;
 /**
- * A thread that dies within this many milliseconds of its start probably died of something that will recur, so its
- * replacement is delayed.
+ * A thread that dies within this many milliseconds of its start probably died of a cause that will recur, so its replacement is
+ * delayed.
  */
 const SHORT_LIFE_MS = 10_000;
 /** Milliseconds before a replacement is started, by the number of consecutive threads that died soon after their start. */
@@ -55,7 +55,7 @@ interface WorkerSlot {
 	readonly position: number;
 	thread: Worker | undefined;
 	watch: ThreadWatch;
-	/** True from when the thread is found unresponsive until it responds again or its replacement serves. */
+	/** True from when the thread is found unresponsive until it responds again, or until its replacement serves. */
 	unresponsive: boolean;
 	/** Timer that is set while the thread is being terminated because it does not respond. */
 	terminationTimer: NodeJS.Timeout | undefined;
@@ -74,7 +74,7 @@ interface WorkerSlot {
 
 /** The pool of worker threads. */
 export class WorkerPool {
-	/** Number of threads that died or stopped responding and were replaced. */
+	/** Number of threads that died or stopped responding, and were replaced. */
 	restarts = 0;
 	/** Number of times that a thread stopped responding. */
 	stalls = 0;
@@ -100,7 +100,7 @@ export class WorkerPool {
 	readonly #runningThreads = new Set<Worker>();
 	#lastCheckAt = performance.now();
 	readonly #checkTimer: NodeJS.Timeout;
-	/** Callbacks to invoke when a thread has been started. */
+	/** Callbacks that wait for a thread to be started. */
 	#startCallbacks: (() => void)[] = [];
 	#lastAttempt = 0;
 	#lastPing = 0;
@@ -260,7 +260,8 @@ export class WorkerPool {
 	}
 
 	/**
-	 * Makes every thread finish its exchanges. Resolves when all threads have. Another call changes how long idle connections wait.
+	 * Makes every thread finish its exchanges. Resolves when all of them have finished. A repeated call changes how long idle
+	 * connections wait.
 	 */
 	drain(waits: RequestWaits): Promise<void> {
 		this.#stop();
@@ -316,7 +317,7 @@ export class WorkerPool {
 		if (slot) this.#post(slot, { type: kind });
 	}
 
-	/** Resolves once every thread has replied to a ping, or has been terminated because it did not. */
+	/** Resolves once every thread has replied to a ping, or has been terminated because it did not reply. */
 	async answering(): Promise<void> {
 		const number = ++this.#lastPing;
 		await Promise.all(
@@ -328,7 +329,7 @@ export class WorkerPool {
 		);
 	}
 
-	/** Terminates a thread that could not be given its state. A replacement is started later. */
+	/** Terminates a thread that could not be sent its state. A replacement is started later. */
 	giveUp(index: number): void {
 		const slot = this.#slotOf(index);
 		if (!slot) return;
@@ -411,7 +412,7 @@ export class WorkerPool {
 	#replace(slot: WorkerSlot): void {
 		const { thread } = slot;
 		if (!thread || slot.terminationTimer) return;
-		// A thread that cannot be terminated is abandoned. It never runs any of our code again.
+		// A thread that cannot be terminated is abandoned. It will never run any of our code again.
 		slot.terminationTimer = setTimeout(() => this.#onThreadEnd(slot, ''), THREAD_END_LIMIT_MS);
 		this.#buildingSlots = this.#buildingSlots.filter(building => building !== slot);
 		slot.attempt?.resolve();
@@ -462,7 +463,9 @@ export class WorkerPool {
 		return this.#runStep(slot, attempt => ({ type: 'prepare', attempt, ...request }));
 	}
 
-	/** Sends a message that starts a step, and waits for the thread's reply: it has completed the step, or refuses it. */
+	/**
+	 * Sends a message that starts a step, and waits for the thread's reply, which says that it has completed or refused the step.
+	 */
 	#runStep(slot: WorkerSlot, message: (attempt: number) => MessageToWorker): Promise<void> {
 		if (!slot.thread) return Promise.reject(new WorkerLostError('A worker thread has died.'));
 		const number = ++this.#lastAttempt;

@@ -2,7 +2,7 @@
 import { CACHE_EVENTS, type CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** Slot of the first event. The events have consecutive slots, in the order of {@link CACHE_EVENTS}. */
+/** Slot of the first event. The slots of the other events follow, in the order of {@link CACHE_EVENTS}. */
 const FIRST_CACHE_SLOT = 56;
 
 const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, index) => [event, FIRST_CACHE_SLOT + index]));
@@ -17,7 +17,7 @@ export function cacheEvents(totals: ThreadTotals): { readonly [event in CacheEve
 	return Object.fromEntries(counts) as { [event in CacheEvent]: number };
 }
 
-/** Returns the slot that counts an event. */
+/** Returns the slot in which an event is counted. */
 export function cacheEventSlot(event: CacheEvent): number {
 	return SLOTS.get(event)!;
 }

@@ -34,7 +34,7 @@ export interface PlainFamily {
 	readonly samples: () => readonly MetricSample[];
 }
 
-/** A family whose samples are distributions over buckets. */
+/** A family whose samples are distributions over buckets, that is, a histogram. */
 export interface HistogramFamily {
 	readonly name: string;
 	readonly help: string;
@@ -48,7 +48,7 @@ export interface HistogramFamily {
 export class Exposition {
 	readonly #scrapeMemory = new ScrapeMemory();
 	readonly #labelTexts = new WeakMap<MetricLabels, string>();
-	/** Cached text by format and family, then by labels. */
+	/** Cached text by format and family, and then by labels. */
 	readonly #histograms = new Map<string, WeakMap<MetricLabels, HistogramText>>();
 
 	/** Renders the families in the given order, followed by `suffix`, as UTF-8. */

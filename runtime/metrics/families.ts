@@ -130,7 +130,7 @@ export const SERIES_FAMILIES: readonly SeriesFamily[] = [
 	...Object.values(MODULE_FAMILIES),
 ];
 
-/** Returns how many slots one series of a family needs. A histogram needs one for each bucket, `+Inf`, and the sum. */
+/** Returns how many slots one series of a family needs. A histogram needs a slot for each bucket, for `+Inf`, and for the sum. */
 export function slotsPerSeries(family: SeriesFamily): number {
 	return family.buckets ? family.buckets.length + 2 : 1;
 }

@@ -6,7 +6,7 @@ import type { ThreadTotals } from './thread-totals.ts';
 
 /** Slots of the counters about files. */
 export const FILE_SLOT = {
-	/** Counters: files served from memory, from a cached descriptor, and opened for the request. */
+	/** Counters: files served from memory, files served from a cached descriptor, and files opened for the request. */
 	memory: 128,
 	held: 129,
 	disk: 130,
@@ -24,14 +24,16 @@ export const ENCODING_SLOT = {
 	skipped: 134,
 } as const;
 
-/** First slot of each content coding, which has three: responses, bytes before encoding, bytes after encoding. */
+/** First slot of each content coding. The three slots are responses, bytes before encoding, and bytes after encoding. */
 const FIRST_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
 const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
 
 /** The first slot after the counters of this file. */
 export const FILE_SLOTS_END = 144;
 
-/** Counts an encoded response. If it was cut short, `bytesIn` and `bytesOut` are the bytes processed until then. */
+/**
+ * Counts an encoded response. If the response was cut short, `bytesIn` and `bytesOut` count only the bytes processed until then.
+ */
 export function countEncodedResponse(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
 	const first = FIRST_SLOTS[coding];
 	row[first]!++;

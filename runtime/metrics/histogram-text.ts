@@ -14,11 +14,11 @@ export class HistogramText {
 	readonly #prefixes: readonly string[];
 	/** The numbers that the text currently shows. */
 	readonly #values: Float64Array;
-	/** For each number: the offset in the text at which its integer digits end. */
+	/** For each number, the offset in the text at which its integer digits end. */
 	readonly #ends: Uint32Array;
 	/** For each number, how many integer digits it has; 0 for a number without digits. */
 	readonly #widths: Uint8Array;
-	/** The number of decimals of each number. */
+	/** The number of decimals that each number has. */
 	readonly #decimals: Uint8Array;
 	#bytes: Buffer | undefined;
 

@@ -21,11 +21,11 @@ interface HandlerSeries {
 	readonly labels: { readonly [name: string]: string };
 	readonly requests: SeriesPlace;
 	readonly errors: SeriesPlace;
-	/** Series by status and method. */
+	/** The series for each combination of status and method. */
 	readonly codes: Map<number, CodeSeries>;
 }
 
-/** The series that the previous exchange used, with the properties of the exchange that selected them. */
+/** The series that the previous exchange used, with the properties by which they were chosen. */
 interface LastSeries {
 	readonly servedHosts: ReadonlySet<string> | undefined;
 	readonly host: string;

@@ -3,7 +3,7 @@ import type { PlainFamily } from './exposition.ts';
 
 const NO_LABELS = {};
 
-/** Returns a family with one value. `read` is called at every scrape. */
+/** Returns a family with one value, which `read` returns at every scrape. */
 export function plainFamily(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily {
 	return { name, help, type, samples: () => [{ labels: NO_LABELS, value: read() }] };
 }

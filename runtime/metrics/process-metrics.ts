@@ -42,7 +42,7 @@ export function processFamilies(): PlainFamily[] {
 	return families;
 }
 
-/** Returns a metric under its standard name and under ours. It is read once per scrape, so that both have the same value. */
+/** Returns a metric under its standard name and under our own. It is read once per scrape, so that both show the same value. */
 function standardAndOwn(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily[] {
 	let value = Number.NaN;
 	const standard = plainFamily(name, help, type, () => {

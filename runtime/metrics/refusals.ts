@@ -35,7 +35,9 @@ const OVERLOAD_LIMITS = [
 /** One of {@link OVERLOAD_LIMITS}. */
 export type OverloadLimit = (typeof OVERLOAD_LIMITS)[number];
 
-/** First slot of the counter row (see counter-row.ts) for rejected requests. There is one slot for each reason, in order. */
+/**
+ * First slot of the counter row (see counter-row.ts) for rejected requests. Each reason has a slot, in the order of the reasons.
+ */
 const FIRST_REFUSAL_SLOT = 64;
 /** First slot for client timeouts. */
 const FIRST_TIMEOUT_SLOT = 48;

@@ -3,7 +3,7 @@
  * make the garbage collector traverse the whole heap.
  */
 
-/** Maximum number of buffers kept. If more scrapes run concurrently, they allocate their own. */
+/** Maximum number of buffers kept. Additional concurrent scrapes allocate their own. */
 const MAX_BUFFERS = 2;
 
 /** The result of a scrape, in a buffer that must be released. */
@@ -13,7 +13,7 @@ export interface ScrapeResult {
 	release(): void;
 }
 
-/** The empty scrape of a server without metrics. */
+/** The scrape of a server without metrics, which is empty. */
 export const NO_SCRAPE: ScrapeResult = { text: Buffer.alloc(0), release: () => {} };
 
 /** Returns a scrape's text as a string, and releases its buffer. */

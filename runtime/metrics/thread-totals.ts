@@ -9,10 +9,10 @@ export interface SeriesLabels {
 	readonly [name: string]: string;
 }
 
-/** A series of one family. Each thread that has the series stores its numbers in one place. */
+/** A series of one family, in all threads that have it. Each thread stores the numbers of the series in one place. */
 interface TotalSeries {
 	readonly labels: SeriesLabels;
-	/** The slots of the series. They are few enough that an array is fastest. */
+	/** The slots of the series in the threads. There are few, so an array is the fastest structure. */
 	readonly places: { readonly thread: ThreadPages; readonly page: Float64Array; readonly slot: number }[];
 	/** Sums of the final values of dead threads. */
 	readonly deadTotals: Float64Array;
@@ -43,7 +43,7 @@ export class ThreadTotals {
 		return buffer;
 	}
 
-	/** Asks all threads to record their vitals, including threads that start later. */
+	/** Asks all threads, including those that start later, to record their vitals. */
 	wantVitals(): void {
 		this.#wantsVitals = true;
 		for (const { vitals } of this.#threads.values()) vitals.requestRecording();

@@ -19,7 +19,10 @@ const GC_KINDS: readonly (readonly [number: number, kind: string])[] = [
 	[constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
 ];
 
-/** The values that are published as single numbers, with prom-client's metric names. `slot` is relative to the first of them. */
+/**
+ * The values that are published as single numbers, with prom-client's metric names. `slot` is relative to the slot of the first
+ * value.
+ */
 export const VITAL_GAUGES: readonly { readonly name: string; readonly help: string; readonly slot: number }[] = [
 	['nodejs_eventloop_lag_seconds', 'Seconds by which the last timer of a thread was late.'],
 	['nodejs_eventloop_lag_min_seconds', 'Shortest delay of the event loop since the previous scrape.'],
@@ -43,7 +46,7 @@ const FIRST_GAUGE_SLOT = 3;
 const FIRST_GC_SLOT = FIRST_GAUGE_SLOT + VITAL_GAUGES.length;
 /** Number of slots for each kind of garbage collection: its buckets, `+Inf`, and the sum. */
 const GC_SLOTS = GC_BUCKET_BOUNDS_SECONDS.length + 2;
-/** Number of slots altogether. */
+/** Total number of slots. */
 const SLOTS = FIRST_GC_SLOT + GC_KINDS.length * GC_SLOTS;
 
 /** The vitals of one thread. Both the thread and the scraper use this class. */

@@ -2,7 +2,7 @@
 import type { HistogramFamily, MetricLabels, MetricSample, PlainFamily } from './exposition.ts';
 import { GC_BUCKET_BOUNDS_SECONDS, type ThreadVitals, VITAL_GAUGES } from './thread-vitals.ts';
 
-/** A thread's vitals with its name, which is a label's value: `main`, `compiler`, `worker-0`. */
+/** A thread's vitals and its name, which is the value of a label: `main`, `compiler`, `worker-0`. */
 export type NamedVitals = readonly [thread: string, vitals: ThreadVitals];
 
 /** Returns the families about event-loop lag and the heap. `threads` is called at each scrape. */

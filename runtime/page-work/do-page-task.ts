@@ -4,7 +4,7 @@ import { encodeBase64, hashSync } from 'bcryptjs';
 import type { PageKeyKind, PageTask } from '../../compiler/exchange/page-work.ts';
 import { dsaKeyPem } from './dsa-key.ts';
 
-/** Tasks that compute something. The other tasks look up names. */
+/** Tasks that compute something, as opposed to tasks that look up names. */
 export type ComputedTask = Exclude<PageTask, { task: 'addresses' }>;
 
 /** The cost of bcrypt hashes, the same as in the compatible server. */

@@ -9,7 +9,7 @@ import type { PageTaskReply } from './page-work-queue.ts';
 const MAX_LOOKUPS = 8;
 /** Milliseconds after which a name lookup times out. */
 const LOOKUP_LIMIT_MS = 5000;
-/** `Retry-After` in seconds for clients that are turned away. */
+/** `Retry-After`, in seconds, for clients whose tasks are rejected. */
 const RETRY_AFTER_SECONDS = 5;
 
 export class ThreadPageWork implements PageWork {

@@ -15,14 +15,14 @@ const SETTLING_MS = 100;
 /** Maximum number of files to remember. */
 const MAX_FILES = 256;
 
-/** A thread's question about a file. */
+/** A thread's request for the current version of a file. */
 export interface AccountFileQuestion {
 	readonly path: string;
 	/** The version that the thread has; 0 if none. */
 	readonly version: number;
 }
 
-/** The last valid version of a file; 0 if there has been none. The contents are omitted if the thread has them. */
+/** The last valid version of a file; 0 if there has been none. The contents are omitted if the thread already has them. */
 export interface AccountFileAnswer {
 	readonly version: number;
 	readonly bytes: Uint8Array | undefined;
@@ -37,14 +37,14 @@ export type AccountFileLog = (
 ) => void;
 
 interface KnownFile {
-	/** Identifies the state of the file when it was last read. */
+	/** Identifies the state in which the file was last read. */
 	state: string;
 	version: number;
 	bytes: Uint8Array | undefined;
 	/** Time of the last check, by `performance.now()`. */
 	checkedAt: number;
 	checking: Promise<void> | undefined;
-	/** The last failure that was logged. */
+	/** The last failure that was logged; undefined if there is none. */
 	lastReported: string | undefined;
 }
 
@@ -87,7 +87,7 @@ export class AccountFiles {
 			const state = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 			if (state === file.state) return;
 			const bytes = await readBounded(handle);
-			// An invalid version is not parsed again, either.
+			// An invalid version is not parsed again either, because the state is stored before parsing.
 			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > SETTLING_MS;
 			file.state = isSettled ? state : '';
 			parseAccountFile(bytes, path);

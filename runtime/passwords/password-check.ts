@@ -14,7 +14,7 @@ export interface PasswordCheck {
 	readonly task: PasswordTask;
 }
 
-/** A check that is rejected because too many are pending, for this client or in total. */
+/** A rejected check: too many checks are pending, of this client or in total. */
 export interface PasswordRefusal {
 	readonly refused: 'client' | 'all';
 	/** Number of seconds after which a retry is likely to succeed. */

@@ -19,7 +19,7 @@ const LATEST_WEIGHT = 0.25;
 /** Maximum `Retry-After`, in seconds. */
 const MAX_RETRY_AFTER = 60;
 
-/** One verification, which all equal checks share. */
+/** One verification. Equal checks share it. */
 interface Verification {
 	readonly key: string;
 	readonly task: PasswordTask;
@@ -37,8 +37,8 @@ interface Client {
 }
 
 /**
- * Schedules verifications fairly. The client with the fewest running verifications is next; among several, the one that has
- * waited longest since it arrived or since its last verification ended. No client can occupy all threads, so a client that
+ * Schedules verifications fairly. The client with the fewest running verifications is next; among several such clients, the one
+ * that has waited longest since it arrived or since its last verification ended. No client can occupy all threads, so a client that
  * floods the queue delays only itself.
  */
 export class PasswordQueue {

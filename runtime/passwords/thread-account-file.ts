@@ -7,7 +7,7 @@ import {
 } from '../../compiler/modules/directives/basic-auth/account-file.ts';
 import { ACCOUNT_CHECK_INTERVAL_MS, type AccountFileAnswer, type AccountFileQuestion } from './account-files.ts';
 
-/** The accounts of one file. Requests that arrive during a check wait for it together. */
+/** The accounts of one file. All requests that arrive during a check of the file wait for that check. */
 export class ThreadAccountFile implements AccountFile {
 	readonly #path: string;
 	readonly #ask: (question: AccountFileQuestion) => Promise<AccountFileAnswer>;

@@ -13,7 +13,10 @@ import {
 } from './password-check.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
-/** For this many milliseconds, a refused client is refused again without asking the main thread, which is thus spared floods. */
+/**
+ * For this many milliseconds, a refused client is refused again without asking the main thread, which protects that thread from
+ * floods.
+ */
 const REFUSAL_PAUSE_MS = 250;
 /** Maximum number of paused clients to remember. */
 const MAX_PAUSES = 1024;

@@ -50,7 +50,7 @@ class BoundedSet {
 		this.#maxSize = maxSize;
 	}
 
-	/** Reports whether a key is a member, and marks it as the most recently used. */
+	/** Reports whether a set contains a key, and marks the key as the most recently used. */
 	use(key: string): boolean {
 		if (!this.#members.delete(key)) return false;
 		this.#members.add(key);

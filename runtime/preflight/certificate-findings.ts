@@ -54,8 +54,8 @@ async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, trustDeps
 }
 
 /**
- * Returns the part of a trust pool that can be loaded here. Sources that need the network are left out, and so are internal
- * authorities, because loading one would create it.
+ * Returns the part of a trust pool that can be loaded here. Omits sources that need the network, and internal authorities, because
+ * loading an internal authority would create it.
  */
 function localPart(pool: TrustPool): TrustPool | undefined {
 	switch (pool.source) {

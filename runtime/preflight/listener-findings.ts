@@ -32,7 +32,7 @@ export function listenerFindings(
 	return findings;
 }
 
-/** Error codes reported as warnings only, because the result may differ for another user or at another time. */
+/** Error codes that are reported only as warnings, because the result may differ for another user or at another time. */
 const WARNING_CODES: ReadonlySet<string> = new Set(['EACCES', 'EADDRNOTAVAIL']);
 
 /** Returns the system's error code for binding a listener, or undefined if no problem is known. */

@@ -3,9 +3,12 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 
 /** The destination of a body's chunks, and callbacks. */
 export interface BodyPumpOwner {
-	/** Writes a non-empty chunk. Returns true if it has left the process; otherwise, `flushed` is called when it has. */
+	/**
+	 * Writes a non-empty chunk. Returns true if the chunk has left the process. If it returns false, {@link BodyPump.flushed} must
+	 * be called later.
+	 */
 	writePiece(bytes: Uint8Array): boolean;
-	/** Lets the kernel send body data directly, as far as it can at the moment. */
+	/** Lets the kernel send body data directly, as much as it can at the moment. */
 	sendDirectly?(body: BodySource): void;
 	/** Called when the body is complete. */
 	bodyEnded(): void;
@@ -31,7 +34,7 @@ export class BodyPump {
 		this.#owner = owner;
 	}
 
-	/** True once bytes may have been pulled, so that the body cannot be resent. */
+	/** True once bytes may have been pulled from the body, so that the body cannot be sent again. */
 	get started(): boolean {
 		return this.#started;
 	}

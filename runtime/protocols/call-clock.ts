@@ -14,7 +14,8 @@ export interface CallTimeouts {
 /** A request, as its clock sees it. */
 export interface TimedCall {
 	/**
-	 * True while we read the response. The read timeout applies only then, because it is not the upstream's fault if we do not read.
+	 * True while we read the response. The read timeout applies only during this time, because it is not the upstream's fault if we
+	 * do not read.
 	 */
 	readonly reading: boolean;
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
@@ -41,7 +42,7 @@ export class CallClock {
 		this.#headTimer = setTimeout(onTimeout, Math.min(milliseconds, MAX_TIMER_MS));
 	}
 
-	/** Must be called when a response head arrives. Stops the timeout for the response head, and that of `waitForHead`. */
+	/** Must be called when a response head arrives. Stops the timeout for the response head, and the timeout of `waitForHead`. */
 	headReceived(): void {
 		if (this.#headTimer === undefined) return;
 		clearTimeout(this.#headTimer);
@@ -65,7 +66,7 @@ export class CallClock {
 		this.#writeTimer?.refresh();
 	}
 
-	/** Must be called when the request is complete. `answered` is true if its response head arrived before that. */
+	/** Must be called when the request is complete. `answered` is true if the response head arrived before that. */
 	requestSent(answered: boolean): void {
 		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
 		this.#writeTimer = undefined;

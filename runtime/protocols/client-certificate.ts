@@ -3,7 +3,7 @@ import { createHash, type X509Certificate } from 'node:crypto';
 import { alternativeNames } from '../../compiler/codegen/plan/certificate-check.ts';
 import type { ClientCertificate } from '../../compiler/exchange/exchange.ts';
 
-/** A client certificate received in a TLS handshake. Its fields are computed on access. */
+/** A client certificate received in a TLS handshake. Its fields are computed when they are accessed. */
 export class PresentedCertificate implements ClientCertificate {
 	readonly #certificate: X509Certificate;
 	#alternativeNames: readonly { readonly kind: string; readonly value: string }[] | undefined;

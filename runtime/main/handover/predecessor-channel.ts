@@ -144,8 +144,8 @@ export class PredecessorChannel {
 		if (!this.#channel.isOpen) return Promise.resolve('ended');
 		return new Promise(resolve => {
 			let isWaiting = true;
-			// If the whole process was paused, a message may have arrived meanwhile. `setImmediate` lets it be read before the timeout
-			// counts.
+			// If the whole process was paused, a message may have arrived meanwhile. `setImmediate` allows the message to be read
+			// before the timeout takes effect.
 			const timer = setTimeout(() => setImmediate(() => isWaiting && this.#receive?.('late')), limitMs);
 			this.#receive = received => {
 				isWaiting = false;

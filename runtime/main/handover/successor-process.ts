@@ -183,7 +183,7 @@ export class SuccessorProcess {
 			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
 			message => this.#received(message as FromSuccessor),
 			why => {
-				// A process that has closed the channel usually ends next. The reason of its end is more informative, so it is awaited.
+				// A process that has closed the channel usually ends next. Its end is a more informative reason, so it is awaited.
 				if (why === 'closed') return;
 				this.#isBroken = true;
 				this.#receiveAnswer?.(PROTOCOL_FAILURE);
@@ -196,7 +196,7 @@ export class SuccessorProcess {
 		return this.#step;
 	}
 
-	/** The process ID; undefined if it could not be started. */
+	/** The process ID; undefined if the process could not be started. */
 	get pid(): number | undefined {
 		return this.#child.pid;
 	}
@@ -331,7 +331,8 @@ export class SuccessorProcess {
 	#startTimer(limit: number, message: string): NodeJS.Timeout {
 		const next = this.#receiveAnswer;
 		const expire = () => this.#receiveAnswer === next && next?.({ type: 'failed', message });
-		// If this process was paused, an answer may have arrived meanwhile. `setImmediate` lets it be read before the timer counts.
+		// If this process was paused, an answer may have arrived meanwhile. `setImmediate` allows the answer to be read before the
+		// timer takes effect.
 		return setTimeout(() => setImmediate(expire), limit);
 	}
 
@@ -359,7 +360,7 @@ function spawnSuccessor(
 	try {
 		return spawn(program.file, program.args, {
 			// The successor gets its own session, so that it does not receive the terminal's signals directly: the first process
-			// forwards them.
+			// forwards these signals.
 			detached: true,
 			stdio: [
 				...(['inherit', 'inherit', standardError === undefined ? 'inherit' : 'pipe', 'pipe'] as const),

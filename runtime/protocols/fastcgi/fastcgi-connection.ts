@@ -35,7 +35,9 @@ const MAX_STDERR_CHARS = 65_536;
 
 /** Options of connections to one FastCGI application. */
 export interface FastcgiOptions extends ClientOptions {
-	/** Receives what the application wrote to standard error, with the status of its response. If undefined, it is discarded. */
+	/**
+	 * Receives what the application wrote to standard error, and the status of its response. If undefined, this output is discarded.
+	 */
 	readonly onStderr: ((text: string, status: number) => void) | undefined;
 }
 
@@ -66,7 +68,7 @@ export class FastcgiConnection
 	#hasRequestEnded = false;
 	#wantsData = true;
 	#stderrText = '';
-	/** Describes an error found while reading the records. */
+	/** Describes an error found while the records were read. */
 	#responseError: string | undefined = undefined;
 	#isRefused = false;
 

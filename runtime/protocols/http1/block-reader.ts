@@ -2,7 +2,7 @@
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import { LARGE_PIECE_BYTES, type PieceMemory } from './piece-memory.ts';
 
-/** The source of the bytes, usually a socket. */
+/** The source of the bytes that are read, usually a socket. */
 export interface BlockSource {
 	/** The socket's file descriptor; −1 if it has none. */
 	readonly descriptor: number;
@@ -13,7 +13,10 @@ export interface BlockSource {
 	shortenNextRead(): void;
 	/** False if the source can read only into its own memory. */
 	readonly acceptsMemory: boolean;
-	/** Sets the memory for the next read; undefined means the source's own. May be called while received bytes are being handled. */
+	/**
+	 * Sets the memory for the next read; undefined means the source's own memory. May be called while received bytes are being
+	 * handled.
+	 */
 	setReadMemory(memory: Buffer | undefined): void;
 }
 
@@ -39,7 +42,7 @@ export class BlockReader {
 	 */
 	takePiece(bytes: Buffer, start: number, end: number, moreFollows: boolean): Buffer {
 		const block = this.#block;
-		// Bytes that the socket held back are in other memory.
+		// Bytes that the socket held back are not in the block.
 		if (block === undefined || !this.source.acceptsMemory || bytes.buffer !== block.buffer) {
 			if (moreFollows && block === undefined && this.source.acceptsMemory) this.#setBlock(this.#memory.takeBlock());
 			return this.#memory.copy(bytes, start, end);

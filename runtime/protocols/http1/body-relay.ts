@@ -5,7 +5,7 @@ import type { ClientBody } from './client-body.ts';
 
 /** The upstream connection that receives the response. */
 export interface RelayOwner {
-	/** Number of bytes of the body that are still to be received; 0 if none may be taken from the socket now. */
+	/** Number of bytes of the body that are still to be received; 0 if no bytes may be taken from the socket now. */
 	readonly outstandingBytes: number;
 	/**
 	 * Called when `count` bytes have been taken from the socket. `hasRoom` is false if the body's queue is full. `hasMore` is true
@@ -56,7 +56,7 @@ export class BodyRelay {
 	 * data, and also once at the start, to find out whether it can. May be read while received bytes are being handled.
 	 */
 	get wantsShortRead(): boolean {
-		// When a pool closes, it closes the relay's pipe. Bodies in progress are then read normally.
+		// When a pool closes, it closes the relay's pipe. Bodies that are in progress are then read normally.
 		if (this.#relay.closed) return false;
 		if (this.#active) return this.#body.awaited;
 		const isFirstRead = !this.#wasProbed;

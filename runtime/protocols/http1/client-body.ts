@@ -7,8 +7,8 @@ const HIGH_WATER_BYTES = 65_536;
 /** Number of unread bytes at which reading the socket resumes. */
 const LOW_WATER_BYTES = 32_768;
 /**
- * For a consumer that accepts at least this many bytes per pull, data is read ahead in large chunks. For others, nothing is read
- * ahead.
+ * Minimum number of bytes accepted per pull by a consumer for which data is read ahead in large chunks. For other consumers, no
+ * data is read ahead.
  */
 const LARGE_PULL_BYTES = 131_072;
 
@@ -30,7 +30,7 @@ export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
 	/**
-	 * Lets the kernel move data from the upstream's socket to the socket with this descriptor, as far as it can. Returns the number
+	 * Lets the kernel move data from the upstream's socket to the socket with this descriptor, as much as it can. Returns the number
 	 * of bytes sent.
 	 */
 	relayTo: ((socket: number) => number) | undefined = undefined;
@@ -77,7 +77,7 @@ export class ClientBody implements BodySource {
 		return this.#wasPulled ? this.relayTo : undefined;
 	}
 
-	/** True if everything received has been pulled, and more is to come. */
+	/** True if everything received has been pulled, but more is expected. */
 	get drained(): boolean {
 		return this.#nextIndex === this.#chunks.length && !this.#hasEnded && this.#error === undefined;
 	}
@@ -89,7 +89,7 @@ export class ClientBody implements BodySource {
 
 	/**
 	 * Adds a chunk, which must be a copy in the memory passed to the constructor. Returns false if the socket should not be read for
-	 * now.
+	 * the moment.
 	 */
 	push(bytes: Uint8Array): boolean {
 		const resolve = this.#resolve;

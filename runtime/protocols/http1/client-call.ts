@@ -32,7 +32,7 @@ export interface ClientOptions {
 	readonly heads: CachedHeads;
 }
 
-/** What is currently responsible for a request: a connection or a queue. */
+/** The object that is currently responsible for a request: a connection or a queue. */
 export interface CallCarrier {
 	/** Cancels a request if this carrier is still responsible for it. Its response, if any, ends with an error. */
 	cancel(call: ClientCall): void;
@@ -41,9 +41,9 @@ export interface CallCarrier {
 /** A request and its callbacks. Either `failed` is called, or `answered` and later `released`; nothing is called after that. */
 export interface ClientCall {
 	readonly request: UpstreamRequest;
-	/** Number of bytes of the response body that can be forwarded now; if undefined, any number may be read. */
+	/** Number of bytes of the response body that can be forwarded now. If undefined, any number of bytes may be read. */
 	readonly room?: number;
-	/** What is currently responsible for the request. A new carrier sets this field before it invokes any callback. */
+	/** The object that is currently responsible for the request. A new carrier sets this field before it invokes any callback. */
 	carrier: CallCarrier;
 	/** Milliseconds that it took to open the connection, including TLS; -1 for a reused connection. */
 	connectTime: number;

@@ -160,7 +160,7 @@ export class ClientConnection
 			this.#clock.waitForHead(continueTimeout, () => this.#startBody());
 			return;
 		}
-		// If body data is available already, it is sent together with the head.
+		// If body data is available already, it is sent in one write with the head.
 		bodyPump.start();
 		writer.writeHead();
 	}

@@ -41,8 +41,8 @@ const LF = 10;
 const COLON = 58;
 
 /**
- * The end of a head is first searched for in this many bytes. Most heads are shorter, so the rest of a read need not be
- * converted.
+ * Number of bytes in which the end of a head is searched for at first. Most heads are shorter, so that the rest of a read need not
+ * be converted.
  */
 const HEAD_WINDOW_BYTES = 1024;
 /** Maximum number of fields in a response. */
@@ -61,7 +61,7 @@ export function readHeadText(data: Buffer, start: number, end: number): string |
 
 const EMPTY = Buffer.alloc(0);
 
-/** Accumulates an incomplete head. Examines only new bytes, because a head may arrive byte by byte. */
+/** Accumulates an incomplete head. Each call examines only new bytes, because a head may arrive byte by byte. */
 export class PendingHead {
 	/** Number of bytes accumulated. */
 	length = 0;
@@ -319,7 +319,7 @@ function findLineEnd(text: string, start: number): number {
 
 function parseContentLength(text: string): number {
 	let value: string | undefined;
-	// If the same length is given twice, it counts once (RFC 9112 §6.3).
+	// If a `Content-Length` field lists the same length twice, it counts once (RFC 9112 §6.3).
 	for (const listItem of text.includes(',') ? text.split(',') : [text]) {
 		const digits = trimBlanks(listItem);
 		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');

@@ -7,7 +7,9 @@ import { formatLastChunk } from './client-head.ts';
 /** Callbacks of the body writer. Exactly one of them is called, unless the writer is stopped first. */
 export interface RequestBodyOwner {
 	bodySent(): void;
-	/** Called if the body could not be read or does not have the announced length. The message cannot be completed. */
+	/**
+	 * Called if the body could not be read, or does not have the announced length. In either case, the message cannot be completed.
+	 */
 	bodyFailed(error: unknown): void;
 }
 

@@ -46,8 +46,8 @@ export class CompleteBodies {
 	#viewStart = 0;
 
 	/**
-	 * Returns the body at `start`: a view of the read buffer if the request will be done with it before `answered` returns,
-	 * otherwise a copy.
+	 * Returns the body at `start`. It is a view of the read buffer if the request no longer needs it when `answered` returns;
+	 * otherwise it is a copy.
 	 */
 	extract(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
 		if (call.lendable?.(length, headers) !== true) return ownedCopy(data, start, start + length);

@@ -31,7 +31,7 @@ export class ConnectionClock implements TimedItem {
 	#bodyPace: TransferPace | undefined = undefined;
 	/** Created when the client first fails to accept a response at once. */
 	#writePace: TransferPace | undefined = undefined;
-	/** Number of bytes that the system had not yet accepted from the socket's queue at the previous check. */
+	/** Number of bytes in the socket's queue that the system had not accepted at the previous check. */
 	#queuedBytes = 0;
 	/** Limits that handlers set for the current exchange. They override the defaults. */
 	#overrides: TransferLimits | undefined = undefined;
@@ -55,7 +55,7 @@ export class ConnectionClock implements TimedItem {
 		return this.#overrides?.writeChunk ?? this.#engine.limits.writeChunk;
 	}
 
-	/** True if the rate of the current response is limited, so that a complete body may not be sent at once. */
+	/** True if the rate of the current response is limited, which means that a complete body may have to be sent in parts. */
 	get limitsRate(): boolean {
 		return this.#overrides?.maxWriteRate !== undefined && this.#overrides.maxWriteRate > 0;
 	}
@@ -86,13 +86,13 @@ export class ConnectionClock implements TimedItem {
 		}
 	}
 
-	/** Sets the deadline for the next bytes. */
+	/** Sets the deadline for the next bytes from the client. */
 	setReadDeadline(deadline: number): void {
 		this.#readDeadline = deadline;
 		this.#engine.deadlineAdvanced(this, deadline);
 	}
 
-	/** Sets the deadline for the next bytes, unless the current one is earlier. */
+	/** Sets the deadline for the next bytes from the client, unless the current deadline is earlier. */
 	advanceReadDeadline(deadline: number): void {
 		if (deadline < this.#readDeadline) this.setReadDeadline(deadline);
 	}

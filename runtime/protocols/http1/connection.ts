@@ -33,7 +33,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	readonly #writer: ResponseWriter;
 	#state = HEAD;
 	#pendingBytes: PendingBytes | undefined = undefined;
-	/** True if `#pendingBytes` holds the start of a head. */
+	/** True if `#pendingBytes` holds the beginning of a head. */
 	#inHead = false;
 	#exchange: Exchange | undefined = undefined;
 	/** The body of the current request, or the one being discarded after its response. */
@@ -49,7 +49,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	#isHandling = false;
 	#requestCount = 0;
 	/**
-	 * When the connection became idle, by `performance.now()`. An unused connection counts as idle after {@link UNUSED_GRACE_MS}.
+	 * The time when the connection became idle, by `performance.now()`. An unused connection counts as idle after {@link
+	 * UNUSED_GRACE_MS}.
 	 */
 	#idleSince: number;
 	/** True once the client has closed its side. */
@@ -89,7 +90,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (!this.#isProcessing) this.#writer.flush();
 	}
 
-	/** Does nothing, because the connection is always read during an exchange, so that a client's disconnect is noticed. */
+	/** Does nothing. The connection is always read during an exchange, so a client's disconnect is noticed anyway. */
 	watch(): void {}
 
 	setLimits(bounds: TransferLimits): void {
@@ -380,7 +381,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		const body = this.#body;
 		let keepAlive = this.#keepAlive && !this.#isDraining;
 		if (body !== undefined && !body.complete) {
-			// The client may or may not send its body now that 100 (Continue) has not come, so the next bytes would be ambiguous.
+			// We have not sent 100 (Continue), so the client may or may not send its body, and the meaning of the next bytes would be
+			// ambiguous.
 			if (this.#expectsContinue && body.receivedBytes === 0) keepAlive = false;
 			else if (body.failed || (body.outstandingBytes ?? 0) > this.#engine.limits.maxDrain) keepAlive = false;
 		}
@@ -481,7 +483,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	/**
-	 * Hands the byte stream to the upgrade's handler. The stream is paused and starts with the bytes that have been read already.
+	 * Hands the byte stream to the handler of the upgrade. The stream is paused, and begins with the bytes that have been read
+	 * already.
 	 */
 	#handOver(unreadBytes: Buffer | undefined): void {
 		const pending = this.#pendingBytes?.bytes;

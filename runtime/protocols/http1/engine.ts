@@ -57,7 +57,7 @@ export class Http1Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	/** How long connections may send another request while draining. */
+	/** How long clients may send another request on an idle connection while the server drains. */
 	drainWaits: RequestWaits = NO_WAIT;
 	readonly #dateLine = new DateLine();
 	#tickMs: number;
@@ -137,7 +137,7 @@ export class Http1Engine {
 		this.#timer ??= this.#startTimer();
 	}
 
-	/** Removes a connection that continues with another protocol, where it is still counted. */
+	/** Removes a connection that continues with another protocol. The other protocol still counts it. */
 	release(connection: EngineConnection): void {
 		if (this.connections.delete(connection)) this.#stopTimerIfUnused(connection);
 	}

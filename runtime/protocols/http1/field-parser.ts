@@ -12,8 +12,8 @@ import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.t
 import type { ExpectedNames } from './expected-names.ts';
 
 /**
- * Result: the message is complete and well-formed. Other results are PARSE_INCOMPLETE, or the status (400 and above) that rejects
- * it.
+ * Result: the message is complete and well-formed. Any result other than PARSE_OK and PARSE_INCOMPLETE is the status (400 or above)
+ * with which the message is rejected.
  */
 export const PARSE_OK = 0;
 /** Result: the message is well-formed so far, but more bytes are needed. */
@@ -34,8 +34,8 @@ const COLON = 58;
 const AMBIGUOUS_CLASSES = TOKEN_UNDERSCORE | TOKEN_DOT;
 
 /**
- * The kind of field section. In a request, `Host` is extracted and fields with `_` or `.` in their names are dropped. Trailers
- * lose fields that belong in a head (see compiler/exchange/trailer-fields.ts).
+ * The kind of field section. In a request, `Host` is extracted and fields with `_` or `.` in their names are dropped. From
+ * trailers, fields that belong in a head are removed (see compiler/exchange/trailer-fields.ts).
  */
 export type FieldRole = 'request' | 'request_trailer' | 'response_trailer';
 

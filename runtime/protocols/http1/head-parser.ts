@@ -33,7 +33,7 @@ export class RequestHeadParser {
 	authority = '';
 	/** The minor version: 0 for HTTP/1.0, 1 for HTTP/1.1. */
 	minor = 1;
-	/** Length of the body in bytes, or CHUNKED_BODY. */
+	/** Length of the body in bytes, or CHUNKED_BODY if it is chunked. */
 	bodyLength = 0;
 	/** Whether the client wants to keep the connection open. The server may close it nevertheless. */
 	keepAlive = true;
@@ -43,7 +43,7 @@ export class RequestHeadParser {
 	end = 0;
 	/** Why a head was rejected; a label for counters. */
 	reason = '';
-	/** True if the head was incomplete because even its request line was. */
+	/** True if the head was incomplete because even its request line was incomplete. */
 	inRequestLine = false;
 	readonly #target: RequestTarget = { path: '', query: undefined, authority: undefined };
 

@@ -3,7 +3,7 @@ import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { copyString, equalStrings } from '../../../compiler/exchange/same-text.ts';
 
 /**
- * If a read is longer than this many bytes, its substrings are copied before they are cached: a substring keeps the whole
+ * If a read is longer than this many bytes, its substrings are copied before they are cached, because a substring keeps the whole
  * string alive.
  */
 const LONG_READ_BYTES = 1024;

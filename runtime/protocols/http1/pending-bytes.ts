@@ -5,7 +5,7 @@ const LF = 10;
 /** An incomplete head is parsed again after a line end, or after this many new bytes without one. */
 const PARSE_STEP_BYTES = 256;
 
-/** A growing buffer. The cost of adding bytes is proportional to their number, however few are added at a time. */
+/** A growing buffer. The cost of adding bytes is proportional to the number of bytes, even if they arrive one by one. */
 export class PendingBytes {
 	#bytes: Buffer;
 	#length: number;

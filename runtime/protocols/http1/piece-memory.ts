@@ -3,7 +3,10 @@ import { ownedCopy } from './owned-copy.ts';
 
 /** Size of a block in bytes: the maximum that one read returns. */
 const BLOCK_BYTES = 65_536;
-/** Minimum bytes of a received chunk that keeps its block. Smaller chunks are copied, because they would waste too much of it. */
+/**
+ * Minimum bytes of a received chunk that stays in its block. Smaller chunks are copied, because they would waste too much of the
+ * block.
+ */
 export const LARGE_PIECE_BYTES = 16_384;
 /** Size of a small block in bytes: the maximum that an HTTP/2 frame contains. */
 const SMALL_BLOCK_BYTES = 16_384;

@@ -11,7 +11,7 @@ const LF = 10;
 /** Number of cached heads, and number of cached field lists. */
 const SLOT_COUNT = 64;
 
-/** A response head that was received twice on a connection. */
+/** A cached response head, which was received twice on a connection. */
 export interface CachedHead {
 	readonly text: string;
 	/** Bytes of the head, including the empty line. */
@@ -102,7 +102,7 @@ export interface FieldLines {
 interface CachedLines extends FieldLines {
 	readonly items: readonly string[];
 	text: string;
-	/** Whether the lines have been used a second time. */
+	/** Whether the lines have been used for a second time. */
 	isReused: boolean;
 }
 

@@ -35,7 +35,10 @@ export class RepeatedAnswers {
 		return undefined;
 	}
 
-	/** Like {@link text}, but for a body whose characters represent bytes. If the response is not cached, joins its parts. */
+	/**
+	 * Returns a response like {@link text}, but with a body whose characters represent bytes. If the response is not cached, joins
+	 * its parts.
+	 */
 	textOfBytes(status: string, fields: string, date: string, headEnd: string, body: string): string {
 		const slot = slotIndexOf(status, fields, body);
 		const cached = this.#byteSlots[slot];

@@ -5,7 +5,10 @@ import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 /** Fields that contain credentials. Heads with such fields are not cached. */
 const CREDENTIAL_FIELDS = ['cookie', 'authorization', 'proxy-authorization'];
 
-/** Number of cached heads. They use at most 64 KiB per listener and thread. A head's slot is its length modulo this number. */
+/**
+ * Number of cached heads. They use at most 64 KiB per listener and thread. The slot of a head is the head's length modulo this
+ * number.
+ */
 const SLOT_COUNT = 64;
 /** Maximum length of a cached head. */
 const MAX_HEAD_LENGTH = 1024;

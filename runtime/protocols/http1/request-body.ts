@@ -19,7 +19,7 @@ export interface BodyFeeder {
 	bodyAwaited(body: RequestBody): void;
 	/** Called when the body's last byte was received by the kernel's relay instead of through `feed`. */
 	bodyCompleted(): void;
-	/** Called when the held bytes have fallen below the high-water mark, or are no longer wanted. */
+	/** Called when fewer bytes are held than the high-water mark, or when the held bytes are no longer wanted. */
 	bodyHasRoom(): void;
 }
 
@@ -38,12 +38,12 @@ export class RequestBody implements BodySource, ChunkSink {
 	complete = false;
 	/**
 	 * Lets the kernel move data that has not been received yet to the socket with this descriptor. Returns the number of bytes
-	 * moved. Undefined if not available.
+	 * moved. Undefined if the kernel cannot do that.
 	 */
 	#relayTo: ((socket: number) => number) | undefined = undefined;
 	/** True once the kernel has moved some data. */
 	#hasRelayed = false;
-	/** True once the relay has been tried. */
+	/** True once the kernel has been given a chance to move data. */
 	#wasProbed = false;
 	#wasPulled = false;
 	readonly #feeder: BodyFeeder;
@@ -111,7 +111,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return this.#failure !== undefined;
 	}
 
-	/** True if further bytes should wait in the socket. */
+	/** True if further bytes should stay in the socket for the moment. */
 	get isFull(): boolean {
 		return this.#queuedBytes >= BODY_HIGH_WATER;
 	}

@@ -47,7 +47,7 @@ const MAX_CACHED_LIST_LENGTH = 1024;
 
 /** Number of cached field lines, for lists that are not cached. */
 const CACHED_LINE_COUNT = 32;
-/** Maximum length of a cached line's value. */
+/** Maximum length of the value in a cached line. */
 const MAX_CACHED_VALUE_LENGTH = 64;
 
 /** A cached line, and the field from which it was formatted. */

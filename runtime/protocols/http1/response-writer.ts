@@ -16,17 +16,20 @@ const MAX_PIECES_PER_TURN = 32;
 
 /** The connection, as its writer sees it. */
 export interface WriterOwner {
-	/** Determines how many bytes of a body are passed to the socket at a time, and whether the rest may have to wait. */
+	/** Determines how many bytes of a body are passed to the socket at a time, and whether the remaining bytes may have to wait. */
 	readonly clock: { readonly writeChunk: number; readonly limitsRate: boolean };
-	/** Called when a response that could not be written at once has ended, either completely or because the socket was destroyed. */
+	/** Called when a response that could not be written at once has ended: it is complete, or the socket was destroyed. */
 	responseEnded(): void;
-	/** Called when pending writes have been sent, unless the writer itself was waiting for that to continue a streamed body. */
+	/**
+	 * Called when pending writes have been sent. Not called if the writer itself was waiting for this in order to continue a
+	 * streamed body.
+	 */
 	drained(): void;
 	/** Called with true when the socket is full, and with false when it is writable again. */
 	writeBlocked(blocked: boolean): void;
 }
 
-/** The result of `respond`. */
+/** The result of {@link ResponseWriter.respond}. */
 export type ResponseProgress = 'written' | 'streaming' | 'upgraded';
 
 /** The output side of a connection. `respond` gathers text, and `flush` sends it. */
@@ -58,7 +61,7 @@ export class ResponseWriter implements OutputOwner {
 		return this.#gathered.length >= MAX_GATHERED_BYTES;
 	}
 
-	/** True if so much output waits for the client that no more should be produced. */
+	/** True if so much output is waiting for the client that no more should be produced. */
 	get blocked(): boolean {
 		return this.#output.needsDrain;
 	}

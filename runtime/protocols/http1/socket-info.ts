@@ -32,7 +32,7 @@ export class SocketInfo implements ConnectionInfo {
 		}
 	}
 
-	/** Reads the client's address now, for later use: the system forgets it when the client resets its connection. */
+	/** Reads the client's address now for later use, because the system forgets it when the client resets its connection. */
 	readAddresses(): void {
 		if (this.#remoteAddress === undefined) {
 			const address = this.#socket.remoteAddress;

@@ -93,7 +93,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 		this.socket = socket;
 		this.isMemoryShared = false;
 		this.#memory = undefined;
-		// A client may close its side after its last request and still expect the response.
+		// A client may close its side after its last request, and still expect the response.
 		socket.allowHalfOpen = true;
 		socket.setNoDelay(true);
 		this.#onData = bytes => this.sink.data(bytes);

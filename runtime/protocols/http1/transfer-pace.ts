@@ -44,7 +44,7 @@ export class TransferPace {
 		const idleTimeout = this.#idleTimeout;
 		let deadline = idleTimeout === 0 ? Infinity : now + idleTimeout;
 		if (this.#minRate > 0) {
-			// In total, we wait no longer than the bytes so far take at the minimum rate, plus `idleTimeout`.
+			// The total wait is limited to the time that the bytes so far take at the minimum rate, plus `idleTimeout`.
 			deadline = Math.min(
 				deadline,
 				now + (idleTimeout || RATE_GRACE_MS) + (movedBytes / this.#minRate) * 1000 - this.#waitedMs,

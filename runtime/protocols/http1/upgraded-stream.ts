@@ -14,14 +14,14 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	#peer: UpgradedStream | undefined = undefined;
 	/** Writes the bytes that `#peer` has received. */
 	#output: SocketOutput | undefined = undefined;
-	/** True while the peer is not read, because data received from it is still waiting to be written to this socket. */
+	/** True while the peer is not read, because data that it has received is still waiting to be written to this socket. */
 	#isFull = false;
 	#closesWhenDrained = false;
 
 	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
 		this.#socket = socket;
-		// The stream may fail when nobody listens for errors, which must not terminate the thread.
+		// If the stream fails while nobody listens for errors, the thread must not terminate.
 		this.on('error', ignore);
 	}
 
