@@ -9,7 +9,7 @@ import { TextSource } from './text-source.ts';
  * Tolerance of the rate: in any period, no more bytes are sent than the rate allows for that period plus this many milliseconds.
  */
 const BURST_MS = 100;
-/** The size of a part is what the rate allows in this many milliseconds, within the limits below. */
+/** A part of a body has the size that the rate allows in this many milliseconds, within the limits below. */
 const PART_MS = 50;
 /** Minimum and maximum size, in bytes, of the parts in which a body is sent. */
 const MIN_PART_BYTES = 512;
@@ -20,7 +20,7 @@ const MIN_PART_SHARE = 1 / 8;
 /** The clock of a paced body, in milliseconds. */
 export interface PaceClock {
 	now(): number;
-	/** Calls back after a time, unless the returned function is called before. */
+	/** Calls back after a time, unless the returned function is called before that. */
 	callAfter(milliseconds: number, callback: () => void): () => void;
 }
 
@@ -59,7 +59,7 @@ function partBytesFor(bytesPerSecond: number): number {
 export class PacedBody implements BodySource {
 	readonly length: number | undefined;
 	readonly #body: BodySource;
-	/** Bytes per millisecond. */
+	/** The rate in bytes per millisecond. */
 	readonly #bytesPerMs: number;
 	/** Size of a part in bytes: the response waits until this many may be sent. */
 	readonly #partBytes: number;
@@ -82,7 +82,7 @@ export class PacedBody implements BodySource {
 	/** Total milliseconds of all previous waits. */
 	#waitedMs = 0;
 
-	/** The first `unpacedBytes` bytes are not limited. */
+	/** @param unpacedBytes Number of bytes, at the beginning of the body, whose rate is not limited. */
 	constructor(body: BodySource, bytesPerSecond: number, unpacedBytes: number, clock: PaceClock = CLOCK) {
 		this.#body = body;
 		this.length = body.length;
@@ -113,7 +113,7 @@ export class PacedBody implements BodySource {
 	}
 
 	pull(maxBytes: number = Infinity): Uint8Array | null | Promise<Uint8Array | null> {
-		// No wait is needed to find out whether the body ends as announced.
+		// Finding out whether the body ends as announced needs no wait.
 		if (this.#bytesLeft <= 0 && this.#remainder === undefined) return this.#body.pull(maxBytes);
 		const now = this.#clock.now();
 		const allowedBytes = this.#accrue(now);
@@ -168,7 +168,7 @@ export class PacedBody implements BodySource {
 		});
 	}
 
-	/** Returns the part of some bytes that may be sent now, and keeps the rest. */
+	/** Returns as many of the bytes as may be sent now, and keeps the others. */
 	#splitAllowed(bytes: Uint8Array | null): Uint8Array | null {
 		this.#remainder = undefined;
 		if (bytes === null) return null;

@@ -1,6 +1,6 @@
 /** Joins small chunks of a body in a queue. As separate objects, they would need many times their size. */
 
-/** Chunks of fewer bytes are joined. */
+/** Chunks with fewer bytes than this are joined. */
 const SMALL_PIECE_BYTES = 1024;
 /** Size, in bytes, of the buffer in which chunks are joined. */
 const BLOCK_BYTES = 4096;

@@ -32,7 +32,7 @@ export interface ProtocolHost {
 	readonly http3?: Http3Counters | undefined;
 }
 
-/** Counters of HTTP/3 connections and requests. */
+/** Counters of HTTP/3 connections and their requests. */
 export interface Http3Counters {
 	connectionOpened(): void;
 	connectionClosed(): void;
@@ -100,7 +100,7 @@ export interface ConnectionPeer {
 	readonly localPort: number;
 }
 
-/** The addresses of a connection over a Unix socket, which has none. */
+/** The addresses of a connection over a Unix socket, which has no addresses. */
 export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
 /** After this many milliseconds, a connection that has sent nothing may be closed to make room for others. */
@@ -108,7 +108,7 @@ export const UNUSED_GRACE_MS = 5000;
 
 /** A connection that may be closed to make room for another one. */
 export interface ClosableConnection {
-	/** Since when the connection has been idle, by `performance.now()`; Infinity while it is busy. */
+	/** The time, by `performance.now()`, since which the connection has been idle; Infinity while it is busy. */
 	readonly idleSince: number;
 	/** Closes the connection at once. */
 	giveWay(): void;
@@ -121,7 +121,7 @@ export interface ClosableConnection {
 export interface RequestWaits {
 	/** Milliseconds for connections that have had a request; 0 closes all idle connections at once. */
 	readonly next: number;
-	/** Milliseconds for connections without a request so far, at most their usual limits. */
+	/** Milliseconds for connections without a request so far; at most their usual time limits. */
 	readonly first: number;
 }
 
@@ -148,7 +148,7 @@ export interface ProtocolServer {
 	retire(matches: (tls: TlsInfo | undefined) => boolean): void;
 	/** Number of open connections. */
 	readonly connections: number;
-	/** Number of open connections that share a socket, so that they do not use a file descriptor each. */
+	/** Number of open connections that share a socket with others, so that they do not use one file descriptor each. */
 	readonly connectionsWithoutSocket?: number;
 	/** Returns all open connections, including those that have not been passed to their protocol yet. */
 	closable(): Iterable<ClosableConnection>;

@@ -4,7 +4,7 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 /** Maximum bytes in UTF-8 of one UTF-16 code unit. */
 const MAX_BYTES_PER_UNIT = 3;
 
-/** Delivers a string in parts, once. */
+/** Delivers a string in parts. It can be read only once. */
 export class TextSource implements BodySource {
 	readonly length: number;
 	readonly #text: string;

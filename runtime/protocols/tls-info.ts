@@ -7,7 +7,7 @@ import { PresentedCertificate } from './client-certificate.ts';
 
 const VERSIONS: { readonly [name: string]: string } = { 'TLSv1.3': 'tls1.3', 'TLSv1.2': 'tls1.2' };
 
-/** Property of a socket that holds its TlsInfo, for the protocol that takes the socket over. */
+/** The property of a socket that holds its TlsInfo for the protocol that takes over the socket. */
 const TLS_INFO = Symbol('TLS info');
 
 interface SocketWithInfo {

@@ -3,7 +3,7 @@
  * a fast short-input PRF", and its 32-bit variant).
  */
 
-/** A 64-bit hash in two halves. One object is reused for all results, because hashes are calculated for each request. */
+/** A 64-bit hash in two halves. One object holds all results, because hashes are calculated for each request. */
 export class HalfSipHash {
 	/** `first` and `second` are the halves of the last hash, as signed 32-bit integers. */
 	first = 0;

@@ -25,7 +25,10 @@ export function limitTableWords(maxKeys: number): number {
 	return locks + setCount;
 }
 
-/** Returns the number of sets, and the indexes of Int32 values at which the parts begin. Times are 8-byte aligned. */
+/**
+ * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. Times are aligned to 8
+ * bytes.
+ */
 function layout(maxKeys: number): { setCount: number; times: number; ids: number; locks: number } {
 	const setCount = Math.ceil(maxKeys / WAYS);
 	const times = SECRET_WORDS;
@@ -39,7 +42,7 @@ export interface UsedPlace {
 	/** The halves of the key's hash. */
 	readonly first: number;
 	readonly second: number;
-	/** The time, in milliseconds, at which all of the key's burst is available again; see {@link computeExcessMs}. */
+	/** The time, in milliseconds, at which the whole burst of the key is available again; see {@link computeExcessMs}. */
 	readonly fullAt: number;
 }
 
@@ -83,7 +86,7 @@ function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
  */
 export class LimitTable {
 	readonly #setCount: number;
-	/** For each key, the milliseconds at which all of its burst is available again; 0 if the place was never used. */
+	/** For each key, the time, in milliseconds, at which its whole burst is available again; 0 if the place was never used. */
 	readonly #times: Float64Array;
 	/** For each key, the halves of its hash; both are 0 if the place was never used. */
 	readonly #ids: Int32Array;
@@ -123,7 +126,7 @@ export class LimitTable {
 		return result;
 	}
 
-	/** Changes what a key has used as {@link RateLimiter.charge} does. */
+	/** Changes the usage of a key as {@link RateLimiter.charge} does. */
 	charge(key: string, now: number, rate: Rate, cost: number): void {
 		const set = this.#select(key);
 		this.#lock(set);
@@ -145,7 +148,7 @@ export class LimitTable {
 		return (hash.first >>> 0) % this.#setCount;
 	}
 
-	/** Returns the place of the hashed key in a set; −1 if it is not there. */
+	/** Returns the place of the hashed key in a set; −1 if the key has none. */
 	#find(set: number): number {
 		const ids = this.#ids;
 		const { first, second } = this.#hash;
@@ -169,7 +172,8 @@ export class LimitTable {
 	}
 
 	/**
-	 * Locks a set. If its holder has died, the lock is taken over. The set is then still consistent, and at most one count is lost.
+	 * Locks a set. If the holder of the lock has died, takes over the lock. The set is still consistent in this case, and at most
+	 * one count is lost.
 	 */
 	#lock(set: number): void {
 		const locks = this.#locks;
@@ -182,7 +186,7 @@ export class LimitTable {
 	}
 }
 
-/** Returns the secret in a shared word; the first thread creates it. */
+/** Returns the secret in a shared word. The first thread that needs the secret creates it. */
 export function sharedSecret(words: Int32Array, index: number): number {
 	const newSecret = randomBytes(4).readInt32LE() || 1;
 	return Atomics.compareExchange(words, index, 0, newSecret) || newSecret;

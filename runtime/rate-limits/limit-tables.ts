@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from './limit-table.ts';
 
-/** Maximum number of keys passed to a successor. Beyond that, the keys that have used least are left out. */
+/** Maximum number of keys passed to a successor. If there are more, the keys that have used least are left out. */
 const MAX_HANDED_KEYS = 100_000;
 /**
  * Maximum number of keys that are read to choose the keys for a successor. Reading that many takes the main thread half a second.
  */
 const MAX_READ_KEYS = 300_000;
-/** Bytes of a key: its place, the halves of its hash, and its time. */
+/** Bytes of the record of a key: its place, the halves of its hash, and its time. */
 const RECORD_BYTES = 20;
 
 /** The counts of one zone: the key of its memory, and its records in Base64. */
@@ -35,7 +35,7 @@ export class LimitTables {
 		return this.#secret.toString('base64');
 	}
 
-	/** Adds a table whose memory has been allocated, before it is used. */
+	/** Adds a table. Must be called after its memory has been allocated, and before the table is used. */
 	limitsOpened(key: string, maxKeys: number, buffer: SharedArrayBuffer): void {
 		this.#secret.copy(new Uint8Array(buffer, 0, this.#secret.length));
 		this.#openTables.set(key, { buffer, maxKeys });
@@ -67,7 +67,9 @@ export class LimitTables {
 		return [...byKey].map(([key, places]) => [key, encodePlaces(places).toString('base64')]);
 	}
 
-	/** Continues with the counts of a predecessor, before any thread counts. Zones that are no longer used are forgotten. */
+	/**
+	 * Continues with the counts of a predecessor. Must be called before any thread counts. Forgets zones that are no longer used.
+	 */
 	adopt(states: readonly LimitTableState[]): void {
 		for (const [key, text] of states) {
 			const table = this.#openTables.get(key);
@@ -76,7 +78,7 @@ export class LimitTables {
 	}
 }
 
-/** Returns the milliseconds of the clock that all processes of the machine share. */
+/** Returns the time in milliseconds, by a clock that all processes of the machine share. */
 function monotonicNow(): number {
 	return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -12,8 +12,8 @@ export interface ExportTotals {
 }
 
 /**
- * Writes every value, in the order of the keys. `write` resolves when it can take more. Rejects with {@link ArchiveError} if
- * the store is empty, or with StoreError.
+ * Writes every value, in the order of the keys. `write` resolves when more data may be written. Rejects with {@link ArchiveError}
+ * if the store is empty, or with StoreError.
  */
 export async function exportStore(store: Store, write: (bytes: Uint8Array) => Promise<void>): Promise<ExportTotals> {
 	await store.recover?.();

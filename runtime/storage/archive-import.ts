@@ -53,11 +53,11 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 	} catch (error) {
 		throw asArchiveError(error);
 	} finally {
-		// If a plan remains, the temporary folder contains the replaced files. The next process that opens the store rolls back.
+		// If the plan still exists, the temporary folder contains the replaced files, and the next process that opens the store rolls
+		// back.
 		if (!(await hasPlan(temporaryFolder))) await rm(temporaryFolder, { recursive: true, force: true });
 		await lock.release();
-		// Removes the folder of locks, so that an empty store is left as it was. The folder stays if it holds the locks of other
-		// processes.
+		// Removes the folder of locks, so that a store that was empty is left empty. If other processes hold locks, the folder stays.
 		await rmdir(path.join(folder, LOCKS_FOLDER)).catch(() => {});
 	}
 }

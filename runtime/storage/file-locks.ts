@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type StoreLock, toKeySegment } from './store.ts';
 
-/** Milliseconds between two heartbeats. */
+/** Milliseconds between two heartbeats of a lock's holder. */
 const HEARTBEAT_MS = 5000;
 /** Milliseconds without a heartbeat after which a holder is presumed dead. Network file systems may show heartbeats late. */
 const DEAD_AFTER_MS = 30_000;
@@ -16,12 +16,12 @@ const FIRST_POLL_MS = 100;
 /** Maximum wait between two attempts to take a lock that is held, in milliseconds. */
 const MAX_POLL_MS = 1000;
 
-/** The contents of a lock file. */
+/** The contents of a lock file as JSON. */
 interface LockHolder {
 	readonly id: string;
 	readonly machine: string;
 	readonly pid: number;
-	/** Start time of the process, in clock ticks since boot. Distinguishes it from a later process with the same PID. */
+	/** Start time of the process, in clock ticks since boot. It distinguishes the process from a later one with the same PID. */
 	readonly started: string;
 }
 
@@ -134,8 +134,8 @@ class FileLock implements StoreLock {
 }
 
 /**
- * Removes the lock file of a dead holder and reports whether it did. If two processes find the same dead holder, only one can
- * rename its file. A process that has renamed the file of a live successor by mistake puts it back.
+ * Removes the lock file of a dead holder, and reports whether it did. If two processes find the same dead holder, only one of them
+ * can rename the file. A process that by mistake has renamed the file of a new, living holder puts it back.
  */
 async function clearIfDead(file: string): Promise<boolean> {
 	const oldHolder = await readHolder(file).catch(() => undefined);

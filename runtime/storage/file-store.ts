@@ -32,8 +32,8 @@ class FileStore implements Store {
 	async read(key: StoreKey): Promise<Buffer | undefined> {
 		let handle: FileHandle | undefined;
 		try {
-			// O_NOFOLLOW is set because, if others can write to the store, a link must not make this process read files that they
-			// cannot read.
+			// O_NOFOLLOW is set because other users may be able to write to the store, and must not make this process follow links to
+			// files that // they cannot read.
 			handle = await open(this.#fileOf(key), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 			const { size } = await handle.stat();
 			if (size > MAX_VALUE_BYTES) throw new StoreError('store/unreadable', `\`${key}\` in the store is too large.`);
@@ -64,7 +64,7 @@ class FileStore implements Store {
 		const file = this.#fileOf(key);
 		try {
 			await rm(file, { recursive: true, force: true });
-			// Removes empty parent folders. rmdir fails at the first one that is not empty.
+			// Removes empty parent folders. rmdir fails at the first folder that is not empty.
 			for (let folder = path.dirname(file); folder.length > this.#root.length; folder = path.dirname(folder)) {
 				await rmdir(folder);
 			}
@@ -93,7 +93,7 @@ class FileStore implements Store {
 	}
 
 	async recover(): Promise<void> {
-		// Listing removes the temporary files of processes that were killed while writing.
+		// Listing also removes the temporary files of processes that were killed while writing.
 		await Promise.all([this.list('').catch(() => {}), this.#locks.clean()]);
 		if (!(await hasUnfinishedImport(this.#root))) return;
 		const lock = await this.tryLock(IMPORT_LOCK);
@@ -166,7 +166,7 @@ class FileStore implements Store {
 	}
 }
 
-/** Syncs a folder, without which a rename is not durable. */
+/** Syncs a folder. Without this, a rename in the folder may not survive a crash. */
 async function syncFolder(folder: string): Promise<void> {
 	const handle = await open(folder, constants.O_RDONLY);
 	try {

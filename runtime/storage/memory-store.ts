@@ -9,7 +9,7 @@ export function createMemoryStore(): Store {
 class MemoryStore implements Store {
 	readonly description = 'memory';
 	readonly #values = new Map<StoreKey, { readonly value: Buffer; readonly modified: number }>();
-	/** The held locks by name. Each promise resolves on release. */
+	/** The held locks by name. Each promise resolves when its lock is released. */
 	readonly #locks = new Map<string, Promise<void>>();
 
 	async read(key: StoreKey): Promise<Buffer | undefined> {

@@ -2,13 +2,13 @@
 import { ArchiveError } from './archive-error.ts';
 import type { Store, StoreKey } from './store.ts';
 
-/** Maximum keys that a message names. */
+/** Maximum number of keys named in a message. */
 const MAX_NAMED_KEYS = 5;
 
-/** Number of values, by what happened to them. */
+/** Numbers of values by the result of copying them. */
 export interface MigrationTotals {
 	readonly copied: number;
-	/** Values that the other store already had. */
+	/** Values that the target store already had. */
 	readonly same: number;
 }
 

@@ -12,7 +12,7 @@ export interface StoreSelection {
 	readonly root?: string;
 }
 
-/** What opening a store needs to know about the process. */
+/** Facts about the process that are needed to open a store. */
 export interface StoreDeps {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };

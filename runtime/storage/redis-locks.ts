@@ -1,6 +1,6 @@
 /**
  * Locks in Redis. A holder renews its lock regularly, and each holder has a higher fencing token than all before it. Redis rejects
- * writes with a token that is not the latest, even if their sender does not know yet that it lost the lock.
+ * writes with any token but the latest, even if their sender does not know yet that it has lost the lock.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import type { StoreLock } from './store.ts';
 const LIFETIME_MS = 15_000;
 /** Milliseconds between two renewals. */
 const RENEWAL_INTERVAL_MS = 3000;
-/** Milliseconds that Redis remembers the last token of a lock. */
+/** Milliseconds for which Redis remembers the last token of a lock. */
 const TOKEN_LIFETIME_MS = 7 * 86_400_000;
 /** Milliseconds between two attempts to take a lock that is held: initially, and at most. */
 const FIRST_POLL_MS = 50;
@@ -20,7 +20,10 @@ const MAX_POLL_MS = 500;
 /** Maximum milliseconds of one command. No request waits for it. */
 const COMMAND_LIMIT_MS = 5000;
 
-/** Takes the lock and returns its token, or returns 0. Tokens follow the clock, so that they also grow if Redis lost its data. */
+/**
+ * Takes the lock and returns its token; returns 0 if the lock is held. Tokens follow the clock, so that they increase even if Redis
+ * has lost its data.
+ */
 const TAKE_SCRIPT = `
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])
@@ -85,7 +88,7 @@ export class RedisLocks {
 	}
 }
 
-/** A held lock. It counts as lost when its lifetime ends without a renewal, because another process may have it then. */
+/** A held lock. It counts as lost when its lifetime ends without a renewal, because another process may then hold it. */
 export class RedisLock implements StoreLock {
 	readonly name: string;
 	/** The fencing token. */
@@ -94,7 +97,7 @@ export class RedisLock implements StoreLock {
 	readonly #owner: string;
 	readonly #lost = new AbortController();
 	readonly #timer: NodeJS.Timeout;
-	/** When the last successful renewal was sent, by `performance.now()`. */
+	/** The time, by `performance.now()`, when the last successful renewal was sent. */
 	#renewedAt: number;
 	#isRenewing = false;
 

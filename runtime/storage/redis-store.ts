@@ -1,4 +1,4 @@
-/** The store in Redis: encrypted values, an index of their keys, and locks whose holders Redis itself checks. */
+/** The store in Redis: encrypted values, an index of their keys, and locks. Redis itself checks who holds a lock. */
 import type { Cluster } from '../cluster/cluster.ts';
 import { ClusterError } from '../cluster/cluster-error.ts';
 import type { SealedValues } from '../cluster/sealed-values.ts';
@@ -13,7 +13,10 @@ const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 /** The first word of the error with which Redis rejects a write under a lock that has been lost. */
 const FENCED_REPLY = 'FENCED';
 
-/** Rejects the script if the token in the argument is not the latest of its lock. Without a token, there is no lock. */
+/**
+ * Lua code that rejects the script if the token in the argument is not the latest one of its lock. An empty token means that no
+ * lock is needed.
+ */
 const CHECK_TOKEN = `
 if ARGV[1] ~= '' then
 	local last = redis.call('GET', KEYS[2])
@@ -48,7 +51,7 @@ class RedisStore implements Store {
 	readonly #cluster: Cluster;
 	readonly #sealed: SealedValues;
 	readonly #locks: RedisLocks;
-	/** Writes succeed only while this lock is held. */
+	/** The lock that must be held for writes to succeed; undefined if none is needed. */
 	readonly #fence: RedisLock | undefined;
 
 	constructor(cluster: Cluster, sealed: SealedValues, locks: RedisLocks, fence?: RedisLock) {

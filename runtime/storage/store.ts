@@ -27,11 +27,11 @@ export interface StoreEntry {
 export interface Store {
 	/** A description for log entries: `file_system /var/lib/svc`. */
 	readonly description: string;
-	/** True if failures are expected to pass, because the store is on another machine. */
+	/** True if failures are expected to be temporary, because the store is on another machine. */
 	readonly isRemote?: true;
 	/**
-	 * Reads a value. Resolves to undefined if there is none. If a request waits for it (`urgent`), a store on another machine fails
-	 * within the time-out of `cluster`.
+	 * Reads a value. Resolves to undefined if there is none. If a request waits for the value (`urgent`), a store on another machine
+	 * fails within the timeout of the option `cluster`.
 	 */
 	read(key: StoreKey, urgent?: boolean): Promise<Buffer | undefined>;
 	/** Writes a value atomically: readers, even after a crash, see either the old value or the new one. */

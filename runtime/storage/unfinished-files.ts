@@ -8,11 +8,11 @@ import { machineId, processStartTime } from './file-locks.ts';
 export const UNFINISHED_SUFFIX = '.unfinished';
 /** Minimum age in milliseconds at which a file is considered abandoned if its writer cannot be checked from this machine. */
 const ABANDONED_AFTER_MS = 3_600_000;
-/** Maximum characters taken from the file's own name, each of up to three bytes. */
+/** Maximum number of characters taken from the name of the file to write. Each has up to three bytes. */
 const MAX_NAME_CHARACTERS = 60;
 const WRITER = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
 
-/** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be told apart. */
+/** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be distinguished. */
 const MACHINE_DIGEST = processStartTime(process.pid) === '' ? undefined : digest(machineId());
 
 /** Returns the name under which a file is written before it is renamed to `file`. */
@@ -24,7 +24,8 @@ export function unfinishedName(file: string): string {
 }
 
 /**
- * Returns how the names under which `file` is written begin. File systems limit names to 255 bytes, so a long name is truncated.
+ * Returns the beginning of the names under which `file` is written. File systems limit names to 255 bytes, so a long name is
+ * truncated.
  */
 export function unfinishedPrefix(file: string): string {
 	const { dir, base } = path.parse(file);

@@ -1,4 +1,4 @@
-/** The write-ahead plan of an import, by which an interrupted import is rolled back. */
+/** The plan of an import, written in advance. An interrupted import is rolled back according to its plan. */
 import { constants } from 'node:fs';
 import { lstat, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
 import path from 'node:path';
@@ -29,7 +29,7 @@ export async function writePlan(importFolder: string, keys: readonly string[]): 
 	}
 }
 
-/** Deletes the plan, either because all files are in place or because none is. */
+/** Deletes the plan, because either all files are in place or none is. */
 export async function deletePlan(importFolder: string): Promise<void> {
 	await unlink(path.join(importFolder, PLAN_FILE));
 }

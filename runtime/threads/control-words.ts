@@ -1,12 +1,12 @@
 /** Int32 memory that the main thread shares with all worker threads: what each slot means. */
 
-/** Slot, in the Int32 memory shared by all threads, of the current generation's number. */
+/** In the Int32 memory that all threads share, the slot of the current generation's number. */
 export const CONTROL_GENERATION = 0;
 
-/** Slot of the time at which a delayed stop starts, in seconds since 1970; 0 if none is pending. */
+/** Slot of the time at which a delayed stop begins, in seconds since 1970; 0 if no stop is pending. */
 export const CONTROL_STOPS_AT = 1;
 
-/** First slot, one per thread, of the number of log characters in transit to the main thread. */
+/** First of the slots, one per thread, that contain the number of log characters in transit to the main thread. */
 export const CONTROL_LOG_IN_TRANSIT = 16;
 
 /** Maximum number of log characters in transit. If there are more, a thread drops log text. */

@@ -10,11 +10,11 @@ import { memoryTrim } from '../sockets/memory-trim.ts';
 const INTERVAL_MS = 5000;
 /** Maximum milliseconds between two checks. The interval doubles while collections free too little. */
 const MAX_INTERVAL_MS = 60_000;
-/** A collection is tried when memory use exceeds the lowest use seen so far by this many bytes. */
+/** A collection is tried when memory use exceeds its lowest value so far by this many bytes. */
 const MIN_GROWTH_BYTES = 48 * 1024 * 1024;
 /** Minimum number of bytes that a collection must free to count as useful. */
 const MIN_FREED_BYTES = 8 * 1024 * 1024;
-/** A thread counts as idle while at most this share of its time is busy. A collection blocks it for tens of milliseconds. */
+/** A thread counts as idle while it is busy for at most this share of the time. A collection blocks it for tens of milliseconds. */
 const IDLE_UTILIZATION = 0.1;
 
 /** Collects all garbage and returns free pages to the system. */
@@ -24,14 +24,14 @@ type CollectGarbage = (options: {
 	readonly flavor: 'last-resort';
 }) => void;
 
-/** A kind of memory use, and how to lower it. */
+/** A kind of memory use, and the way to lower it. */
 interface MemoryUse {
 	/** Returns the number of bytes in use. */
 	bytesInUse(): number;
 	lower(): void;
 }
 
-/** Lowers a kind of memory use whenever it has grown, but less and less often while that frees little. */
+/** Lowers a kind of memory use whenever it has grown. The attempts become less frequent while they free little. */
 class MemoryRelief {
 	readonly #memoryUse: MemoryUse;
 	readonly #interval: number;
@@ -100,7 +100,10 @@ function startChecking(interval: number, check: () => void): () => void {
 	return () => clearInterval(timer);
 }
 
-/** Returns V8's `gc` function. Only contexts created after setting the flag, which applies to the whole process, have it. */
+/**
+ * Returns V8's `gc` function. Only contexts that are created after setting a flag have this function. The flag applies to the whole
+ * process.
+ */
 function exposeCollect(): CollectGarbage {
 	setFlagsFromString('--expose-gc');
 	return runInNewContext('gc') as CollectGarbage;

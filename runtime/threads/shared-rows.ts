@@ -1,4 +1,6 @@
-/** Memory that worker threads share under a key: a row of Int32 values for each thread. It exists while any thread uses it. */
+/**
+ * Memory that worker threads share under a key: a row of Int32 values for each thread. The memory exists while any thread uses it.
+ */
 
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import type { ConcurrencyLimiterSettings } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
@@ -69,7 +71,7 @@ interface SharedMemory {
 export class SharedRows {
 	/** Number of rows: how many threads can use the memory at a time. */
 	readonly count: number;
-	/** Rows that no thread has. */
+	/** Rows that belong to no thread. */
 	readonly #freeRows: Set<number>;
 	readonly #watcher: PoolWatcher | undefined;
 	readonly #caches: CacheWatcher | undefined;
@@ -92,12 +94,15 @@ export class SharedRows {
 		this.#concurrency = concurrency;
 	}
 
-	/** Number of rows that no thread has. */
+	/** Number of rows that belong to no thread. */
 	get free(): number {
 		return this.#freeRows.size;
 	}
 
-	/** Returns `threads` free rows, which {@link giveBack} makes free again. Throws RangeError if there are not enough. */
+	/**
+	 * Returns `threads` free rows, which {@link giveBack} makes available again. Throws RangeError if there are not enough free
+	 * rows.
+	 */
 	claim(threads: number): number[] {
 		if (threads > this.#freeRows.size) throw new RangeError('Too few rows are free.');
 		const claimed = [...this.#freeRows].slice(0, threads);
@@ -105,7 +110,7 @@ export class SharedRows {
 		return claimed;
 	}
 
-	/** Makes the row of a thread that has ended free. */
+	/** Makes the row of a thread that has ended available again. */
 	giveBack(row: number): void {
 		this.#freeRows.add(row);
 	}

@@ -24,8 +24,8 @@ export class StallClock {
 
 	/**
 	 * Returns how many milliseconds of the thread's own time have passed since its last sign of life, which is a change of `beat`.
-	 * `elapsed` is the time since the previous call, by the caller's clock. If it is long, the caller was not running either, so at
-	 * most one interval is counted.
+	 * `elapsed` is the time since the previous call, by the caller's clock. If `elapsed` is long, the caller was not running either,
+	 * so at most one interval is counted.
 	 */
 	update(beat: number, elapsed: number, readTimes: () => ThreadTimes | undefined): number {
 		if (beat !== this.#lastBeat || beat === 0) {
@@ -46,7 +46,7 @@ export class StallClock {
 
 function ownTime(previous: ThreadTimes, current: ThreadTimes, maxMs: number): number {
 	if (current.state === 'T' || current.state === 't') return 0;
-	// A runnable thread's current wait appears in its statistics only when the wait is over.
+	// The statistics of a runnable thread do not include its current wait until that wait is over.
 	if (current.state === 'R') return Math.min(maxMs, current.ran - previous.ran);
 	return Math.max(0, maxMs - (current.waited - previous.waited));
 }

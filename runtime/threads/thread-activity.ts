@@ -24,13 +24,13 @@ const TEXT_AT = PADDING_BYTES + SLOTS * Float64Array.BYTES_PER_ELEMENT;
 /** Characters that are removed from logged values. */
 const UNPRINTABLE = /[^!-~]/g;
 
-/** Up to this many characters, a loop is faster than the native call. */
+/** Maximum number of characters for which a loop is faster than the native call. */
 const SHORT_TEXT = 48;
 
 /** Buffer's `latin1Write`, which takes half the time of `write` with an encoding. */
 type FastBuffer = Buffer & { latin1Write(text: string, offset: number, length: number): number };
 
-/** The kinds of activity, of which serving requests is the usual one. */
+/** The kinds of activity. A thread is usually serving requests. */
 const PHASES = ['requests', 'build', 'message'] as const;
 
 /** One of {@link PHASES}. */
@@ -43,7 +43,7 @@ export interface ThreadActivitySnapshot {
 	/** The operating system's ID of the thread; 0 if unknown. */
 	readonly task: number;
 	readonly phase: Phase;
-	/** Method, host and path of the last request, and whether it started after the last heartbeat. */
+	/** Method, host and path of the last request, and whether that request started after the last heartbeat. */
 	readonly request: string | undefined;
 	readonly requestIsNew: boolean;
 }
@@ -53,7 +53,7 @@ export class ThreadActivity {
 	readonly memory: SharedArrayBuffer;
 	readonly #numbers: Float64Array;
 	readonly #text: FastBuffer;
-	/** The last request written. */
+	/** The last request that was written to the memory. */
 	#method = '';
 	#authority = '';
 	#path = '';
@@ -108,7 +108,7 @@ export class ThreadActivity {
 		}
 	}
 
-	/** Returns the number of bytes written, at most `maxBytes`. */
+	/** Writes text into the memory. Returns the number of bytes written, at most `maxBytes`. */
 	#copy(text: string, at: number, maxBytes: number): number {
 		const { length } = text;
 		const bytes = this.#text;

@@ -24,7 +24,10 @@ export function threadAsset(kind: ThreadKind): string {
 	return `thread-${kind}.js`;
 }
 
-/** Returns the name of the asset with the code cache of a bundle, without which it takes several times as long to load. */
+/**
+ * Returns the name of the asset with the code cache of a bundle. Without this cache, the bundle takes several times as long to
+ * load.
+ */
 export function cacheAsset(asset: string): string {
 	return asset.replace(/\.js$/, '.cache');
 }
@@ -47,8 +50,9 @@ new (require('node:vm').Script)(source, { filename: 'svc-${asset}', cachedData }
 const READ_ASSET = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
 
 /**
- * The environment variable with a folder that holds the threads' assets as files. In a checkout, threads then start from them. The
- * tests set it: they start thousands of threads, and each takes several times as long to start from the sources.
+ * The environment variable with a folder that holds the threads' assets as files. In a checkout, threads start from these files if
+ * the variable is set. The tests set it, because they start thousands of threads, and starting a thread from the sources takes
+ * several times as long.
  */
 export const THREAD_CODE_VARIABLE = 'SVC_THREAD_CODE';
 
@@ -81,7 +85,7 @@ export function startThread(kind: ThreadKind, data: object): Worker {
 	if (process.env[THREAD_CODE_VARIABLE]) {
 		return new Worker(threadScript(kind, READ_FILE), { ...options, eval: true });
 	}
-	// Threads do not inherit the compile cache, without which they take twice as long to start.
+	// Threads do not inherit the compile cache. Without it, they take twice as long to start.
 	const cache = getCompileCacheDir();
 	const env = cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cache) };
 	return new Worker(new URL(`../${THREAD_ENTRIES[kind]}`, import.meta.url), { ...options, env });

@@ -3,9 +3,9 @@
 import { readThreadTimes, StallClock } from './stall-clock.ts';
 import { ThreadActivity } from './thread-activity.ts';
 
-/** After this many milliseconds of its own time without a sign of life, a thread counts as unresponsive. */
+/** A thread counts as unresponsive after this many milliseconds of its own time without a sign of life. */
 const UNRESPONSIVE_AFTER_MS = 2000;
-/** After this many milliseconds of its own time without a sign of life, a thread is replaced. */
+/** A thread is replaced after this many milliseconds of its own time without a sign of life. */
 const OVERDUE_AFTER_MS = 4000;
 /** Tolerance in milliseconds. If checks run slightly early, the measured times add up to slightly less than the limit. */
 const TOLERANCE_MS = 50;
@@ -20,7 +20,7 @@ export class ThreadWatch {
 	/** Number of milliseconds of the thread's own time since its last sign of life, at the last check. */
 	unansweredMs = 0;
 
-	/** Checks the thread. `elapsed` is in milliseconds since the last check. */
+	/** Checks the thread. `elapsed` is the time, in milliseconds, since the last check. */
 	check(elapsed: number): void {
 		const { beat, task } = this.activity.read();
 		this.unansweredMs = this.#clock.update(beat, elapsed, () => readThreadTimes(task));

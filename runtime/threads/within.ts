@@ -3,7 +3,7 @@
 /** Maximum delay of a timer in milliseconds. In Node, a timer with a longer delay fires at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Waits for a promise, at most `limitMs` if given. */
+/** Waits for a promise, for at most `limitMs` milliseconds if given. */
 export async function withTimeLimit(promise: Promise<void>, limitMs: number | undefined): Promise<void> {
 	if (limitMs === undefined) return promise;
 	let timer: NodeJS.Timeout | undefined;

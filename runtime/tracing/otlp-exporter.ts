@@ -25,7 +25,7 @@ export interface SpanExporter {
 	close(): Promise<void>;
 }
 
-/** The common part of the packages' exporters. */
+/** The members that the exporters of the packages have in common. */
 type ExporterDelegate = Pick<OTLPTraceExporter, 'export' | 'shutdown'>;
 
 const SCOPE: InstrumentationScope = { name: 'svc' };
@@ -56,7 +56,10 @@ export function openOtlpExporter(
 	};
 }
 
-/** Forwards messages of the packages, which report problems of the environment and of responses to a global logger. */
+/**
+ * Forwards the messages of OpenTelemetry's packages, which report problems with the environment and with responses to a global
+ * logger.
+ */
 function listenToPackages(warn: (message: string) => void): void {
 	const forward = (message: string, ...details: unknown[]): void =>
 		warn([message, ...details.filter(detail => typeof detail === 'string')].join(' '));

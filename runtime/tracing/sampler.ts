@@ -1,10 +1,13 @@
 /** The samplers of `OTEL_TRACES_SAMPLER`, which decide which requests are recorded. */
 import type { Tracer } from '../../compiler/exchange/leases.ts';
 
-/** Decides for a trace; `parentSampled` is undefined for a root span. */
+/** Decides whether a trace is recorded. `parentSampled` is undefined for a root span. */
 export type Sampler = Tracer['isSampled'];
 
-/** Number of hexadecimal digits at the end of a trace ID that decide. They are 52 bits, which a double represents exactly. */
+/**
+ * Number of hexadecimal digits at the end of a trace ID that the decision depends on. They are 52 bits, which a double represents
+ * exactly.
+ */
 const DECIDING_DIGITS = 13;
 
 /**

@@ -26,7 +26,7 @@ interface BatchSettings {
 export class SpanExport {
 	/** Number of spans that a collector has accepted. */
 	exported = 0;
-	/** Number of spans that found the queue full or whose export failed. */
+	/** Number of spans that were dropped because the queue was full, or whose export failed. */
 	dropped = 0;
 	readonly #environment: { readonly [name: string]: string | undefined };
 	readonly #log: SpanExportLogger;

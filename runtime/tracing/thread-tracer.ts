@@ -17,7 +17,7 @@ const ZERO_SPAN = '0'.repeat(16);
 export class ThreadTracer implements Tracer {
 	readonly isSampled: Sampler;
 	readonly #port: BatchPort;
-	/** Random hexadecimal digits. */
+	/** A supply of random hexadecimal digits. */
 	#digitPool = '';
 	/** Number of random digits that have been used. */
 	#usedDigits = 0;
@@ -40,7 +40,7 @@ export class ThreadTracer implements Tracer {
 		return id === ZERO_SPAN ? this.newSpanId() : id;
 	}
 
-	/** Returns random digits from a pool, because generating them separately would dominate the cost of an id. */
+	/** Returns random digits from the supply, because generating them separately would dominate the cost of an ID. */
 	#digits(count: number): string {
 		let start = this.#usedDigits;
 		if (start + count > this.#digitPool.length) {

@@ -1,4 +1,4 @@
-/** The machine that trust commands work on: its file system, its user, and its programs. */
+/** The machine on which trust commands work: its file system, its user, and its programs. */
 import { spawn } from 'node:child_process';
 
 /** The result of running a program. */

@@ -1,4 +1,4 @@
-/** Adds the root of an internal CA to the trust stores of this machine, and removes it. */
+/** Adds the root certificate of an internal CA to the trust stores of this machine, or removes it from them. */
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { MachineToTrust } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
-/** The location of locally added certificates in a family of distributions. */
+/** Where a family of distributions keeps locally added certificates. */
 interface StoreLayout {
 	readonly name: string;
 	readonly folder: string;

@@ -24,7 +24,7 @@ import { OutputQueue, type QueueOwner } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { StreamOutput } from './stream-output.ts';
 
-/** Maximum number of replies to control frames that the upstream has not read, while there are exchanges on the connection. */
+/** Maximum number of replies to control frames that the upstream has not read while the connection has exchanges. */
 const MAX_UNREAD_REPLIES = 1000;
 
 /** Maximum number of concurrent streams of a connection until the upstream's settings arrive. */
@@ -33,7 +33,7 @@ const INITIAL_MAX_STREAMS = 100;
 const MAX_STREAMS = 1000;
 /** Maximum bytes of a header block, that is, of a HEADERS frame and its CONTINUATION frames. */
 const MAX_BLOCK_BYTES = 262_144;
-/** After the stream with this ID, a connection accepts no more requests. */
+/** Once the stream with this ID has been used, a connection accepts no more requests. */
 const LAST_STREAM_ID = 0x7fffffff - 2;
 const EMPTY = new Uint8Array(0);
 
@@ -50,13 +50,13 @@ export interface SessionKeeper {
 	sessionFreed(session: ClientSession): void;
 	/** Called when the connection has no streams left. */
 	sessionIdle(session: ClientSession): void;
-	/** Called once, when the connection accepts no more requests. */
+	/** Called once, when the connection stops accepting requests. */
 	sessionLost(session: ClientSession): void;
 }
 
 /** An HTTP/2 connection to an upstream. */
 export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner, StreamSession {
-	/** When the last exchange ended, by `performance.now()`. Set by the keeper. */
+	/** The time, by `performance.now()`, when the last exchange ended. Set by the keeper. */
 	idleSince = 0;
 	hasCarriedResponse = false;
 	readonly frames: FrameWriter;
@@ -196,7 +196,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	// Implementation of StreamSession.
 
-	/** Unlimited here, because request bodies are limited where they are received. */
+	/** Not limited here, because request bodies are limited where they are received. */
 	readonly maxBufferedBytes: number = Infinity;
 
 	accountBuffered(): void {}
@@ -327,15 +327,15 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	/**
-	 * Limits the replies to control frames that accumulate if the upstream does not read. Returns false after failing the
-	 * connection.
+	 * Limits the unread replies to control frames, in case the upstream does not read. If there are too many, fails the connection
+	 * and returns false.
 	 */
 	#mayReply(): boolean {
 		if (this.#upstreamSocket.socket.writableLength <= MAX_UNREAD_CONTROL_BYTES) {
 			this.#unreadReplies = 0;
 			return true;
 		}
-		// The socket may also be full of request bodies. An upstream that reads them slowly may still send some control frames.
+		// If the socket is full of request bodies, the upstream may be reading them slowly. It may then send some control frames.
 		const maxUnread = this.#streams.size > 0 ? MAX_UNREAD_REPLIES : 0;
 		return ++this.#unreadReplies <= maxUnread || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}

@@ -28,14 +28,14 @@ const MAX_INTERIM_RESPONSES = 100;
 
 /** The connection, as its streams see it. */
 export interface StreamSession extends OutputSession {
-	/** True once the connection has carried a complete response. */
+	/** True once a complete response has been received on the connection. */
 	readonly hasCarriedResponse: boolean;
 	/** The upstream's initial flow-control window for a stream, in bytes. */
 	readonly peerStreamWindow: number;
 	/**
-	 * Reports whether a stream's request body may be sent now. If not, `startBody` is called when it may. Bodies are held back
-	 * because a request whose body has been sent cannot be sent elsewhere if the upstream refuses the stream. With `force`, the body
-	 * is not held back any longer.
+	 * Reports whether a stream's request body may be sent now. If it may not, `startBody` is called as soon as it may. Bodies are
+	 * held back because a request whose body has been sent cannot be sent elsewhere if the upstream refuses the stream. With
+	 * `force`, the body is not held back any longer.
 	 */
 	admitsBody(stream: ClientStream, force: boolean): boolean;
 	/** Opens the stream by sending the request's head. */
@@ -69,7 +69,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#contentLength: number | undefined = undefined;
 	#receivedBytes = 0;
 	#body: ClientBody | undefined = undefined;
-	/** Number of bytes of window that are not returned to the upstream, because the body's reader has no room for them yet. */
+	/** Number of bytes of the window that are not returned to the upstream yet, because the body's reader has no room for more. */
 	#withheldBytes = 0;
 	#isPaused = false;
 	#tunnel: TunnelStream | undefined = undefined;
@@ -129,8 +129,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	/**
-	 * Fails the exchange because the connection has ended. `unsent` means that the upstream has not processed the request and will
-	 * not do so.
+	 * Fails the exchange because the connection has ended. `unsent` means that the upstream has not processed the request, and will
+	 * not process it.
 	 */
 	connectionLost(error: Error, unsent: boolean): void {
 		this.#fail(new UpstreamError('response', error.message, error, unsent), true);
@@ -141,7 +141,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (this.#call !== undefined) this.#sendBody();
 	}
 
-	/** Sends the request body if the session admits it. With `force`, the session must admit it. */
+	/** Sends the request body, if the session admits it. With `force`, the session always admits it. */
 	#sendBody(force = false): void {
 		this.#clock.headReceived();
 		const source = this.#source;
@@ -367,7 +367,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#releaseCall();
-		// The rest of the request, if it has not been sent, is dropped.
+		// The part of the request that has not been sent is dropped.
 		if (!this.#requestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
@@ -412,7 +412,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		call.released(isUpstreamBlameless || this.#tunnel ? undefined : error);
 	}
 
-	/** Releases the call, so that no more of its callbacks are invoked. */
+	/** Releases the call: its callbacks are not invoked any more. */
 	#releaseCall(): void {
 		this.#call = undefined;
 		this.#clock.stop();

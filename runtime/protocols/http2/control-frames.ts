@@ -56,7 +56,8 @@ export class ControlFrames {
 	}
 
 	/**
-	 * Applies a new initial window, also to open streams (RFC 9113 §6.9.2). Returns false if one of their windows becomes too large.
+	 * Applies a new initial window to new and open streams (RFC 9113 §6.9.2). Returns false if the window of an open stream becomes
+	 * too large.
 	 */
 	#applyInitialWindow(window: number | undefined): boolean {
 		if (window === undefined) return true;

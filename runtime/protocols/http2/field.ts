@@ -1,4 +1,7 @@
-/** An HPACK field with properties that the server needs. They are determined once, however often a table entry is used. */
+/**
+ * An HPACK field with properties that the server needs. These properties are determined only once for each table entry, however
+ * often the entry is used.
+ */
 import {
 	FIELD_VALUE_CLASS,
 	TOKEN_CLASS,

@@ -1,7 +1,10 @@
 /** Limits the frames of a connection that do no useful work, so that no combination of them can be used for a flood. */
 import { FLOOD_BUDGET, FLOOD_REFILL_PER_SECOND } from './limits.ts';
 
-/** Reasons for closing a connection because of its client. The set is fixed, because the reasons are labels of counters. */
+/**
+ * Reasons for closing a connection that the client is responsible for. The set is fixed, because the reasons are labels of
+ * counters.
+ */
 export const CUT_REASONS = [
 	'rapid_reset',
 	'made_you_reset',
@@ -47,7 +50,7 @@ export class FloodGuard {
 	#budgetLeft = FLOOD_BUDGET;
 	#refilledAt: number;
 
-	/** Here and in the methods below, `now` is from `performance.now()`. */
+	/** @param now The current time by `performance.now()`, as in the methods below. */
 	constructor(now: number) {
 		this.#refilledAt = now;
 	}

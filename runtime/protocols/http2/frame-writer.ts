@@ -8,7 +8,7 @@ import type { OutputMemory, OutputOwner } from './output-memory.ts';
 export class FrameWriter implements OutputOwner {
 	readonly #socket: ClientSocket;
 	readonly #memory: OutputMemory;
-	/** Bytes that the system had not accepted at the previous check. */
+	/** Number of gathered bytes that the system had not accepted at the previous check. */
 	#unsentBytes = Infinity;
 
 	constructor(socket: ClientSocket, memory: OutputMemory) {
@@ -16,14 +16,15 @@ export class FrameWriter implements OutputOwner {
 		this.#memory = memory;
 	}
 
-	/** True if the socket is full. Output that is not urgent then waits for the socket's `drain` event. */
+	/** True if the socket is full. Output that is not urgent then waits until the socket has drained. */
 	get full(): boolean {
 		return this.#socket.writableNeedDrain;
 	}
 
 	/** Reports whether the client has accepted anything since the last call. */
 	hasProgressed(): boolean {
-		// A slow client accepts a batch gradually. Streams only learn when a whole write has been accepted, so it is checked here.
+		// A slow client accepts a batch gradually. Streams learn only when a whole batch has been accepted, so progress is checked
+		// here.
 		const unsentBytes = queuedBytes(this.#socket);
 		const hasProgressed = unsentBytes < this.#unsentBytes;
 		this.#unsentBytes = unsentBytes;
@@ -71,7 +72,7 @@ export class FrameWriter implements OutputOwner {
 		return at + FRAME_HEADER_BYTES;
 	}
 
-	/** Shortens the last frame, if its payload turned out smaller than the room reserved for it. */
+	/** Shortens the last frame if its payload is smaller than the room reserved for it. */
 	shortenLastFrame(payloadStart: number, end: number): void {
 		const { bytes } = this.#memory;
 		const length = end - payloadStart;

@@ -12,7 +12,7 @@ export interface FieldSink {
 const TABLE_BYTES = 4096;
 /** Maximum entries of the dynamic table. Each entry counts for at least 32 bytes. */
 const MAX_TABLE_ENTRIES: number = TABLE_BYTES / 32;
-/** Larger integers are rejected. No valid length or index is that large. */
+/** Maximum value of an integer. No valid length or index is larger. */
 const MAX_INTEGER = 1 << 24;
 
 const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
@@ -34,7 +34,7 @@ export class StringMemory {
 /** The decoder of one connection. */
 export class HpackDecoder {
 	readonly #memory: StringMemory;
-	/** The dynamic table as a ring buffer: the newest entry is before `#nextIndex`. Created with the first entry. */
+	/** The dynamic table as a ring buffer, in which the newest entry is before `#nextIndex`. Created for the first entry. */
 	#ring: (DecodedField | undefined)[] | undefined = undefined;
 	#nextIndex = 0;
 	#entryCount = 0;

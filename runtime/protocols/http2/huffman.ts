@@ -13,7 +13,10 @@ const CODE_LENGTHS: readonly number[] = [
 	...[26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26],
 ];
 
-/** Length in bits of the end-of-string symbol, which is all ones. It must not occur in a string; its first bits are the padding. */
+/**
+ * Length in bits of the end-of-string symbol, which consists of ones. The symbol must not occur in a string; its first bits are
+ * used as padding.
+ */
 const EOS_LENGTH = 30;
 
 /** Layout of a transition: the low bits are the next node, and the bits above them the byte that it completes. */
@@ -27,7 +30,7 @@ interface HuffmanTables {
 	readonly codes: Uint32Array;
 	/** Transitions by node and the next four bits: INVALID, or the next node. With COMPLETES, the transition also yields a byte. */
 	readonly transitions: Int32Array;
-	/** By node: whether a string may end there. Its padding must be fewer than eight ones. */
+	/** For each node, whether a string may end there, that is, whether the bits since the last byte are fewer than eight ones. */
 	readonly mayEnd: Uint8Array;
 }
 

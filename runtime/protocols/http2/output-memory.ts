@@ -10,7 +10,7 @@ export interface OutputOwner {
 /** Maximum free buffers kept: 1 MiB. */
 const MAX_FREE_BUFFERS = 16;
 
-/** The buffer. Its contents belong to one connection at a time, the `owner`. */
+/** The buffer. At any time, its contents belong to one connection, the `owner`. */
 export class OutputMemory {
 	bytes: Buffer = Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
 	/** Position of the next frame. */

@@ -45,7 +45,7 @@ export class OutputQueue {
 		});
 	}
 
-	/** Lets streams send in turns until none can. After many frames, yields to other connections. */
+	/** Lets streams send in turns until none of them can send. After many frames, lets other connections run first. */
 	run(): void {
 		for (let frames = 0; this.#ready.length > 0 && !this.#owner.frames.full; frames++) {
 			if (frames === MAX_FRAMES_PER_TURN) {

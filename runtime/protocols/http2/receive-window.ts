@@ -22,12 +22,12 @@ export class ReceiveWindow {
 	}
 
 	/**
-	 * Accounts for bytes that have been read. Returns the increment to send to the peer, or 0 if a frame is not worthwhile yet.
+	 * Accounts for bytes that have been read. Returns the increment to send to the peer, or 0 if no frame should be sent yet.
 	 * `keepsUp` means that no data is waiting to be read; the window then grows, because only the round-trip time limits the peer.
 	 */
 	release(bytes: number, keepsUp: boolean): number {
 		this.#unreturnedBytes += bytes;
-		// Data that has not been read may fill the rest of the window. The peer then waits for this increment.
+		// The data that has not been read may fill the rest of the window, so that the peer waits for this increment.
 		if (this.#unreturnedBytes * 2 < this.#size && this.#openBytes > this.#unreturnedBytes) return 0;
 		let increment = this.#unreturnedBytes;
 		this.#unreturnedBytes = 0;

@@ -19,7 +19,7 @@ interface PendingPull {
 	readonly reject: (error: unknown) => void;
 }
 
-/** Once this many bytes of a body have been received, it is stored in whole blocks. */
+/** Once this many bytes of a body have been received, its chunks fill whole blocks. */
 const LARGE_BODY_BYTES = 131_072;
 
 /** The body of one request. `pull` throws an HttpError if the body is cut short (400) or received too slowly (408). */
@@ -36,7 +36,7 @@ export class StreamBody implements BodySource {
 	#memory: PieceMemory | undefined;
 	#queue: Buffer[] = [];
 	#queuedBytes = 0;
-	/** The block of the last queued chunk if it has room left. */
+	/** The block of the last queued chunk, if the block has room left. */
 	#block: Buffer | undefined = undefined;
 	/** Number of bytes in use in {@link #block}. */
 	#usedBytes = 0;

@@ -1,4 +1,7 @@
-/** Validates the fields of a request's head or trailers. They have exactly one interpretation or are rejected (RFC 9113 §8). */
+/**
+ * Validates the fields of a request's head or trailers. Fields that do not have exactly one interpretation are rejected (RFC 9113
+ * §8).
+ */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isToken } from '../../../compiler/exchange/field-syntax.ts';
 import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
@@ -23,7 +26,7 @@ export interface RequestHead {
 	readonly path: string;
 	/** The query without its `?`; undefined if the URL has no query. */
 	readonly query: string | undefined;
-	/** The value of `:authority`, otherwise that of `Host`. */
+	/** The value of `:authority` or, if that is missing, of `Host`. */
 	readonly authority: string;
 	/** The host of the authority, normalized as in all requests. */
 	readonly host: string;
@@ -154,7 +157,8 @@ export class RequestFields implements FieldSink, RequestHead {
 				this.#hostField = value;
 				return;
 			case FIELD_KIND.cookie:
-				// A client may split the cookies into several fields. They are joined before anything else sees them (RFC 9113 §8.2.3).
+				// A client may split its cookies into several fields. These are joined before anything else sees them (RFC 9113
+				// §8.2.3).
 				this.#cookie = this.#cookie === undefined ? value : `${this.#cookie}; ${value}`;
 				return;
 			case FIELD_KIND.contentLength:

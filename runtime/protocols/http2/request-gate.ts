@@ -19,7 +19,7 @@ export class RequestGate {
 	#bufferedBytes = 0;
 	/** Number of bytes sent since the last exchange was started. */
 	#sentBytes = 0;
-	/** When the last exchange was started, by `performance.now()`. */
+	/** The time, by `performance.now()`, when the last exchange was started. */
 	#lastStartedAt = 0;
 	#waitingRequests: WaitingRequest[] = [];
 

@@ -40,14 +40,17 @@ interface CachedFields extends EncodedFields {
 const CACHED_LIST_COUNT = 64;
 /** Maximum length of a cached field list. */
 const MAX_CACHED_BYTES = 1024;
-/** Maximum total bytes of a head's fields. Fields beyond it are dropped. */
+/** Maximum total bytes of the fields of a head. Any further fields are dropped. */
 const MAX_FIELDS_BYTES = 262_144;
 
 /** The format in which a protocol writes one field: HPACK or QPACK. */
 export interface FieldLineFormat {
 	/** Indexes of names in the static table. A name that is missing or has index 0 is written as a literal. */
 	readonly names: ReadonlyMap<string, number>;
-	/** Writes a field's name, with a flag for sensitive fields, which must not be indexed. Returns the index for the value. */
+	/**
+	 * Writes the name of a field. A flag marks sensitive fields, which must not be indexed. Returns the index at which the value
+	 * must be written.
+	 */
 	writeName(target: Buffer, at: number, name: string, index: number, isSensitive: boolean): number;
 }
 

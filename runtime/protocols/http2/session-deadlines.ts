@@ -12,15 +12,13 @@ export type ExpiredDeadline = 'write' | 'head' | 'idle' | undefined;
 export class SessionDeadlines {
 	readonly #engine: Http2Engine;
 	#idleDeadline: number;
-	/**
-	 * When the last stream ended; for an unused connection, the time from which it counts as idle. Infinity while a stream is open.
-	 */
+	/** The time, by `performance.now()`, since which the connection counts as idle; Infinity while a stream is open. */
 	#idleSince: number;
 	#lastStreamId = 0;
 	#headDeadline = Infinity;
 	#writeDeadline = Infinity;
 
-	/** The first request must arrive within the time in which a started head must be completed. */
+	/** The deadline for the first request is that for completing a head, although no head has begun. */
 	constructor(engine: Http2Engine) {
 		this.#engine = engine;
 		const { headTimeout, idleTimeout } = engine.limits;
@@ -28,7 +26,7 @@ export class SessionDeadlines {
 		this.#idleSince = engine.now + UNUSED_GRACE_MS;
 	}
 
-	/** Since when the connection has been idle, by `performance.now()`; Infinity while it is busy. */
+	/** The time, by `performance.now()`, since which the connection has been idle; Infinity while it is busy. */
 	get idleSince(): number {
 		return this.#headDeadline === Infinity ? this.#idleSince : Infinity;
 	}

@@ -13,7 +13,10 @@ const PING_PAYLOAD = Buffer.from('svcdrain', 'latin1');
 export class SessionEnd {
 	/** True once the last GOAWAY has been sent. Nothing more is processed or answered. */
 	hasEnded = false;
-	/** True if new streams are not served. The client has been informed, and may send their requests on another connection. */
+	/**
+	 * True if new streams are not served. The client has been told so, and may send the requests of these streams on another
+	 * connection.
+	 */
 	refusesStreams = false;
 	readonly #socket: ClientSocket;
 	readonly #frames: FrameWriter;
@@ -22,7 +25,7 @@ export class SessionEnd {
 	#isClientLeaving = false;
 	#deadline = Infinity;
 	#discardedBytes = 0;
-	/** The highest stream that we have announced will be served. */
+	/** The highest stream ID that we have announced to serve. */
 	#lastServedStream = MAX_WINDOW;
 
 	constructor(socket: ClientSocket, frames: FrameWriter) {
@@ -69,7 +72,7 @@ export class SessionEnd {
 		return true;
 	}
 
-	/** Ends the connection immediately, with an error or because it is idle. */
+	/** Ends the connection immediately, because of an error or because it is idle. */
 	endNow(lastStreamId: number, code: number): void {
 		if (this.hasEnded) return;
 		// A later GOAWAY must not name a higher stream than an earlier one (RFC 9113 §6.8).

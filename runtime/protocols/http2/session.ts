@@ -28,7 +28,7 @@ import { HTTP2_RESET_CODES, Http2Stream, type StreamSession } from './stream.ts'
 import type { StreamOutput } from './stream-output.ts';
 import { rangeWithoutPadding } from './unpadded.ts';
 
-/** Unwanted DATA frames below this many bytes are charged, because they cost more than they contribute. */
+/** Unwanted DATA frames with fewer bytes than this are charged, because they cost more than they contribute. */
 const SMALL_DATA_BYTES = 1024;
 
 /** A connection that began with another protocol and is handed over. */
@@ -404,7 +404,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				this.streams.delete(id);
 				stream.reset();
 			}
-			// A canceled exchange is wasted work. A completed exchange has already earned this cost.
+			// The work for a canceled exchange was wasted. A completed exchange has already earned the cost.
 			this.charge('rapid_reset', FRAME_COST.rapid_reset);
 		}
 	}

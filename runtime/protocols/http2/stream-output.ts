@@ -5,7 +5,7 @@ import { MAX_FRAME_SIZE } from './limits.ts';
 
 /** Writes DATA frames. Implemented by HTTP/2 and HTTP/3. */
 export interface DataWriter {
-	/** True if no more frames should be written for now. */
+	/** True if no more frames should be written for the moment. */
 	readonly full: boolean;
 	/** Writes a frame with `bytes[start, end)`. With `isLast`, the frame ends the stream. Returns an argument for `endStreamAt`. */
 	writeData(streamId: number, isLast: boolean, bytes: Uint8Array, start: number, end: number): number;
@@ -55,7 +55,10 @@ export const TURN_STARVES = 2;
 /** Sends the body of one stream. */
 export class StreamOutput {
 	readonly id: number;
-	/** Number of bytes of DATA that the client accepts on this stream. Negative if the client has reduced the initial window. */
+	/**
+	 * Number of bytes of DATA that the client accepts on this stream. It is negative if the client has reduced the initial window
+	 * below what was sent.
+	 */
 	window: number;
 	/** True while the output is in the connection's queue. */
 	isQueued = false;
@@ -73,7 +76,7 @@ export class StreamOutput {
 	#isPulling = false;
 	#isBlocked = false;
 	#onWritten: ((error?: Error) => void) | undefined = undefined;
-	/** True if nothing follows the current chunk. */
+	/** True if the current chunk is the last one. */
 	#isSourceEnded = false;
 	/** Number of buffered bytes, as last reported to the session. */
 	#bufferedBytes = 0;
@@ -338,7 +341,7 @@ export class StreamOutput {
 		this.#owner.sendingBlocked(blocked);
 	}
 
-	/** Makes the source release the memory that it keeps for the next pull, if the client is not accepting data. */
+	/** If the client is not accepting data, makes the source release the memory that it keeps for the next pull. */
 	releaseIdleMemory(): void {
 		// While a chunk has not been sent completely, it is still in the source's memory.
 		if (this.#isBlocked && this.#piece === undefined && !this.#isPulling) this.#source?.onIdle?.();

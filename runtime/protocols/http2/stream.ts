@@ -25,7 +25,7 @@ import { HANDLER_LENGTH, NO_LENGTH } from './response-writer.ts';
 import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
-/** The error codes with which a protocol resets streams. */
+/** The error codes with which streams of a protocol are reset. */
 export interface ResetCodes {
 	/** Not an error. Means that the rest of the request is not needed. */
 	readonly none: number;
@@ -62,8 +62,8 @@ export interface StreamSession extends OutputSession {
 	/** Resets a stream. */
 	resetStream(stream: Http2Stream, code: number): void;
 	/**
-	 * Called when the exchange of a stream has ended, possibly after the stream itself. `isComplete` is true if the response was
-	 * written completely.
+	 * Called when the exchange of a stream has ended. The stream itself may have ended before. `isComplete` is true if the response
+	 * was written completely.
 	 */
 	exchangeEnded(isComplete: boolean): void;
 	/** Must be called after writing something while no received bytes are being processed. Sends it. */
@@ -134,7 +134,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			this.#connectProtocol = fields.protocol ?? '';
 			body = undefined;
 			if (fields.protocol !== undefined) {
-				// Handlers see the same upgrade request as in HTTP/1.1, so that rules and upstreams need not support another form
+				// Handlers see the same upgrade request as in HTTP/1.1, so that rules and upstreams need not support a second form //
 				// (RFC 8441 §5).
 				method = 'GET';
 				items.push('connection', 'Upgrade', 'upgrade', fields.protocol);
@@ -411,7 +411,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.body!.cancel();
 	}
 
-	/** Reports whether a response may wait for the rest of its request. It waits at most once. */
+	/** Reports whether a response may wait for the rest of its request. A response waits at most once. */
 	#mayHoldBack(status: number): boolean {
 		if (this.#holdDeadline !== 0 || !this.isRemoteOpen || status >= 300 || this.#tunnel !== undefined) return false;
 		const { body } = this;

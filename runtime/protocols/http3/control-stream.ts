@@ -107,7 +107,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	#priorityUpdate(type: number, payload: Buffer): void {
 		const length = payload.length === 0 ? 1 : 1 << (payload[0]! >> 6);
 		if (length > payload.length) this.#fail(H3_ERROR.frame);
-		// We have not promised any push, so any push ID is invalid. The IDs of request streams are multiples of 4.
+		// We have not promised any push, so every push ID is invalid. The IDs of request streams are multiples of 4.
 		else if (type === FRAME_TYPE.priorityUpdatePush || (payload[length - 1]! & 3) !== 0) this.#fail(H3_ERROR.id);
 	}
 
@@ -180,7 +180,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		}
 	}
 
-	/** True within the integer of a Stream Cancellation, whose first byte has a prefix of 6 bits. */
+	/** True while a Stream Cancellation is incomplete. Its integer begins in the first byte, with a prefix of 6 bits. */
 	#isInCancellation = false;
 	#cancelBytes = 0;
 

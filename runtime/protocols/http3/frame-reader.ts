@@ -4,7 +4,7 @@ import { VarintReader } from './varint.ts';
 /** Receives the frames of a stream. */
 export interface FrameSink {
 	/**
-	 * Called when a frame begins. Returns what to do with its payload: pass it on as it arrives (`stream`), pass it on as a whole
+	 * Called when a frame begins. Returns how its payload is handled: pass it on as it arrives (`stream`), pass it on as a whole
 	 * (`gather`), ignore it (`skip`), or stop reading (`stop`).
 	 */
 	frame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop';

@@ -50,7 +50,7 @@ export class Http3Connection
 	/** Number of open unidirectional streams whose type has not been read yet. */
 	#unknownStreams = 0;
 	#controlStream: QuicStream | undefined;
-	/** Requests whose response heads wait to be sent together with the first bytes of their bodies. */
+	/** Requests whose response heads wait to be sent in one write with the first bytes of their bodies. */
 	#waitingHeads: RequestStream[] = [];
 	#exchangeCount = 0;
 	#requestCount = 0;
@@ -179,8 +179,8 @@ export class Http3Connection
 	drain(): void {
 		if (this.#shutdownStep > 0 || this.#hasEnded) return;
 		this.#shutdownStep = 1;
-		// The first GOAWAY only announces the shutdown; requests already in transit are still served (RFC 9114 §5.2).
-		// It contains the largest ID of a request stream that can be written, which is a multiple of 4.
+		// The first GOAWAY only announces the shutdown; requests that are already in transit are still served (RFC 9114 §5.2). It
+		// contains the largest ID of a request stream that can be written, which is a multiple of 4.
 		this.#writeGoAway(MAX_VARINT - 3);
 		this.#lastGoAwayDeadline = performance.now() + LIMITS.GOAWAY_WAIT_MS;
 		setTimeout(() => this.#sendLastGoAway(), LIMITS.GOAWAY_WAIT_MS).unref();
@@ -471,7 +471,7 @@ export class Http3Connection
 		this.#updateIdleSince();
 	}
 
-	/** Ends the response of a request that is being dropped. The response is complete, although the request is not. */
+	/** Ends the response of a request that is being dropped. The response is complete, but the request is not. */
 	#endResponse(request: RequestStream): void {
 		const { responseHead: head } = request;
 		request.responseHead = undefined;

@@ -9,7 +9,7 @@ import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';
 import { huffmanDecode } from '../http2/huffman.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
 
-/** Larger integers are rejected. No valid length or index is that large. */
+/** Maximum value of an integer. No valid length or index is larger. */
 const MAX_INTEGER = 1 << 24;
 
 const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
@@ -84,7 +84,10 @@ export class QpackDecoder {
 		return -1;
 	}
 
-	/** Decodes a string whose length has a prefix of this many bits, after the bit that says whether it is Huffman-coded. */
+	/**
+	 * Decodes a string. The prefix of its length has this many bits, and follows the bit that tells whether the string is
+	 * Huffman-coded.
+	 */
 	#readString(bytes: Buffer, end: number, prefixBits: number): string | undefined {
 		if (this.#at >= end) return undefined;
 		const isHuffmanCoded = (bytes[this.#at]! & (1 << prefixBits)) !== 0;

@@ -13,9 +13,9 @@ import type { QpackDecoder } from './qpack-decoder.ts';
 export interface RequestConnection extends StreamSession {
 	readonly fields: RequestFields;
 	readonly decoder: QpackDecoder;
-	/** Must be called before input is processed. Has no effect while other input is being processed. */
+	/** Must be called before input is processed. Has no effect if it is called while other input is being processed. */
 	beginInput(): void;
-	/** Starts the exchange of a request, either now or when buffers have room for its response. */
+	/** Starts the exchange of a request now, or when the buffers have room for its response. */
 	start(stream: Http2Stream, fields: RequestFields): void;
 	/** Called when a request's head has been read. Returns false if the request is rejected. */
 	acceptRequest(request: RequestStream): boolean;
