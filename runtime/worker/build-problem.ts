@@ -4,14 +4,16 @@ import { ListenError } from '../listeners/port-probe.ts';
 import { UnknownEncoder } from '../logs/log-format.ts';
 import { OutOfSharedMemory } from './generation-builder.ts';
 
-/** A failed build as reported to the user: a code and a message. For an internal error, the message is the exception's. */
+/**
+ * A failed build as it is reported to the user: a code and a message. For an internal error, the message is that of the exception.
+ */
 export interface BuildProblem {
 	readonly code: string;
 	readonly message: string;
 	readonly pointer?: string;
 }
 
-/** Converts an error thrown by a build. */
+/** Converts an error that a build has thrown. */
 export function toBuildProblem(error: unknown): BuildProblem {
 	if (error instanceof BuildError) return { code: error.code, message: error.message, pointer: error.pointer };
 	if (error instanceof ListenError) return { code: 'listen', message: error.message };

@@ -1,4 +1,4 @@
-/** The debug log entry of a finished exchange: which step decided, its place, and which upstream was used. */
+/** The debug log entry of a finished exchange: the step that decided it, the place of the step, and the upstream that was used. */
 
 import { proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';

@@ -33,8 +33,8 @@ export interface DocumentImage {
 	/** JSON of each site. */
 	readonly sites: readonly string[];
 	/**
-	 * JSON of each site, preceded by the named upstreams, routes and files that it depends on. Sites with equal keys have equal
-	 * closures.
+	 * JSON of each site, preceded by the named upstreams, routes and files that it depends on. Sites for which this text is equal
+	 * have equal closures.
 	 */
 	readonly keys: readonly string[];
 	readonly listeners: readonly {
@@ -44,17 +44,20 @@ export interface DocumentImage {
 		readonly tls?: string | undefined;
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
-	/** Digest of the files named by the document; '' if there are none, undefined if unknown. */
+	/** Digest of the files that the document names; '' if it names none, undefined if the digest is unknown. */
 	readonly files: string | undefined;
 	/** Number of forced loads since the start. */
 	readonly forced: number;
-	/** Where the steps are in the configuration files. */
+	/** The places of the steps in the configuration files. */
 	readonly places: StepPlaces;
-	/** Whether the places refer to a source text rather than to the document itself. */
+	/** Whether the places refer to a source text. If not, they refer to the document itself. */
 	readonly hasText: boolean;
 }
 
-/** Caches the JSON of sites and listeners. It relies on the compiler returning the same objects for unchanged ones. */
+/**
+ * Caches the JSON of sites and listeners. It relies on the compiler, which returns the same objects for unchanged sites and
+ * listeners.
+ */
 export class DocumentImageCache {
 	readonly #sites = new WeakMap<Site, string>();
 	readonly #pointers = new WeakMap<Site, string>();
@@ -153,7 +156,7 @@ export function documentJson({ rest, sites }: DocumentImage): string {
 	return rest === '{}' ? `{${member}}` : `${rest.slice(0, -1)},${member}}`;
 }
 
-/** Returns the facts that the main thread needs. */
+/** Returns the facts about the document that the main thread needs. */
 export function documentFacts(image: DocumentImage, files: readonly string[]): DocumentFacts {
 	return {
 		settings: image.document.settings ?? {},
@@ -165,7 +168,10 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 	};
 }
 
-/** Returns the changes from the generation of `before`, or from nothing, to that of `after`. A forced load reuses no sites. */
+/**
+ * Returns the changes from the generation of `before` (undefined for none) to that of `after`. After a forced load, no sites are
+ * reused.
+ */
 export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
 	const canReuse = before?.settings === after.settings && before.forced === after.forced;
 	const { runs, changed } = siteRuns(canReuse ? before.keys : [], after);
@@ -184,7 +190,7 @@ export function generationDelta(before: DocumentImage | undefined, after: Docume
 	};
 }
 
-/** Returns the places of sites that are new or whose places have changed. */
+/** Returns the places of the steps of new sites, and of sites whose places have changed. */
 function changedPlaces(
 	before: DocumentImage | undefined,
 	{ places }: DocumentImage,
@@ -202,7 +208,7 @@ function changedPlaces(
 	return { sites: chunks(changed), routes: places.routes === before?.places.routes ? undefined : places.routes };
 }
 
-/** Determines which sites can be reused. Common prefixes and suffixes are handled without lookups. */
+/** Determines which sites can be reused. Sites at the beginning or the end that are the same in both lists need no lookups. */
 function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRange[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];

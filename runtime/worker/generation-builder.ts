@@ -23,7 +23,7 @@ import {
 import { createStepTracer } from './step-tracer.ts';
 import type { GenerationDelta } from './worker-messages.ts';
 
-/** After this many milliseconds of building, requests get their turn. */
+/** After building for this many milliseconds, the thread handles requests first. */
 const SLICE_MS = 2;
 
 /** The parts of a document, besides the site itself, on which sites depend. */
@@ -31,7 +31,7 @@ export interface SharedDocumentParts {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
 	readonly routes: { readonly [name: string]: readonly Step[] };
-	/** Protocols of listeners, by key, if a site's `bind` sets them. */
+	/** Protocols of listeners whose protocols a site's `bind` sets, by listener key. */
 	readonly protocols?: { readonly [listener: string]: readonly string[] };
 	/** Digests of the files named by upstream TLS settings, by path. The entry '' is the number of forced loads. */
 	readonly material?: { readonly [path: string]: string };
@@ -49,13 +49,13 @@ export interface LeaseSource {
 		material?: string,
 	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: LeaseHandle };
 	release(handle: LeaseHandle): void;
-	/** Work that templates hand to another thread. */
+	/** Expensive functions of templates, which run on another thread. */
 	readonly pageWork?: PageWork | undefined;
-	/** Resolves when all requested memory has arrived. */
+	/** Resolves when all memory requested so far has arrived. */
 	whenMemoryArrives(): Promise<void>;
 }
 
-/** A lease needs shared memory, which only the main thread can allocate; the site is built again once it has arrived. */
+/** A lease needs shared memory, which only the main thread can allocate. The site is built again once the memory has arrived. */
 export class NeedsSharedMemory extends Error {
 	constructor() {
 		super('shared memory has been requested');
@@ -85,11 +85,14 @@ export interface BuildResult {
 	readonly shared: SharedDocumentParts;
 }
 
-/** One build. Rejects with BuildAborted, or with the error that `buildSite` throws, after releasing everything it acquired. */
+/**
+ * One build. If it fails, releases everything that it has acquired. Rejects with BuildAborted, or with the error that `buildSite`
+ * throws.
+ */
 export class GenerationBuild {
 	readonly #source: LeaseSource;
 	readonly #facts: HostFacts;
-	/** Sites built so far, not counting reused ones. */
+	/** Number of sites built so far, not counting reused sites. */
 	readonly builtSites: BuiltSiteWithLeases[] = [];
 	readonly #log: (entry: LogEntry) => void;
 	readonly #sharedCode = new SharedCode();
@@ -99,7 +102,8 @@ export class GenerationBuild {
 	#isAborted = false;
 
 	/**
-	 * @param log Receives trace entries of handlers if `servers { trace }` is on. `routePlaces` and `activity` belong to the thread.
+	 * @param log Receives the trace entries of handlers, if `servers { trace }` is on. `routePlaces` and `activity` belong to the
+	 * thread.
 	 */
 	constructor(
 		source: LeaseSource,
@@ -292,7 +296,7 @@ export class GenerationBuild {
 	}
 }
 
-/** Returns the digests of the files that a lease reads when opened; undefined if it reads none. */
+/** Returns the digests of the files that a lease reads when it is opened; undefined if it reads no files. */
 function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: SharedDocumentParts): string | undefined {
 	if (kind !== 'upstreams' || material === undefined) return undefined;
 	const { transport } = settings as LeaseKinds['upstreams']['settings'];

@@ -25,10 +25,10 @@ export interface GenerationPlaces {
 	readonly routePlaces: StepPlaceTable;
 }
 
-/** A listener's site lookup, which yields an index into the generation's sites. */
+/** The lookup of a listener's sites, which returns an index into the sites of the generation. */
 export interface ListenerTable {
 	readonly table: SiteTable;
-	/** Exact host names served by the listener, for the `host` label; undefined unless that label is on. */
+	/** Exact host names that the listener serves, for the label `host`; undefined unless that label is on. */
 	readonly hosts: ReadonlySet<string> | undefined;
 	/** JSON of its ListenerTls; undefined without TLS. */
 	readonly tls?: string | undefined;
@@ -36,7 +36,7 @@ export interface ListenerTable {
 
 /** One configuration as a thread serves it. Unchanged sites are shared with the previous generation. */
 export class Generation {
-	/** The number in shared memory while this generation is served. */
+	/** The number that shared memory contains while this generation is served. */
 	readonly number: number;
 	readonly sites: readonly BuiltSiteWithLeases[];
 	readonly tables: ReadonlyMap<string, ListenerTable>;
@@ -44,7 +44,10 @@ export class Generation {
 	readonly dropped: readonly BuiltSiteWithLeases[];
 	/** Number of exchanges that began in this generation and have not ended. */
 	exchanges = 0;
-	/** Kept apart from `sites`: with thousands of sites, every object on a request's path costs a cache miss. */
+	/**
+	 * The run functions of the sites, which are kept apart from `sites` because every object on the path of a request costs a cache
+	 * miss if there are thousands of sites.
+	 */
 	readonly #places: GenerationPlaces | undefined;
 	readonly #mainHandlers: readonly (Handler | undefined)[];
 	readonly #siteNames: readonly string[];
@@ -99,7 +102,7 @@ export class Generations {
 	readonly #leases: LeaseRegistry;
 	#current = new Generation(0, [], new Map(), []);
 	#prepared: Generation | undefined;
-	/** Oldest first. */
+	/** Previous generations with unfinished exchanges, oldest first. */
 	readonly #oldGenerations: Generation[] = [];
 
 	constructor(control: Int32Array, leases: LeaseRegistry) {
@@ -108,15 +111,15 @@ export class Generations {
 	}
 
 	/**
-	 * Returns the generation named in shared memory. Reads it without `Atomics.load`, because a function call per request would cost
-	 * more.
+	 * Returns the generation whose number is in shared memory. Reads it without `Atomics.load`, because a function call per request
+	 * would cost more.
 	 */
 	current(): Generation {
 		const number = this.#control[CONTROL_GENERATION]!;
 		return number === this.#current.number ? this.#current : this.#switchTo(number);
 	}
 
-	/** The newest activated generation, without looking at shared memory: the base of the next build. */
+	/** The generation that was activated last, without looking at shared memory. The next build is based on it. */
 	get newest(): Generation {
 		return this.#current;
 	}
@@ -126,12 +129,12 @@ export class Generations {
 		return this.#oldGenerations.length;
 	}
 
-	/** Holds a built generation until shared memory names it. */
+	/** Keeps a built generation until its number is in shared memory. */
 	prepare(generation: Generation): void {
 		this.#prepared = generation;
 	}
 
-	/** Discards the generation built ahead, except for sites that it shares with the current one. */
+	/** Discards the generation built ahead, except for the sites that it shares with the current one. */
 	discard(): void {
 		const prepared = this.#prepared;
 		if (!prepared) return;
@@ -162,7 +165,7 @@ export class Generations {
 		return next;
 	}
 
-	/** Releases generations, oldest first. A site that one of them dropped may still be running in any older one. */
+	/** Releases generations, oldest first. Any site that one of them has dropped may still be running in an older one. */
 	#releaseOld(): void {
 		while (this.#oldGenerations.length > 0 && this.#oldGenerations[0]!.exchanges === 0) {
 			this.#oldGenerations.shift();

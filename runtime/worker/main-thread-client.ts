@@ -8,7 +8,7 @@ interface PendingRequest {
 	readonly reject: (error: Error) => void;
 }
 
-/** Sends requests and resolves their replies. */
+/** Sends requests to the main thread, and resolves their replies. */
 export class MainThreadClient {
 	readonly #send: (message: MessageFromWorker) => void;
 	readonly #pendingRequests = new Map<number, PendingRequest>();
@@ -19,8 +19,8 @@ export class MainThreadClient {
 	}
 
 	/**
-	 * Resolves to the reply. Rejects if the main thread reports that it failed. As long as the main thread runs, it replies to
-	 * every request.
+	 * Sends a request. Resolves to the reply, or rejects if the main thread reports a failure. As long as the main thread runs, it
+	 * replies to every request.
 	 */
 	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]> {
 		const id = ++this.#lastId;

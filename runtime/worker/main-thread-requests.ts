@@ -29,7 +29,7 @@ export type MainThreadRequest =
 	| { readonly about: 'health' }
 	/** Runs an expensive template function. */
 	| { readonly about: 'page_work'; readonly task: ComputedTask }
-	/** Asks the main thread to answer a request to an ACME server of a site. */
+	/** Asks the main thread to answer a request that has been made to the ACME server of a site. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** Looks up the answer to a challenge that another process may have published. */
 	| { readonly about: 'challenge'; readonly challenge: ChallengeQuestion }
@@ -40,22 +40,22 @@ export type MainThreadRequest =
 	/** Obtains a certificate that a handshake needs and no thread has. */
 	| { readonly about: 'certificate'; readonly certificate: CertificateRequestedByClient };
 
-/** The replies, by the request's `about`. */
+/** The replies, by the `about` of their requests. */
 export interface MainThreadReplies {
 	password: PasswordAnswer;
-	/** Confirms the cancellation. */
+	/** Confirms that the check has been canceled. */
 	password_withdrawn: true;
 	account_file: AccountFileAnswer;
 	/** All metrics as text. */
 	metrics: string;
-	/** Why the server is not ready; undefined if it is. */
+	/** Why the server is not ready; undefined if it is ready. */
 	health: string | undefined;
 	page_work: PageTaskReply;
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
 	upstream_tls: TlsMaterial;
-	/** Confirms that the work has been done. */
+	/** Confirms that the request has been carried out. */
 	cache: true;
-	/** True once a certificate has been published for the name. */
+	/** True once a certificate for the name has been published. */
 	certificate: boolean;
 }

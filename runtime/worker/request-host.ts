@@ -35,7 +35,7 @@ export interface RequestHostThread {
 	/** Whether debug entries are logged. */
 	debug: boolean;
 	log(entry: LogEntry): void;
-	/** Called when a connection ended while draining. */
+	/** Called when a connection has ended while the thread is draining. */
 	connectionEnded(): void;
 }
 
@@ -44,9 +44,9 @@ export class RequestHost implements ProtocolHost {
 	limits: ProtocolLimits;
 	/** The protocols that the listener currently accepts: `h1`, `h2`, `h2c`, `h3`. */
 	protocols: readonly string[] = DEFAULT_PROTOCOLS;
-	/** Set while the listener limits requests. */
+	/** Set while the listener has a limit on requests. */
 	admission: Admission | undefined = undefined;
-	/** True if a request's host must match the server name of its handshake. */
+	/** True if the host of a request must match the server name of the TLS handshake. */
 	strictHost = false;
 	/** Set if the `metrics` setting is on. */
 	observer: HttpObserver | undefined = undefined;
@@ -195,7 +195,7 @@ export class RequestHost implements ProtocolHost {
 		if (this.#thread.draining) this.#thread.connectionEnded();
 	}
 
-	/** Runs the handlers' completion callbacks. A bug in one must not keep the generation from ending. */
+	/** Runs the handlers' completion callbacks. A bug in a callback must not keep the generation from ending. */
 	#runCallbacks(x: Exchange, listeners: readonly ((x: Exchange) => void)[]): void {
 		for (const callback of listeners) {
 			try {
@@ -230,7 +230,7 @@ export class RequestHost implements ProtocolHost {
 		this.#logFailure(x, error, false);
 	}
 
-	/** Logs a failure. `handled` means that an error route has responded; an unexpected error is logged as an error even then. */
+	/** Logs a failure. `handled` means that an error route has responded. Unexpected errors are logged as errors even then. */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const isHttpError = error instanceof HttpError;
 		const unexpectedCause = isHttpError ? (error.status === 500 ? error.cause : undefined) : error;
@@ -241,7 +241,7 @@ export class RequestHost implements ProtocolHost {
 		this.#thread.log({
 			level: isSerious ? 'error' : 'debug',
 			logger: 'http.log.error',
-			// The message for unexpected errors begins like the compatible server's, for people who search for it.
+			// The message for unexpected errors begins like that of the compatible server, because people may search for it.
 			message: isHttpError ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
 			fields: {
 				status: x.response.status,
@@ -267,8 +267,8 @@ export class RequestHost implements ProtocolHost {
 const SHORT_BODY_CHARS = 4096;
 
 /**
- * Reports whether the response is handed to the system as soon as the handler has answered. The time of its end is then also the
- * time of the answer.
+ * Reports whether the response is passed to the system as soon as the handler has answered, so that the end of the response is also
+ * the time of the answer.
  */
 function endsAtOnce({ response: { body }, upgradeCallback, protocol }: Exchange): boolean {
 	if (upgradeCallback !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;

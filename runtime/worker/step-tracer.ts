@@ -4,7 +4,9 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 
-/** Returns a tracer for the build of a site, or undefined if no listener is traced; the graph then has no tracing code. */
+/**
+ * Returns a tracer for the build of a site. Returns undefined if no listener is traced, so that the graph contains no tracing code.
+ */
 export function createStepTracer(settings: Settings, log: (entry: LogEntry) => void): BuildTracer | undefined {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
 	if (!servers.some(({ trace }) => trace === true)) return undefined;

@@ -1,4 +1,7 @@
-/** A thread's leases: upstream pools, files, access logs, each opened once per key and closed with its last site. */
+/**
+ * A thread's leases: upstream pools, files and access logs. Each is opened once per key, and closed with the last site that uses
+ * it.
+ */
 import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
 import type { FileReader, HealthSource, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
@@ -40,9 +43,9 @@ import type { MessageFromWorker } from './worker-messages.ts';
 export interface LeaseThreadDeps {
 	/** The thread's row in shared memory. */
 	readonly index: number;
-	/** Number of rows. */
+	/** Number of rows in shared memory. */
 	readonly rows: number;
-	/** Number of threads that serve. */
+	/** Number of threads that serve requests. */
 	readonly threads: number;
 	readonly accessLogs: AccessLogDeps;
 	readonly pools: PoolDeps;
@@ -126,7 +129,7 @@ export class ThreadLeases implements LeaseSource {
 		for (const resolve of this.#onArrival.splice(0)) resolve();
 	}
 
-	/** Called after a switch of generations. Makes pools that no site uses end their upgraded connections. */
+	/** Called after a switch of generations. Tells the pools that no site uses any more to end their upgraded connections. */
 	retirePools(inUse: (handle: string) => boolean): void {
 		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
 			pool.inUse(inUse(handle));
@@ -165,7 +168,7 @@ export class ThreadLeases implements LeaseSource {
 			case 'account_file': {
 				const { path } = settings as LeaseKinds['account_file']['settings'];
 				const file = new ThreadAccountFile(path, question => this.#thread.ask({ about: 'account_file', question }));
-				// Reads the file before the first login, so that there is a version to keep if it becomes invalid until then.
+				// Reads the file before the first login. If it then becomes invalid, the valid version is kept.
 				void Promise.resolve(file.accounts()).catch(() => undefined);
 				return { value: file, close: () => {} };
 			}
@@ -269,7 +272,7 @@ export class ThreadLeases implements LeaseSource {
 		};
 	}
 
-	/** Returns memory that all threads share under a key. Throws NeedsSharedMemory until it has arrived. */
+	/** Returns memory that all threads share under a key. Throws NeedsSharedMemory if the memory has not arrived yet. */
 	#sharedMemory(key: string, request: MemoryRequest): SharedArrayBuffer {
 		const memory = this.#memoryByKey.get(key);
 		if (memory) return memory;

@@ -27,19 +27,19 @@ export type SiteRange = readonly [from: number, count: number];
 
 /** What a worker needs to build a generation from the current one. */
 export interface GenerationDelta {
-	/** JSON of `{settings, upstreams, routes}`; undefined if unchanged. */
+	/** JSON of `{settings, upstreams, routes}`; undefined if these are unchanged. */
 	readonly shared: string | undefined;
 	readonly runs: readonly SiteRange[];
 	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
 	readonly changed: readonly string[];
-	/** New places of steps. */
+	/** The places of steps that are new or have changed. */
 	readonly places: {
 		/** JSON arrays of `[index of the site, JSON of its places]`. */
 		readonly sites: readonly string[];
 		/** JSON of the places of named routes; undefined if unchanged. */
 		readonly routes: string | undefined;
 	};
-	/** Every listener; `sites` are JSON arrays of ListedSite in chunks, undefined if unchanged. */
+	/** All listeners. `sites` are chunks, each a JSON array of ListedSite; undefined if unchanged. */
 	readonly listeners: readonly {
 		readonly key: string;
 		readonly sites: readonly string[] | undefined;
@@ -67,7 +67,7 @@ export interface WorkerStartData {
 	readonly index: number;
 	/** Number of rows. Some rows may belong to no thread, or to threads that are finishing their last connections. */
 	readonly rows: number;
-	/** Number of threads that serve, among which limits of the process are divided. */
+	/** Number of threads that serve requests. Limits of the process are divided among these threads. */
 	readonly threads: number;
 	/** Int32 slots shared by all threads. */
 	readonly control: SharedArrayBuffer;
@@ -81,7 +81,7 @@ export interface WorkerStartData {
 	readonly sharePorts: boolean;
 	/** Whether standard error is a terminal. If it is, logs to standard error that have no format are human-readable. */
 	readonly terminal: boolean;
-	/** Whether the process log accepts debug entries regardless of the settings. */
+	/** Whether the process log accepts debug entries even if the settings do not. */
 	readonly verbose: boolean;
 	/** Folder and environment for placeholders. */
 	readonly workingDirectory: string;
@@ -97,7 +97,7 @@ export type MessageToWorker =
 			/** The number of the generation in shared memory. */
 			readonly generation: number;
 			readonly delta: GenerationDelta;
-			/** Every listener with its final port; those already bound are unchanged. */
+			/** All listeners, with their final ports. Listeners that are already bound are unchanged. */
 			readonly listeners: readonly ListenerAddress[];
 	  }
 	/** The generation is active: its listeners start accepting, and the previous one is released. */
@@ -106,18 +106,18 @@ export type MessageToWorker =
 	| { readonly type: 'discard' }
 	/** Memory requested with `memory_wanted`; undefined if the machine does not have enough. */
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
-	/** Answers a request on each listener without its socket; the reply is `prepared` or `refused`. */
+	/** Makes the thread answer a request on each listener without using its socket. The reply is `prepared` or `refused`. */
 	| { readonly type: 'check'; readonly attempt: number }
-	/** Listens on the addresses that were deferred; the reply is `prepared` or `refused`. */
+	/** Makes the thread listen on the addresses that were deferred. The reply is `prepared` or `refused`. */
 	| { readonly type: 'accept'; readonly attempt: number }
-	/** Asks for the UDP sockets for a successor of this process; the reply is `bequeathed`. */
+	/** Asks for the UDP sockets that a successor of this process needs. The reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
 	| { readonly type: 'drain'; readonly waits: RequestWaits }
 	/** The reply to `ask`. If there is no reply, `failure` is the reason. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failure?: string }
-	/** Requests a `pong`, which a stuck thread does not send. */
+	/** Asks for a `pong`, which a stuck thread does not send. */
 	| { readonly type: 'ping'; readonly number: number }
-	/** For tests: throws outside any request, or stops responding. */
+	/** For tests: makes the thread throw outside any request, or stop responding. */
 	| { readonly type: 'crash' | StallKind };
 
 /** Worker to main thread. */
@@ -146,7 +146,7 @@ export type MessageFromWorker =
 	| { readonly type: 'cache'; readonly store: string; readonly event: DiskEvent }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'series'; readonly series: SeriesAnnouncement }
-	/** A thread starts or stops using a log writer. Opening precedes the `prepared` of the generation that needs it. */
+	/** A thread starts or stops using a log writer. The start precedes the `prepared` of the generation that needs the writer. */
 	| {
 			readonly type: 'sink_opened';
 			readonly sink: string;

@@ -61,7 +61,7 @@ type PrepareMessage = Extract<MessageToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, start: WorkerStartData): void {
-	// The poller's self-test runs in a turn of the event loop before the first connection.
+	// The poller's self-test runs in a turn of the event loop that precedes the first connection.
 	threadPoller();
 	shareDescriptors(start.descriptors);
 	const activity = new ThreadActivity(start.activity);
@@ -108,7 +108,7 @@ class DataPlaneWorker implements RequestHostThread {
 	readonly #listeners = new Map<string, WorkerListener>();
 	/** The HTTP/3 sides of listeners, by key. */
 	readonly #quicListeners = new Map<string, QuicListener>();
-	/** HTTP/3 listeners bound for a generation that is not served yet, by key. */
+	/** The HTTP/3 sides of listeners, by key, that were bound for a generation that is not served yet. */
 	readonly #pendingQuicListeners = new Map<string, QuicListener>();
 	/** TCP listeners bound for a generation that is not served yet. */
 	#pendingListeners: WorkerListener[] = [];
@@ -118,7 +118,7 @@ class DataPlaneWorker implements RequestHostThread {
 	#build: GenerationBuild | undefined;
 	#hasReportedDrained = false;
 	#nextAcceptReport = 0;
-	/** Dropped access log entries that have not been reported to the main thread, by log writer. */
+	/** Number of dropped access log entries that have not been reported to the main thread yet, by log writer. */
 	readonly #droppedEntries = new Map<string, number>();
 	#nextDropReport = 0;
 	readonly #maxConnections: number;
@@ -251,7 +251,7 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#send({ type: 'log', entry });
 	}
 
-	/** Counts dropped entries and reports them in batches: a log that is too slow drops thousands of entries per second. */
+	/** Counts dropped entries, and reports them in batches, because a log that is too slow drops thousands of entries per second. */
 	#countDroppedEntries(sink: string, entries: number): void {
 		this.row[ROW_SLOT.accessLogDropped]! += entries;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
@@ -365,8 +365,8 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/**
-	 * Binds the UDP socket of a listener that is to offer HTTP/3. Throws ListenError if the configuration names h3 and binding
-	 * fails.
+	 * Binds the UDP socket of a listener that offers HTTP/3. Throws ListenError if binding fails although the configuration names
+	 * `h3`.
 	 */
 	#bindQuic(address: ListenerAddress): void {
 		const { key, http3 } = address;
@@ -439,7 +439,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (this.draining) this.connectionEnded();
 	}
 
-	/** Gets the handshake counters that all threads of a TLS listener share. */
+	/** Returns the handshake counters that all threads of a TLS listener share. */
 	async #prepareHandshakes({ scheme, key }: ListenerAddress): Promise<void> {
 		if (scheme !== 'https' || this.#handshakeRates.has(key)) return;
 		const memory = await this.#leases.listenerMemory(`handshakes ${key}`, HANDSHAKE_SLOTS);
@@ -559,8 +559,8 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/**
-	 * Handles a failure to accept. Without free descriptors, accepting fails thousands of times per second, so only one entry per
-	 * minute is logged, with a count.
+	 * Handles a failure to accept. If no descriptors are free, accepting fails thousands of times per second, so only one entry per
+	 * minute is logged, with the number of failures.
 	 */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
@@ -636,7 +636,7 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 }
 
-/** Reports whether any process log accepts debug entries; if none does, they are not created. */
+/** Reports whether any process log accepts debug entries. If none does, no debug entries are created. */
 function wantsDebug(settings: Settings): boolean {
 	if (settings.debug) return true;
 	return Object.values(settings.logs ?? {}).some(log => levelRank(log.level) === levelRank('debug'));
