@@ -44,11 +44,11 @@ export class Generation {
 	readonly dropped: readonly BuiltSiteWithLeases[];
 	/** Number of exchanges that began in this generation and have not ended. */
 	exchanges = 0;
-	/**
-	 * The run functions of the sites, which are kept apart from `sites` because every object on the path of a request costs a cache
-	 * miss if there are thousands of sites.
-	 */
 	readonly #places: GenerationPlaces | undefined;
+	/**
+	 * The handlers of the sites. They are kept apart from `sites`, because every object on the path of a request costs a cache miss
+	 * if there are thousands of sites.
+	 */
 	readonly #mainHandlers: readonly (Handler | undefined)[];
 	readonly #siteNames: readonly string[];
 
