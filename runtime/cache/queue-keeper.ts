@@ -26,7 +26,7 @@ export class QueueKeeper {
 		if (uses < 3) this.#words[at] = uses + 1;
 	}
 
-	/** Adds a new entry. */
+	/** Adds a new entry to the small queue, or to the main queue if the entry was evicted recently. */
 	enter(entry: number): void {
 		const words = this.#words;
 		const at = this.#entryIndex(entry);

@@ -215,7 +215,7 @@ export class SharedCache implements ResponseCache {
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
 		const entry = memory.withLock(() => {
-			// Checked with the lock held, because purges from now on also check entries that are being filled.
+			// The epoch is checked with the lock held: purges that begin later also check entries that are being filled.
 			if (memory.urlEpoch(hashes.url) !== since) return 0;
 			const newEntry = memory.allocateEntry(hashes);
 			if (newEntry === 0) return 0;

@@ -208,7 +208,7 @@ export class SharedPurges {
 		while (this.#unsent.length > 0) {
 			const [selection] = this.#unsent;
 			await this.#publish(selection!);
-			// In the meantime, the list may have been replaced by one purge of everything.
+			// The list of unsent purges may have been replaced by one purge of everything meanwhile.
 			if (this.#unsent[0] === selection) this.#unsent.shift();
 		}
 	}

@@ -20,7 +20,7 @@ export interface PrepareOptions {
 	readonly force?: boolean | undefined;
 	/** Refuses the candidate if it could not be rolled back. */
 	readonly reversible?: boolean | undefined;
-	/** Lets `preview` compare what both documents mean for requests. */
+	/** Lets `preview` compare what the running document and the candidate mean for requests. */
 	readonly compares?: boolean | undefined;
 }
 

@@ -18,7 +18,7 @@ export interface LoadTerms {
 	readonly force?: boolean;
 	/** Refuses a load that could not be rolled back by loading the running configuration again. */
 	readonly reversible?: boolean;
-	/** Lets a preview compare what both configurations mean for requests. */
+	/** Lets a preview compare what the running and the new configuration mean for requests. */
 	readonly compares?: boolean;
 }
 

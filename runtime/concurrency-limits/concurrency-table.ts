@@ -172,7 +172,7 @@ export class ConcurrencyTable {
 		this.#wake();
 	}
 
-	/** Ends a wait. Returns false if the request has been admitted: the callback has then been called. */
+	/** Ends a wait. Returns false if the request has already been admitted, so that its callback has been called. */
 	cancel(waiter: number): boolean {
 		this.#handleAdmitted();
 		if (!this.#callbacks.has(waiter)) return false;

@@ -15,7 +15,7 @@ import type { ExpandText } from './machine-text.ts';
 /** Receives formatted lines. */
 export interface LineSink {
 	write(line: string): void;
-	/** Like `write`, for a line in UTF-8. The bytes are copied. */
+	/** Receives a formatted line in UTF-8. The bytes are copied. */
 	writeBytes?(line: Buffer): void;
 }
 

@@ -14,8 +14,8 @@ export interface LogWriter {
 	 */
 	write(text: string, kind?: LineKind): boolean;
 	/**
-	 * Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called. If the lines are dropped,
-	 * `done` is called at once.
+	 * Accepts whole lines of access logs, like `write`, as UTF-8. The caller may reuse the memory once `done` is called. If the
+	 * lines are dropped, `done` is called at once.
 	 */
 	writeBytes?(bytes: Buffer, done: () => void): boolean;
 	/** Resolves when everything accepted so far has been written or has failed. */

@@ -65,8 +65,8 @@ export interface RuntimeControl {
 	/** Compiles without applying. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
 	/**
-	 * Reads a part of the running document, with secrets redacted. `path` contains decoded segments, and starts at the object whose
-	 * `@id` is `id`, if given, otherwise at the root. The value of a missing key is `null`. `etag` identifies the value at this
+	 * Reads a part of the running document, with secrets redacted. `path` contains decoded segments. It starts at the object whose
+	 * `@id` is `id` or, if no `id` is given, at the root. The value of a missing key is `null`. `etag` identifies the value at this
 	 * path.
 	 */
 	readConfig(path: readonly string[], id?: string): Promise<ConfigReading>;

@@ -252,7 +252,7 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 		['svc_http2_connections', 'Open HTTP/2 connections.', 'gauge', HTTP2_SESSIONS_SLOT],
 		['svc_http2_streams_total', 'HTTP/2 streams that carried a request.', 'counter', HTTP2_STREAMS_SLOT],
 		...HTTP3_PLAIN_FAMILIES,
-		// Not `svc_overload_queued`, which is the name of the counter in OpenMetrics.
+		// The name is not `svc_overload_queued`, because a counter has this name in OpenMetrics.
 		['svc_overload_queue', 'Requests waiting because a listener has too many in flight.', 'gauge', ROW_SLOT.queued],
 		[
 			'svc_overload_queued_total',

@@ -441,7 +441,7 @@ export class WorkerPool {
 			this.#checkDrained();
 			return;
 		}
-		// Only threads that died by themselves soon after their start delay their replacement, not threads that hung.
+		// Only threads that died by themselves soon after their start delay their replacement. Threads that hung do not.
 		if (!terminationTimer) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE_MS ? slot.shortLives + 1 : 0;
 		const delay = terminationTimer
 			? 0

@@ -44,7 +44,7 @@ function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | und
 		}),
 	);
 	if (isIncomplete || !('network' in parsed)) return 'EINVAL';
-	// Only the process that a service manager starts knows the sockets passed to it.
+	// Sockets that a service manager passes are not checked, because only the process that it starts knows them.
 	return parsed.network === 'unix' ? unixSocketProblem(parsed.path) : undefined;
 }
 

@@ -9,6 +9,6 @@ export function lowerPriority(nice: number): void {
 	try {
 		setPriority(task, nice);
 	} catch {
-		// Not permitted. The thread keeps its normal priority.
+		// The change is not permitted, so the thread keeps its normal priority.
 	}
 }

@@ -12,17 +12,17 @@ export interface MemoryRequest {
 	readonly slots: number;
 	/** Number of Int32 values after the rows. They are common to all threads and never cleared. */
 	readonly common?: number;
-	/** Set if the memory is for an upstream pool. */
+	/** Settings of an upstream pool, if the memory is for one. */
 	readonly pool?: UpstreamSettings;
-	/** Set if the memory is for a response cache. */
+	/** Settings of a response cache, if the memory is for one. */
 	readonly cache?: CacheSettings;
-	/** Set if the memory is for a table of rate limits: its maximum number of keys. */
+	/** Maximum number of keys in a table of rate limits, if the memory is for one. */
 	readonly limits?: number;
-	/** Set if the memory is for a table of concurrency limits. */
+	/** Settings of a table of concurrency limits, if the memory is for one. */
 	readonly concurrency?: ConcurrencyLimiterSettings;
 }
 
-/** Is notified about the memory of upstream pools. */
+/** Receives notifications about the memory of upstream pools. */
 export interface PoolWatcher {
 	/** Called when memory has been allocated, before it is used. All values are 0. */
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, memory: number): void;
@@ -34,9 +34,9 @@ export interface PoolWatcher {
 	threadEnded(thread: number): void;
 }
 
-/** Is notified about the memory of response caches. */
+/** Receives notifications about the memory of response caches. */
 export interface CacheWatcher {
-	/** See {@link PoolWatcher}. */
+	/** Called when the memory of a cache has been allocated, before it is used. */
 	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, memory: number): void;
 	cacheClosed(key: string): void;
 	/** Called when a thread has died. */
@@ -45,16 +45,16 @@ export interface CacheWatcher {
 	takeEvent(key: string, event: DiskEvent): void;
 }
 
-/** Is notified about the tables of rate limits. */
+/** Receives notifications about the tables of rate limits. */
 export interface LimitsWatcher {
-	/** See {@link PoolWatcher}. */
+	/** Called when the memory of a table has been allocated, before it is used. */
 	limitsOpened(key: string, maxKeys: number, buffer: SharedArrayBuffer): void;
 	limitsClosed(key: string): void;
 }
 
-/** Is notified about the tables of concurrency limits. */
+/** Receives notifications about the tables of concurrency limits. */
 export interface ConcurrencyWatcher {
-	/** See {@link PoolWatcher}. */
+	/** Called when the memory of a table has been allocated, before it is used. */
 	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, memory: number): void;
 	concurrencyClosed(key: string): void;
 	/** Called when a thread that used the table has died, before its row is cleared. */

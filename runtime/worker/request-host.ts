@@ -44,11 +44,11 @@ export class RequestHost implements ProtocolHost {
 	limits: ProtocolLimits;
 	/** The protocols that the listener currently accepts: `h1`, `h2`, `h2c`, `h3`. */
 	protocols: readonly string[] = DEFAULT_PROTOCOLS;
-	/** Set while the listener has a limit on requests. */
+	/** Limits the requests of the listener; undefined if it has no limit. */
 	admission: Admission | undefined = undefined;
 	/** True if the host of a request must match the server name of the TLS handshake. */
 	strictHost = false;
-	/** Set if the `metrics` setting is on. */
+	/** Records metrics of exchanges; undefined unless the setting `metrics` is on. */
 	observer: HttpObserver | undefined = undefined;
 	/** Whether debug entries list the handlers that ran. */
 	logsSteps = false;

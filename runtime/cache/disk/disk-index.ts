@@ -162,7 +162,7 @@ export class DiskIndex {
 		return keys;
 	}
 
-	/** Like {@link forgetHash}, for all matching keys, in slices. */
+	/** Removes all keys whose hash matches, in slices. Returns the removed keys. */
 	async forgetWhere(matches: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
 		const keys: (readonly [a: number, b: number])[] = [];
 		for (let row = 1; row <= this.#usedRows; row++) {

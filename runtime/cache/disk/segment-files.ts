@@ -205,7 +205,7 @@ export class SegmentFiles {
 		return bytes && decodeCatalog(bytes);
 	}
 
-	/** Reads from a segment; undefined if it is too short or deleted. */
+	/** Reads from a segment. Resolves to undefined if the segment is too short or deleted. */
 	async read(id: number, offset: number, length: number): Promise<Buffer | undefined> {
 		const segment = this.#segments.get(id);
 		if (segment === undefined || offset + length > segment.bytes) return undefined;

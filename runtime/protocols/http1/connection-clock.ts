@@ -27,9 +27,9 @@ export class ConnectionClock implements TimedItem {
 	#writeDeadline = Infinity;
 	/** Deadline for the whole current response. */
 	#responseDeadline = Infinity;
-	/** Created when a handler first waits for a request body. */
+	/** Pace of the current request body. Created when a handler first waits for a body. */
 	#bodyPace: TransferPace | undefined = undefined;
-	/** Created when the client first fails to accept a response at once. */
+	/** Pace of the current response. Created when the client first fails to accept a response at once. */
 	#writePace: TransferPace | undefined = undefined;
 	/** Number of bytes in the socket's queue that the system had not accepted at the previous check. */
 	#queuedBytes = 0;

@@ -76,7 +76,10 @@ export class Http1Engine {
 		this.#wheel = new TimerWheel(this.#tickMs, this.now);
 	}
 
-	/** Created for the first connection, because most listeners of a large configuration have none. */
+	/**
+	 * Memory into which sockets are read. Created for the first connection, because most listeners of a large configuration never
+	 * have one.
+	 */
 	get readMemory(): ReadMemory {
 		this.#readMemory ??= new ReadMemory();
 		return this.#readMemory;

@@ -15,7 +15,10 @@ const SLASH = 47;
 const QUESTION = 63;
 const PERCENT = 37;
 
-/** By character code: 1 if allowed in a request target. `#` is not, because fragments are never sent (RFC 9112 §3.2). */
+/**
+ * For each character code, 1 if the character is allowed in a request target. `#` is not, because fragments are never sent (RFC
+ * 9112 §3.2).
+ */
 const TARGET_CLASS: Uint8Array = buildTargetClasses();
 
 /** The parser of request heads, one per thread. Its properties describe the last head until the next `parse`. */

@@ -53,7 +53,6 @@ export class TransferPace {
 		return Math.min(deadline, this.#endDeadline);
 	}
 
-	/** Ends a wait. */
 	endWait(now: number): void {
 		if (this.#waitStart < 0) return;
 		this.#waitedMs += now - this.#waitStart;

@@ -196,7 +196,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	// Implementation of StreamSession.
 
-	/** Not limited here, because request bodies are limited where they are received. */
+	/** Buffered bytes are not limited here, because request bodies are limited where they are received. */
 	readonly maxBufferedBytes: number = Infinity;
 
 	accountBuffered(): void {}

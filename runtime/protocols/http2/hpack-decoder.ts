@@ -24,7 +24,7 @@ const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
 export class StringMemory {
 	readonly bytes: Buffer;
 
-	/** `maxBytes` is the maximum bytes of a string. */
+	/** @param maxBytes Maximum number of bytes of a string. */
 	constructor(maxBytes: number) {
 		// Some additional room is needed, because the Huffman decoder stops before the end of the memory.
 		this.bytes = Buffer.allocUnsafeSlow(maxBytes + 4);

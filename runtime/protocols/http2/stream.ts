@@ -27,7 +27,7 @@ import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /** The error codes with which streams of a protocol are reset. */
 export interface ResetCodes {
-	/** Not an error. Means that the rest of the request is not needed. */
+	/** Means that the rest of the request is not needed, which is not an error. */
 	readonly none: number;
 	readonly cancel: number;
 	readonly internal: number;
@@ -100,7 +100,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	#tunnel: TunnelStream | undefined = undefined;
 	#readDeadline = Infinity;
 	#writeDeadline = Infinity;
-	/** Created when we first wait for the client. */
+	/** Pace of the request body. Created when we first wait for the client. */
 	#readPace: TransferPace | undefined = undefined;
 	#writePace: TransferPace | undefined = undefined;
 	#overrides: TransferLimits | undefined = undefined;

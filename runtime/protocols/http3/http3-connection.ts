@@ -454,7 +454,7 @@ export class Http3Connection
 	#reject(request: RequestStream): void {
 		request.isGone = true;
 		this.#requests.delete(request.quic.id);
-		// This must precede the release, which would reset the stream with code 0.
+		// The reset must precede the release, which would reset the stream with code 0.
 		request.quic.reset(H3_ERROR.rejected);
 		request.quic.release();
 		this.#updateIdleSince();
