@@ -1,7 +1,7 @@
 /** A cache of password verdicts that does not store the passwords. */
 import { createHmac, randomBytes } from 'node:crypto';
 
-/** Maximum valid credentials to remember; more than a large site has accounts. */
+/** Maximum number of valid credentials to remember. Even a large site has fewer accounts. */
 const MAX_VALID = 16_384;
 /** Maximum invalid credentials to remember. They have their own limit, so that guesses cannot evict valid credentials. */
 const MAX_INVALID = 1024;

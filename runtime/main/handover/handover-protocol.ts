@@ -80,7 +80,7 @@ export function formatDuration(milliseconds: number): string {
 /** The environment variable that makes a process a successor. Its value is the version of the messages. */
 export const SUCCESSOR_VARIABLE = 'SVC_HANDOVER';
 
-/** The successor's descriptor of the channel: the one after the standard streams. */
+/** Number of the channel's descriptor in the successor: the first one after the standard streams. */
 export const CHANNEL_DESCRIPTOR = 3;
 
 /**

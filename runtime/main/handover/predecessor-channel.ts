@@ -103,8 +103,9 @@ export class PredecessorChannel {
 	}
 
 	/**
-	 * Reports to the predecessor that this process is able to serve. Resolves when this process must start to accept connections, to
-	 * the predecessor's latest state. Rejects if the predecessor neither answers nor ends.
+	 * Reports to the predecessor that this process is able to serve. When this process must start to accept connections, resolves to
+	 * the latest state of the predecessor; undefined if the predecessor has died. Rejects if the predecessor neither answers nor
+	 * ends.
 	 */
 	async ready(): Promise<HandedState | undefined> {
 		clearTimeout(this.#timer);

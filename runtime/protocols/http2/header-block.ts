@@ -9,7 +9,7 @@ export class HeaderBlock {
 	readonly #parts: Buffer[] = [];
 	#length = 0;
 
-	/** `maxBytes` is the maximum bytes of the block. */
+	/** @param maxBytes Maximum number of bytes of the block. */
 	constructor(stream: number, endStream: boolean, maxBytes: number) {
 		this.stream = stream;
 		this.endStream = endStream;

@@ -8,7 +8,10 @@ export class ReceiveWindow {
 	/** Number of bytes that have been read but not yet returned to the peer with a WINDOW_UPDATE. */
 	#unreturnedBytes = 0;
 
-	/** `size` is the initial size in bytes, `maxSize` the maximum. */
+	/**
+	 * @param size Initial size in bytes.
+	 * @param maxSize Maximum size in bytes.
+	 */
 	constructor(size: number, maxSize: number) {
 		this.#openBytes = size;
 		this.#size = size;
