@@ -102,7 +102,10 @@ class Compilation {
 	readonly #machine: TargetMachine;
 	readonly #facts: HostFacts;
 	readonly #etagKey: Uint8Array;
-	/** Used for loads only. `adapt` compiles an unrelated configuration, which must not displace what this session remembers. */
+	/**
+	 * Compiles the configurations of loads. `adapt` does not use it, because an unrelated configuration would displace what this
+	 * session remembers.
+	 */
 	#compiler: CompilerSession;
 	/** Number of characters of the source text that {@link #compiler} compiled last. */
 	#compiledLength = 0;

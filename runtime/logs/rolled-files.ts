@@ -29,7 +29,7 @@ export class RolledFiles {
 		this.#rolling = rolling;
 		this.#mode = mode;
 		const { name, ext } = path.parse(file);
-		// Files with names of the default layout are managed as well. Custom layouts of the past are not known.
+		// Files with names of the default layout are managed as well. Custom layouts that were configured earlier are not known.
 		const time = `(?:${timePattern(this.#layout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
 		this.#namePattern = new RegExp(
 			`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`,

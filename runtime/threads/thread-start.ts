@@ -1,6 +1,6 @@
 /**
- * The first steps of the entry point of every thread except the main thread. An entry point imports it before anything else, so
- * that the I/O mode is set when other modules are evaluated.
+ * The first steps of the entry point of every thread except the main thread. An entry point imports this module before anything
+ * else, so that the I/O mode is set when other modules are evaluated.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type IoMode, setIoMode } from '../sockets/io-mode.ts';

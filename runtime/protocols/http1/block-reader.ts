@@ -38,7 +38,7 @@ export class BlockReader {
 
 	/**
 	 * Returns the bytes just received, from `start` to `end` (exclusive). They belong to the caller, who must return them with
-	 * `giveBack`. `moreFollows` says whether as many bytes may follow, so that the next read should use a block, too.
+	 * `giveBack`. `moreFollows` says whether as many bytes again may follow, so that the next read should use a block, too.
 	 */
 	takePiece(bytes: Buffer, start: number, end: number, moreFollows: boolean): Buffer {
 		const block = this.#block;

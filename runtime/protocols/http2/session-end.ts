@@ -25,7 +25,7 @@ export class SessionEnd {
 	#isClientLeaving = false;
 	#deadline = Infinity;
 	#discardedBytes = 0;
-	/** The highest stream ID that we have announced to serve. */
+	/** The highest stream ID that we have promised to serve. */
 	#lastServedStream = MAX_WINDOW;
 
 	constructor(socket: ClientSocket, frames: FrameWriter) {

@@ -23,7 +23,7 @@ export const MAX_CONTROL_FRAME_BYTES = 16_384;
 export const MAX_DATA_PAYLOAD_BYTES = 16_384;
 /** Maximum bytes that one stream pulls from the body of its response at a time. */
 export const MAX_STREAM_PULL_BYTES = 131_072;
-/** Maximum bytes of a request body that wait for its reader. Beyond that, QUIC's flow control stops the client. */
+/** Maximum bytes of a request body that wait for its reader. When they are reached, QUIC's flow control stops the client. */
 export const MAX_HELD_BODY_BYTES = 131_072;
 /** Maximum milliseconds between the two GOAWAY frames of a graceful shutdown (RFC 9114 §5.2). */
 export const GOAWAY_WAIT_MS = 1000;
