@@ -281,7 +281,7 @@ export class SegmentFiles {
 		return true;
 	}
 
-	/** Calls a function with the segment's file, which stays open meanwhile. */
+	/** Calls a function with the segment's file, which stays open during the call. */
 	async #withOpenFile<T>(segment: Segment, run: (handle: FileHandle) => Promise<T>): Promise<T> {
 		segment.readers++;
 		try {
