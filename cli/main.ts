@@ -32,7 +32,7 @@ async function main(words: readonly string[]): Promise<number> {
 	const scanned = scanCommandLine(words);
 	const command = await findCommand(scanned.command ?? 'help').load();
 	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
-	// Help comes before the checks of the remaining command line, because users who ask for it may not know how to write it.
+	// Help is printed before the rest of the command line is checked, because users who ask for help may not know how to write it.
 	if (scanned.help) return help();
 	const parsed = parseArguments(command, scanned.wordsAfterCommand);
 	if (parsed.help) return help();

@@ -53,11 +53,11 @@ export class PendingAnswer {
 	/**
 	 * For the runtime: sets the first receiver of the outcome, which handles a failure. All later receivers then see a success.
 	 */
-	setOutcomeHandler(setOutcomeHandler: AnswerOutcomeHandler): void {
-		this.#outcomeHandler = setOutcomeHandler;
+	setOutcomeHandler(handler: AnswerOutcomeHandler): void {
+		this.#outcomeHandler = handler;
 	}
 
-	/** For the protocol, after `setOutcomeHandler`: sets the last receiver of the outcome. */
+	/** Sets the receiver of the outcome that comes after all handlers. The protocol calls this, after `setOutcomeHandler`. */
 	setWaiter(waiter: AnswerWaiter, writer: AnswerWriter): void {
 		this.#waiter = waiter;
 		this.#writer = writer;

@@ -55,7 +55,7 @@ export class KnownPiece extends TextPiece {
 interface PieceReading {
 	readonly piece: TextPiece;
 	readonly reads: readonly RecordedRead[];
-	/** The number of the context before the piece. */
+	/** Identifies the parsing context in which the piece begins. */
 	readonly contextBefore: number;
 	/** True once parsing has entered an import inside the piece. */
 	hasEntered: boolean;

@@ -115,7 +115,7 @@ function withUsedDefinitions({ lines }: TextSyntax, startLines: readonly ParsedL
 	return usedLines;
 }
 
-/** Returns the text with all other top-level lines replaced by spaces, so that the remaining lines keep their offsets. */
+/** Returns the text with every top-level line except `keptLines` replaced by spaces, so that the kept lines keep their offsets. */
 function blankOthers({ text, lines }: TextSyntax, keptLines: readonly ParsedLine[]): string {
 	// The first and last newlines are kept, so that one empty line takes the place of the omitted text.
 	const blankOut = (start: number, end: number): string => {

@@ -307,7 +307,10 @@ export function escapePointer(segment: string): string {
 	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Quotes the invalid value, unless its place is marked as a secret. A secret of the wrong type is still a secret. */
+/**
+ * Quotes the invalid value, or returns `This secret` if the schema marks it as a secret. A value of the wrong type is hidden, too, unless
+ * usually only a part of a value at this place is secret.
+ */
 function quoteOf({ data, parentSchema }: ErrorObject): string {
 	const mark = parentSchema?.secret;
 	if (mark === undefined) return quote(data);

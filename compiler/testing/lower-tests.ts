@@ -57,7 +57,7 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 			});
 		} else names.set(text, span);
 		// All rows of a table share the lines of the test, so a mistake in these lines is reported only once.
-		const problemOnce = reportOnce(problem);
+		const problemOnce = withoutRepetitions(problem);
 		return testRows(block, problemOnce).map(row => {
 			const test = new TestReader(row.block, problemOnce).read();
 			return row.span === span ? test : { ...test, row: row.span };
@@ -65,7 +65,7 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 	});
 }
 
-function reportOnce(problem: TestProblem): TestProblem {
+function withoutRepetitions(problem: TestProblem): TestProblem {
 	const reported = new Set<string>();
 	return (code, span, message, more) => {
 		const key = JSON.stringify([code, span.start, span.end, message]);

@@ -345,9 +345,9 @@ class Compilation {
 		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#runningImage?.document ?? {}, path)) ?? 'null');
 	}
 
-	#etagOf(path: readonly string[], storedJson: string): string {
+	#etagOf(path: readonly string[], valueJson: string): string {
 		const pointer = `/${path.map(segment => encodeURIComponent(segment)).join('/')}`;
-		const hash = createHmac('sha256', this.#etagKey).update(storedJson).digest('hex').slice(0, 32);
+		const hash = createHmac('sha256', this.#etagKey).update(valueJson).digest('hex').slice(0, 32);
 		return `"${pointer} ${hash}"`;
 	}
 }

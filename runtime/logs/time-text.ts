@@ -48,7 +48,10 @@ export function writeDuration(format: 's' | 'ms' | 'ns' | 'string'): (millisecon
 	}
 }
 
-/** Formats seconds with nine decimals. Formatting an integer is three times as fast as formatting a fraction. */
+/**
+ * Formats a duration in seconds, with nine decimals if it is below a second: formatting its nanoseconds, which are an integer, is three
+ * times as fast as formatting a fraction.
+ */
 function secondsText(milliseconds: number): string {
 	const nanoseconds = Math.round(milliseconds * 1e6);
 	// Long durations are rare and need not be fast.

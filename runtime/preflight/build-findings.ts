@@ -95,10 +95,10 @@ const CACHE_WATCHER = {
 /** Returns mistakes in the environment variables that configure the export of spans. */
 async function tracingFindings(environment: TargetMachine['environment']): Promise<PreflightFinding[]> {
 	const findings: PreflightFinding[] = [];
-	const spans = new SpanExport(environment, (_level, message) => {
+	const spanExport = new SpanExport(environment, (_level, message) => {
 		findings.push({ code: 'tracing/environment', severity: 'warning', message });
 	});
-	spans.open();
-	await spans.close(0);
+	spanExport.open();
+	await spanExport.close(0);
 	return findings;
 }

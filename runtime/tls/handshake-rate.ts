@@ -61,9 +61,9 @@ export class HandshakeRate {
 	#add(cell: number, second: number): number {
 		const stamp = (second << COUNT_BITS) | 0;
 		for (;;) {
-			const oldCell = Atomics.load(this.#cells, cell);
-			const count = (oldCell & ~MOST) === stamp ? Math.min((oldCell & MOST) + 1, MOST) : 1;
-			if (Atomics.compareExchange(this.#cells, cell, oldCell, stamp | count) === oldCell) return count;
+			const oldValue = Atomics.load(this.#cells, cell);
+			const count = (oldValue & ~MOST) === stamp ? Math.min((oldValue & MOST) + 1, MOST) : 1;
+			if (Atomics.compareExchange(this.#cells, cell, oldValue, stamp | count) === oldValue) return count;
 		}
 	}
 }

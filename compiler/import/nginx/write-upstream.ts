@@ -91,10 +91,10 @@ export class Pools {
 					out.keep(one, 'a server that is down gets no requests');
 					continue;
 				}
-				const odd = one.args
+				const unsupportedParameters = one.args
 					.slice(1)
 					.filter(text => !/^(?:(?:weight|max_fails|fail_timeout)=\d+(?:ms|[smhd])?|backup|resolve)$/.test(text));
-				if (odd.length > 0) out.keep(one, `no counterpart for ${odd.join(', ')}`);
+				if (unsupportedParameters.length > 0) out.keep(one, `no counterpart for ${unsupportedParameters.join(', ')}`);
 				else out.count(one);
 				const weight = option('weight');
 				const address = upstreamAddress(one.args[0] ?? '');

@@ -1,4 +1,4 @@
-/** The lint rule `path/never-matches`. */
+/** The lint rule `path/never-matches`, which finds path patterns that no request can match. */
 
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';

@@ -2,7 +2,7 @@
 
 /** A record that answers a challenge. Names have no final dot. */
 export interface ChallengeRecord {
-	/** The zone of the record. */
+	/** The DNS zone that contains the record, such as `example.com`. */
 	readonly zone: string;
 	/** The full name of the record. */
 	readonly name: string;

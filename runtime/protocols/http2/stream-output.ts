@@ -65,7 +65,7 @@ export class StreamOutput {
 	readonly #session: OutputSession;
 	readonly #owner: OutputOwner;
 	#source: BodySource | undefined = undefined;
-	/** True if there is something to send, or if more to send may still come. */
+	/** True while output is pending, or may still be added. */
 	#isActive = false;
 	/** True for a tunnel, whose output does not end with the current chunk. */
 	#isTunnel = false;
@@ -92,7 +92,7 @@ export class StreamOutput {
 		this.#owner = owner;
 	}
 
-	/** True if there is something to send, or if more to send may still come. */
+	/** True while output is pending, or may still be added. */
 	get active(): boolean {
 		return this.#isActive;
 	}

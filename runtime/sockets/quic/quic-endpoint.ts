@@ -362,8 +362,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
 		} else if (client.unproven.size > 0) {
 			const most = Math.min(limits.maxHandshakesPerClient - client.handshakes, Math.ceil(limits.retryAbove / 2));
-			// Attackers may send packets with the client's forged address, and their handshakes must not lock out the client. After a
-			// Retry packet, the client can prove its address.
+			// An attacker may forge this client's address as the source of packets. The handshakes that they begin must not lock out the
+			// client, which can prove its address after a Retry packet.
 			if (client.unproven.size >= most && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
 			if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client);
 		}

@@ -7,8 +7,8 @@ export interface QuicLimits {
 	/** Maximum unfinished handshakes per client, which is an IPv4 address or the /64 prefix of an IPv6 address. */
 	readonly maxHandshakesPerClient: number;
 	/**
-	 * Number of handshakes with unproven addresses from which on every new client must first prove its address with a Retry (RFC
-	 * 9000 §8.1.2). A client with half as many such handshakes of its own must do so in any case.
+	 * While at least this number of handshakes with unproven addresses are open, every new client must first prove its address (RFC
+	 * 9000 §8.1.2). A client with half as many such handshakes of its own must always do so.
 	 */
 	readonly retryAbove: number;
 	/** Maximum Retry packets per second. */

@@ -360,7 +360,7 @@ export class UdpSocket implements PolledSocket {
 		const length = this.#writeSource(SOURCE, 0);
 		const control = Buffer.from(SOURCE.subarray(0, length));
 		const { controls } = this.memory;
-		const at = this.#sourceAt();
+		const at = this.#destinationMessageAt();
 		let localAddress = '';
 		if (at >= 0) {
 			localAddress =
@@ -370,7 +370,7 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/** Returns the offset of the control message with the datagram's destination address, or −1 if the datagram has none. */
-	#sourceAt(): number {
+	#destinationMessageAt(): number {
 		const { controls } = this.memory;
 		const end = this.#control + this.#controlLength;
 		for (let at = this.#control; at + 16 <= end; ) {
@@ -388,7 +388,7 @@ export class UdpSocket implements PolledSocket {
 	/** Writes the control message for sending from the address to which the datagram was sent. Returns its length. */
 	#writeSource(to: Buffer, start: number): number {
 		const { controls } = this.memory;
-		const at = this.#sourceAt();
+		const at = this.#destinationMessageAt();
 		if (at < 0) return 0;
 		if (controls.readInt32LE(at + 8) === IPPROTO_IP) {
 			// in_pktinfo: interface index, our address as the source, and the destination address of the header.

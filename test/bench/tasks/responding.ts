@@ -36,7 +36,7 @@ export const CONTENDERS_FOR_10K_CONNECTIONS: readonly Contender[] = FIXED_RESPON
 	({ server }) => server !== 'haproxy',
 );
 
-/** Returns a row of fixed responses. */
+/** Returns a task that measures fixed responses. Its result is one row of the table. */
 function row(name: string, load: Partial<RequestLoad>, bounds: LoadTask['bounds']): LoadTask {
 	const contenders = load.connections === 10_000 ? CONTENDERS_FOR_10K_CONNECTIONS : FIXED_RESPONSE_CONTENDERS;
 	return { name, load: { path: '/', ...load, kind: 'requests' }, contenders, ...(bounds && { bounds }) };

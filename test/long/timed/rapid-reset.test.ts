@@ -27,7 +27,7 @@ const server = require('node:net').createServer(socket => socket.on('error', () 
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 `;
 
-/** Returns the milliseconds that each of a client's sequential requests took during the given time. */
+/** Sends requests one after another for `seconds`. Returns how many milliseconds each of them took. */
 async function times(client: ClientHttp2Session, seconds: number): Promise<number[]> {
 	const taken: number[] = [];
 	const end = performance.now() + seconds * 1000;

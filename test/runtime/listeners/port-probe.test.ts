@@ -1,4 +1,4 @@
-/** The check whether a port is free accepts no clients, because their connections would be reset a moment later. */
+/** Checking whether a port is free accepts no clients, because their connections would be reset a moment later. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';

@@ -67,7 +67,7 @@ listeners('a connection that its client closed, without sending, before the list
 	try {
 		await once(client, 'connect');
 		client.end();
-		// The listener runs on this thread. It reads the FIN one turn after the kernel has acknowledged it.
+		// The listener runs on this thread, and reads the FIN only in a later turn of the event loop. 20 turns are more than enough.
 		await once(client, 'finish');
 		for (let turns = 0; turns < 20; turns++) await new Promise(resolve => setImmediate(resolve));
 		listener.open();
