@@ -48,7 +48,13 @@ function release(name: string, version: string, ...options: readonly string[]): 
 	const args = ['cli/packaging/release/release.ts', '--release', version, '--output', output, '--fast'];
 	const made = spawnSync(process.execPath, [...args, ...options], {
 		cwd: copy,
-		env: { PATH: process.env.PATH, HOME: process.env.HOME, SOURCE_DATE_EPOCH: TIME },
+		env: {
+			PATH: process.env.PATH,
+			HOME: process.env.HOME,
+			// npm may need more authorities to reach its registry.
+			...(process.env.NODE_EXTRA_CA_CERTS && { NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS }),
+			SOURCE_DATE_EPOCH: TIME,
+		},
 		encoding: 'utf8',
 		timeout: RELEASE_LIMIT,
 		killSignal: 'SIGKILL',
