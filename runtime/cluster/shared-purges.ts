@@ -98,6 +98,10 @@ export class SharedPurges {
 	#connection: RedisConnection | undefined;
 	/** The last entry that was applied; undefined until it is known. */
 	#position: Position | undefined;
+	/** The highest number of an entry that was read. An own purge with a higher number is applied here by {@link purge} itself. */
+	#newestNumber = 0;
+	/** Own purges that are being applied to the caches of this machine. */
+	readonly #applying = new Set<Promise<number>>();
 	/** True while {@link #position} is known to be in the stream, so that reading continues after it. */
 	#isLocated = false;
 	/** True if a disk cache was opened whose position has not been read. */
@@ -174,7 +178,11 @@ export class SharedPurges {
 			this.#queueUnsent(selection);
 			return error;
 		});
-		const [local, sent] = await Promise.allSettled([this.#caches.purge(selection), sending]);
+		const applied = this.#caches.purge(selection);
+		this.#applying.add(applied);
+		const [local, sent] = await Promise.allSettled([applied, sending]);
+		this.#applying.delete(applied);
+		if (local.status === 'rejected' && local.reason instanceof PurgeNotRecorded) this.#recordsPositions = false;
 		if (sent.status === 'rejected') throw sent.reason;
 		if (sent.value instanceof ClusterError) {
 			if (local.status === 'rejected') throw local.reason;
@@ -259,6 +267,7 @@ export class SharedPurges {
 			await this.#apply(EVERYTHING);
 		}
 		this.#position = end;
+		this.#newestNumber = end.number;
 		this.#record();
 	}
 
@@ -303,11 +312,17 @@ export class SharedPurges {
 				return;
 			}
 			const isOwn = purge.from === this.#members.self;
-			const isApplied = purge.selection === undefined || (await this.#apply(purge.selection));
-			if (!isOwn && purge.selection !== undefined) {
-				this.#counts.received++;
-				if (isApplied) this.#confirm(purge);
+			const isNew = purge.number > this.#newestNumber;
+			// Applying it a second time would remove responses that were stored after it.
+			if (isOwn && isNew) await Promise.allSettled(this.#applying);
+			else if (purge.selection !== undefined) {
+				const isRecorded = await this.#apply(purge.selection);
+				if (!isOwn) {
+					this.#counts.received++;
+					if (isRecorded) this.#confirm(purge);
+				}
 			}
+			this.#newestNumber = Math.max(this.#newestNumber, purge.number);
 			this.#position = { id: purge.id, number: purge.number };
 		}
 		this.#record();

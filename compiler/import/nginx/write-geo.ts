@@ -52,7 +52,7 @@ function fromNetworks(lines: readonly NginxDirective[]): GeoEntry[] {
 		if (name === 'default') continue;
 		if (name === 'delete') values.delete(args[0] ?? '');
 		else if (/^[\da-fA-F.:]+(?:\/\d{1,3})?$/.test(name)) values.set(name, args[0] ?? '');
-		else throw new Untranslatable(`\`${name}\` is no network`);
+		else throw new Untranslatable(`\`${name}\` is not a network`);
 	}
 	return [...values]
 		.map(([range, value]) => {
@@ -73,7 +73,7 @@ function fromRanges(lines: readonly NginxDirective[]): GeoEntry[] {
 		.flatMap(({ name, args }) => {
 			const [first, last, surplus] = name.split('-').map(numberOf);
 			if (first === undefined || last === undefined || surplus !== undefined || first > last)
-				throw new Untranslatable(`\`${name}\` is no range of IPv4 addresses`);
+				throw new Untranslatable(`\`${name}\` is not a range of IPv4 addresses`);
 			return networksOf(first, last).map(range => ({ range, prefixBits: 0, value: args[0] ?? '' }));
 		});
 }

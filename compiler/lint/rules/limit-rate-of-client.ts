@@ -1,6 +1,5 @@
 /** The lint rule `limit-rate/of-client`: a rate that the client chooses. */
-import type { LimitRateStep } from '../../modules/directives/limit-rate.ts';
-import { limitRate } from '../../modules/directives/limit-rate.ts';
+import { type LimitRateStep, limitRate } from '../../modules/directives/limit-rate.ts';
 import { clientChosenPlaceholders } from '../inspection/client-chosen.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';

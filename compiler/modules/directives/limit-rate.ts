@@ -121,11 +121,11 @@ function lowerRate(word: Word, cx: LowerContext): number | string | undefined {
 	return undefined;
 }
 
-function lowerAfter([unlimitedBytes, size]: readonly Word[], cx: LowerContext): number | undefined {
-	if (cx.oneOf(unlimitedBytes!, ['after'], 'word after the rate') === undefined) return undefined;
+function lowerAfter([keyword, size]: readonly Word[], cx: LowerContext): number | undefined {
+	if (cx.oneOf(keyword!, ['after'], 'word after the rate') === undefined) return undefined;
 	if (size !== undefined) return cx.size(size);
 	const message = '`after` needs a size.';
-	cx.problem('error', 'limit-rate/after-without-size', unlimitedBytes!.span, message, { hint: `Usage: ${USAGE}` });
+	cx.problem('error', 'limit-rate/after-without-size', keyword!.span, message, { hint: `Usage: ${USAGE}` });
 	return undefined;
 }
 

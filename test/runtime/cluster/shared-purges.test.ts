@@ -1,0 +1,130 @@
+/** Purges of all machines, with a stream that the test fills: which of them are applied to the caches of this machine, and how often. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Cluster } from '../../../runtime/cluster/cluster.ts';
+import { ClusterMembers } from '../../../runtime/cluster/cluster-members.ts';
+import type { RedisReply } from '../../../runtime/cluster/redis-connection.ts';
+import { SharedPurges } from '../../../runtime/cluster/shared-purges.ts';
+import { until } from '../../harness.ts';
+
+const purges = suite('shared purges');
+
+/** An entry of the stream. */
+interface Entry {
+	readonly id: string;
+	readonly number: number;
+	readonly from: string;
+	readonly selection: string;
+}
+
+/** The commands of Redis that purges use, over one stream in memory. */
+class StreamInMemory {
+	readonly #entries: Entry[] = [];
+	#wake: () => void = () => {};
+	/** Number of reads that have waited for entries after the last one. */
+	waits = 0;
+
+	add(from: string, selection: string): { id: string; number: number } {
+		const number = this.#entries.length + 1;
+		const entry = { id: `${number}-0`, number, from, selection };
+		this.#entries.push(entry);
+		this.#wake();
+		return entry;
+	}
+
+	async command(args: readonly string[]): Promise<RedisReply> {
+		const reply = (entries: readonly Entry[]): RedisReply =>
+			entries.map(({ id, number, from, selection }) => [
+				Buffer.from(id),
+				['number', String(number), 'from', from, 'selection', selection].map(text => Buffer.from(text)),
+			]);
+		if (args[0] === 'XRANGE') return reply(this.#entries.filter(({ id }) => id === args[2]));
+		if (args[0] === 'XREVRANGE') return reply(this.#entries.slice(-1));
+		assert.is(args[0], 'XREAD');
+		const after = Number.parseInt(args.at(-2)!, 10);
+		if (this.#entries.length === after) {
+			this.waits++;
+			await new Promise<void>(resolve => {
+				this.#wake = resolve;
+			});
+		}
+		return [[Buffer.from('purges'), reply(this.#entries.slice(after))]];
+	}
+}
+
+/** Runs purges of one member over a stream. `applied` lists the selections that its caches were asked to purge. */
+async function withPurges(
+	run: (shared: SharedPurges, stream: StreamInMemory, applied: readonly string[], positions: string[]) => Promise<void>,
+): Promise<void> {
+	const stream = new StreamInMemory();
+	const connection = { command: (args: readonly string[]) => stream.command(args), close: () => {} };
+	const cluster = {
+		address: 'redis.test:6379',
+		key: (name: string) => name,
+		sealed: undefined,
+		openConnection: async () => connection,
+		async script(_text: string, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<RedisReply> {
+			if (keys[0] !== 'purges') return null;
+			const { id, number } = stream.add(String(args[0]), String(args[1]));
+			return [Buffer.from(id), number, []];
+		},
+	} as unknown as Cluster;
+	const members = new ClusterMembers(cluster, { version: () => 'test', generation: () => 1 });
+	const applied: string[] = [];
+	const positions: string[] = [];
+	const shared = new SharedPurges(
+		cluster,
+		members,
+		{
+			purge: async selection => applied.push(JSON.stringify(selection)),
+			purgePositions: async () => positions,
+			recordPurgePosition: () => {},
+		},
+		() => {},
+	);
+	const ended = shared.start();
+	try {
+		await until('the first read waits', () => stream.waits === 1);
+		await run(shared, stream, applied, positions);
+	} finally {
+		shared.close();
+		stream.add('another', '');
+		await ended;
+	}
+}
+
+purges('of this machine are applied once, and those of others when they are read', async () => {
+	await withPurges(async (shared, stream, applied) => {
+		await shared.purge({ tag: 'own' });
+		await until('its entry has been read', () => stream.waits === 2);
+		assert.equal(applied, ['{"tag":"own"}']);
+		stream.add('another', '{"tag":"other"}');
+		await until('the other entry has been read', () => stream.waits === 3);
+		assert.equal(applied, ['{"tag":"own"}', '{"tag":"other"}']);
+		assert.is(shared.counts.received, 1);
+	});
+});
+
+purges('of this machine are applied again for a disk cache that is opened later and has missed them', async () => {
+	await withPurges(async (shared, stream, applied, positions) => {
+		await shared.purge({ tag: 'first' });
+		await shared.purge({ tag: 'second' });
+		await until('both entries have been read', () => stream.waits >= 2 && applied.length === 2);
+		positions.push('{"log":"redis.test:6379 purges","id":"2-0","number":2}');
+		shared.diskOpened();
+		stream.add('another', '{"tag":"other"}');
+		await until('all have been applied', () => applied.includes('{"tag":"other"}'));
+		assert.equal(applied.slice(2), ['{"tag":"second"}', '{"tag":"other"}']);
+	});
+});
+
+purges('whose selection cannot be read purge everything', async () => {
+	await withPurges(async (shared, stream, applied) => {
+		stream.add('another', 'not JSON');
+		await until('everything is purged', () => applied.length === 1);
+		assert.equal(applied, ['{"prefix":"/"}']);
+		assert.is(shared.counts.complete, 0);
+	});
+});
+
+purges.run();
