@@ -160,7 +160,7 @@ function writeForwarding(
 			out.count(hidden);
 			out.line(`header_down ${word(`-${hidden.args[0]}`)}`);
 		}
-		writeRedirects(scope, cx, { scheme, host, uri, sent: setsHost }, place);
+		writeRedirects(scope, cx, { scheme, host, uri, setsHost }, place);
 		writeErrorInterception(scope, out, 'proxy');
 		const method = scope.last('proxy_method');
 		if (method) orKeep(method, out, () => out.line(`method ${word(translated(method.args[0] ?? '', variables))}`));

@@ -51,10 +51,10 @@ interface Route {
 }
 
 /** Reports whether a server listens on every combination of its addresses and ports, as a site of a Configfile does. */
-function listensOnAllCombinations(listens: readonly ListenAddress[]): boolean {
-	const hosts = new Set(listens.map(({ host }) => host));
-	const ports = new Set(listens.map(({ port }) => port));
-	const pairs = new Set(listens.map(({ host, port }) => `${host ?? '*'} ${port}`));
+function listensOnAllCombinations(listenAddresses: readonly ListenAddress[]): boolean {
+	const hosts = new Set(listenAddresses.map(({ host }) => host));
+	const ports = new Set(listenAddresses.map(({ port }) => port));
+	const pairs = new Set(listenAddresses.map(({ host, port }) => `${host ?? '*'} ${port}`));
 	return pairs.size === hosts.size * ports.size && (hosts.size === 1 || !hosts.has(undefined));
 }
 
@@ -62,7 +62,7 @@ function listensOnAllCombinations(listens: readonly ListenAddress[]): boolean {
 export function writeServers(http: readonly NginxDirective[], out: ConfigfileWriter): void {
 	const sites: Site[] = http
 		.filter(({ name }) => name === 'server')
-		.map(server => ({ server, listens: listenAddressesOf(server, out), ...namesOf(server, out) }));
+		.map(server => ({ server, listenAddresses: listenAddressesOf(server, out), ...namesOf(server, out) }));
 	out.line('# Imported from nginx. A comment that begins with `nginx:` is a directive without a counterpart.');
 	const headComments = out.slot();
 	if (hasPublicName(sites)) headComments.addLine('# lint: off-file tls/off-on-public-name -- as the nginx.conf says');
@@ -134,7 +134,7 @@ function writeOptions(
 	out: ConfigfileWriter,
 ): void {
 	const lines: string[] = [...cacheLines];
-	if (sites.some(({ listenAddresses: listens }) => listens.some(({ tls }) => tls)))
+	if (sites.some(({ listenAddresses }) => listenAddresses.some(({ tls }) => tls)))
 		lines.push('auto_https disable_redirects');
 	const ranges = trustedProxies.map(({ args }) => args[0] ?? '').filter(range => /^[\d.:a-fA-F/]+$/.test(range));
 	if (ranges.length > 0) {
@@ -174,7 +174,7 @@ function prepareSite(
 	routes: Route[],
 ): PreparedSite {
 	const { out } = cx;
-	const { server, listenAddresses: listens, names } = site;
+	const { server, listenAddresses, names } = site;
 	const defaultSiteIndex = (port: string): number => {
 		const markedIndex = sites.findIndex(other => other.listenAddresses.some(one => one.port === port && one.isDefault));
 		return markedIndex !== -1
@@ -183,7 +183,7 @@ function prepareSite(
 	};
 	const addresses = new Set<string>();
 	const defaultOf = new Set<string>();
-	for (const { port, tls } of listens) {
+	for (const { port, tls } of listenAddresses) {
 		const scheme = tls ? 'https' : 'http';
 		for (const name of names) addresses.add(`${scheme}://${name}:${port}`);
 		if (defaultSiteIndex(port) !== index) continue;
@@ -223,7 +223,7 @@ function prepareSite(
 
 function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: ImportContext): void {
 	const { out } = cx;
-	const { server, listenAddresses: listens, addresses, route, context } = site;
+	const { server, listenAddresses, addresses, route, context } = site;
 	if (addresses.length === 0) {
 		if (route === undefined)
 			out.keep(server, 'it is reached by no name of its own, and another server is the default of its port');
@@ -237,18 +237,18 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 	);
 	out.line('');
 	out.block(addresses.join(', '), () => {
-		const hosts = listens.map(({ host }) => host);
-		if (!listensOnAllCombinations(listens)) {
+		const hosts = listenAddresses.map(({ host }) => host);
+		if (!listensOnAllCombinations(listenAddresses)) {
 			const reason = hosts.includes(undefined)
 				? 'the site listens on all addresses, because another `listen` of this server does'
 				: 'the site listens on each of its addresses with each of its ports';
-			for (const { directive, host } of listens)
+			for (const { directive, host } of listenAddresses)
 				if (directive && host !== undefined) out.keepInstead(directive, reason);
 		}
 		if (hosts.every(host => host !== undefined)) out.line(`bind ${[...new Set(hosts)].join(' ')}`);
 		writeCertificate(
 			context.scope,
-			listens.some(one => one.tls),
+			listenAddresses.some(one => one.tls),
 			out,
 		);
 		writeLogs(context.scope, cx);

@@ -47,7 +47,7 @@ export class Pools {
 		const existing = this.#variantsByKey.get(key);
 		if (existing) return existing.name;
 		const count = [...this.#variantsByKey.values()].filter(({ poolName: of }) => of === name).length;
-		const variant = { name: count === 0 ? name : `${name}_${count + 1}`, of: name, settings, isTls };
+		const variant = { name: count === 0 ? name : `${name}_${count + 1}`, poolName: name, settings, isTls };
 		this.#variantsByKey.set(key, variant);
 		return variant.name;
 	}
