@@ -45,17 +45,17 @@ _svc() {
 	if [[ $current == = ]]; then current=''; fi
 
 	case $command in
-${caseBranches(options, '\t', value => `options=${quote(value)}`)}
+${cases(options, '\t', value => `options=${quote(value)}`)}
 	esac
 	if [[ -n $expects ]]; then
 		case "$command $expects" in
-${caseBranches(valueCases, '\t\t')}
+${cases(valueCases, '\t\t')}
 		esac
 	elif [[ -z $ended && $current == -* ]]; then
 		words=$options
 	else
 		case "$command $argument" in
-${caseBranches(argumentCases, '\t\t')}
+${cases(argumentCases, '\t\t')}
 		*) words=$options ;;
 		esac
 	fi
@@ -77,19 +77,19 @@ complete -o bashdefault -o default -F _svc svc
 `;
 }
 
-/** Returns the branches of a shell `case` statement, merging patterns with the same outcome. */
-function caseBranches(
+/** Returns the branches of a `case`, merging patterns with the same outcome. */
+function cases(
 	outcomes: ReadonlyMap<string, string>,
 	indent: string,
 	statement: (outcome: string) => string = outcome => outcome,
 ): string {
-	const patternsByOutcome = new Map<string, string[]>();
+	const patterns = new Map<string, string[]>();
 	for (const [pattern, outcome] of outcomes) {
-		const patternsOfOutcome = patternsByOutcome.get(outcome);
-		if (patternsOfOutcome) patternsOfOutcome.push(pattern);
-		else patternsByOutcome.set(outcome, [pattern]);
+		const samePatterns = patterns.get(outcome);
+		if (samePatterns) samePatterns.push(pattern);
+		else patterns.set(outcome, [pattern]);
 	}
-	return [...patternsByOutcome]
+	return [...patterns]
 		.map(([outcome, patternList]) => `${indent}${patternList.map(quote).join(' | ')}) ${statement(outcome)} ;;`)
 		.join('\n');
 }

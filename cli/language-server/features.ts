@@ -1,7 +1,4 @@
-/**
- * Handles the requests of the protocol: converts positions to offsets, calls a query of the compiler, and converts its result
- * back.
- */
+/** The requests of the protocol, one handler each: positions in, queries of the compiler, positions out. */
 import {
 	type Connection,
 	type DocumentSymbol,
@@ -59,7 +56,7 @@ const SYMBOL_KINDS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
 	directive: SymbolKind.Method,
 };
 
-/** Registers the handlers of all requests. */
+/** Registers all handlers. */
 export function answerFeatures(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
 	answerWords(connection, deps);

@@ -1,10 +1,10 @@
-/** Finds the document that a request refers to. */
+/** The document that a request is about. */
 import type { TextDocument } from 'vscode-languageserver-textdocument';
 import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
 import type { FeatureDeps } from './features.ts';
 
-/** An open document that a request refers to. */
+/** An open document in a request. */
 export interface RequestedDocument {
 	readonly document: TextDocument;
 	readonly path: string;

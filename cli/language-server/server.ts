@@ -1,7 +1,4 @@
-/**
- * The language server: the connection to the editor and the editor's documents. The queries in compiler/queries/ compute the
- * replies.
- */
+/** `svc language-server` from inside: the connection, the documents and the requests. Answers come from compiler/queries/. */
 import path from 'node:path';
 import {
 	type Connection,
@@ -22,7 +19,7 @@ import { workspaceReader } from './workspace-reader.ts';
 
 /** Serves one editor over standard input and output. Resolves to the exit status. */
 export function serveEditor(): Promise<number> {
-	// Standard output carries the protocol, so that anything else printed there would break it.
+	// Anything else that is printed would break the protocol.
 	console.log = console.error;
 	const connection = createConnection(process.stdin, process.stdout);
 	return new Promise(resolve => {
@@ -39,8 +36,8 @@ class LanguageServer {
 	readonly #folders = new Set<string>();
 	readonly #publisher: DiagnosticsPublisher;
 	#workspace: Workspace;
-	#clientCanWatchFiles = false;
-	#clientCanCreateFiles = false;
+	#watchesFiles = false;
+	#createsFiles = false;
 	isShutDown = false;
 
 	constructor(connection: Connection) {
@@ -58,7 +55,7 @@ class LanguageServer {
 			documents: this.#documents,
 			workspace: () => this.#workspace,
 			publisher: this.#publisher,
-			canCreateFiles: () => this.#clientCanCreateFiles,
+			canCreateFiles: () => this.#createsFiles,
 		});
 	}
 
@@ -67,8 +64,8 @@ class LanguageServer {
 		for (const uri of uris) if (uri.startsWith('file:')) this.#folders.add(this.#documents.pathOf(uri));
 		if (this.#folders.size === 0 && rootPath) this.#folders.add(path.resolve(rootPath));
 		this.#workspace = new Workspace(workspaceReader(this.#folders), [...this.#folders]);
-		this.#clientCanWatchFiles = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
-		this.#clientCanCreateFiles = canCreateFiles(capabilities);
+		this.#watchesFiles = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
+		this.#createsFiles = canCreateFiles(capabilities);
 		return {
 			serverInfo: { name: 'svc', version: version() },
 			capabilities: {
@@ -80,7 +77,7 @@ class LanguageServer {
 	}
 
 	#initialized(): void {
-		if (!this.#clientCanWatchFiles) return;
+		if (!this.#watchesFiles) return;
 		// Imported files can have any name.
 		const watchers = [{ globPattern: '**/*' }];
 		void this.#connection.client.register(DidChangeWatchedFilesNotification.type, { watchers });
@@ -92,7 +89,7 @@ class LanguageServer {
 			const file = this.#documents.pathOf(uri);
 			// For JSON, editors have their own server, which can use the schema that `svc schema` prints.
 			if (/^jsonc?$/.test(languageId) || file.toLowerCase().endsWith('.json')) return;
-			// The folder of a file that is opened on its own is added to the workspace.
+			// A file that is opened on its own is treated as a workspace of one folder.
 			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
 				this.#folders.add(path.dirname(file));
 			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text), 0);

@@ -78,7 +78,7 @@ export class BodyFiling {
 				bytesLeft -= partBytes;
 			}
 		};
-		const file = files.make(parts());
+		const file = files.create(parts());
 		if (file < 0) return 0;
 		const usedFile = memory.withLock(() => {
 			const existingFile = Atomics.load(words, at + ENTRY_WORD.file);
@@ -138,7 +138,7 @@ interface BlockRun {
 /** Returns the contiguous runs of an entry's body; undefined if there are too many. Requires a pin or the lock. */
 function blockRunsOf(memory: CacheMemory, entry: number, files: MemoryFiles): readonly BlockRun[] | undefined {
 	const { blocks } = memory;
-	const offsetInPage = files.behindPage(blocks.data);
+	const offsetInPage = files.pageOffset(blocks.data);
 	const runs: BlockRun[] = [];
 	let block = memory.field(entry, ENTRY_WORD.bodyBlock);
 	let bytesLeft = Math.ceil(memory.field(entry, ENTRY_WORD.bodyLength) / BLOCK_BYTES) * BLOCK_BYTES;

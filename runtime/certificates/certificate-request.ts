@@ -21,30 +21,21 @@ const ATTRIBUTES = 0xa0;
 
 /** Returns the DER of a certificate signing request for these names. */
 export function certificateRequest(names: readonly string[], key: KeyObject): Buffer {
-	const extension = encodeDer(
+	const extension = der(
 		SEQUENCE,
-		encodeOid(id_ce_subjectAltName),
-		encodeDer(OCTET_STRING, Buffer.from(AsnConvert.serialize(alternativeNames(names)))),
+		objectIdentifier(id_ce_subjectAltName),
+		der(OCTET_STRING, Buffer.from(AsnConvert.serialize(alternativeNames(names)))),
 	);
-	const attribute = encodeDer(
+	const attribute = der(SEQUENCE, objectIdentifier('1.2.840.113549.1.9.14'), der(SET, der(SEQUENCE, extension)));
+	const info = der(
 		SEQUENCE,
-		encodeOid('1.2.840.113549.1.9.14'),
-		encodeDer(SET, encodeDer(SEQUENCE, extension)),
-	);
-	const info = encodeDer(
-		SEQUENCE,
-		encodeDer(INTEGER, Buffer.of(0)),
-		encodeDer(SEQUENCE),
+		der(INTEGER, Buffer.of(0)),
+		der(SEQUENCE),
 		subjectPublicKey(key),
-		encodeDer(ATTRIBUTES, attribute),
+		der(ATTRIBUTES, attribute),
 	);
 	const signature = Buffer.concat([Buffer.of(0), signDer(key, info)]);
-	return encodeDer(
-		SEQUENCE,
-		info,
-		Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))),
-		encodeDer(BIT_STRING, signature),
-	);
+	return der(SEQUENCE, info, Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))), der(BIT_STRING, signature));
 }
 
 /** Creates a certificate that answers a TLS-ALPN-01 challenge (RFC 8737 §3) for one name. It contains the digest of the key authorization. */
@@ -61,12 +52,12 @@ export async function challengeCertificate(
 		commonName: 'ACME challenge',
 		notBefore: new Date(now - 3_600_000),
 		notAfter: new Date(now + 7 * 86_400_000),
-		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: encodeDer(OCTET_STRING, digest) }],
+		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: der(OCTET_STRING, digest) }],
 	});
 	return { chain: certificatePem(certificate), key: privateKeyPem(key) };
 }
 
-function encodeDer(tag: number, ...parts: readonly Buffer[]): Buffer {
+function der(tag: number, ...parts: readonly Buffer[]): Buffer {
 	const content = Buffer.concat(parts);
 	const { length } = content;
 	if (length < 128) return Buffer.concat([Buffer.of(tag, length), content]);
@@ -74,13 +65,13 @@ function encodeDer(tag: number, ...parts: readonly Buffer[]): Buffer {
 	return Buffer.concat([Buffer.of(tag, 0x80 | bytes.length, ...bytes), content]);
 }
 
-function encodeOid(text: string): Buffer {
-	const [first, second, ...otherArcs] = text.split('.').map(Number);
+function objectIdentifier(text: string): Buffer {
+	const [first, second, ...rest] = text.split('.').map(Number);
 	const bytes = [first! * 40 + second!];
-	for (const part of otherArcs) {
+	for (const part of rest) {
 		const groups = [part & 127];
-		for (let remaining = part >> 7; remaining > 0; remaining >>= 7) groups.unshift((remaining & 127) | 128);
+		for (let left = part >> 7; left > 0; left >>= 7) groups.unshift((left & 127) | 128);
 		bytes.push(...groups);
 	}
-	return encodeDer(OID, Buffer.from(bytes));
+	return der(OID, Buffer.from(bytes));
 }

@@ -6,8 +6,8 @@ export class ChallengeRegistry {
 	readonly #sink: CertificateSink;
 	readonly #http01 = new Map<string, string>();
 	readonly #alpn = new Map<string, { readonly chain: string; readonly key: string }>();
-	#currentPublication: Promise<void> | undefined;
-	#nextPublication: Promise<void> | undefined;
+	#publishing: Promise<void> | undefined;
+	#next: Promise<void> | undefined;
 
 	constructor(sink: CertificateSink) {
 		this.#sink = sink;
@@ -37,23 +37,23 @@ export class ChallengeRegistry {
 
 	/** Publishes the answers. Changes made while a publication is in progress are combined in the next one. */
 	#publish(): Promise<void> {
-		if (!this.#currentPublication) {
-			this.#currentPublication = this.#send().finally(() => {
-				this.#currentPublication = undefined;
+		if (!this.#publishing) {
+			this.#publishing = this.#send().finally(() => {
+				this.#publishing = undefined;
 			});
-			return this.#currentPublication;
+			return this.#publishing;
 		}
-		this.#nextPublication ??= this.#currentPublication
+		this.#next ??= this.#publishing
 			.catch(() => {})
 			.then(() => {
-				this.#nextPublication = undefined;
+				this.#next = undefined;
 				return this.#publish();
 			});
-		return this.#nextPublication;
+		return this.#next;
 	}
 
 	#send(): Promise<void> {
-		return this.#sink.setChallenges({
+		return this.#sink.challenges({
 			http01: Object.fromEntries(this.#http01),
 			alpn: Object.fromEntries(this.#alpn),
 		});

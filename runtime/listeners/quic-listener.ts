@@ -185,7 +185,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	 */
 	drain(waits = NO_WAIT): void {
 		this.#draining = true;
-		for (const endpoint of this.#endpoints) endpoint.drain(waits.next > 0);
+		for (const endpoint of this.#endpoints) endpoint.drain(waits.nextRequestMs > 0);
 		// The endpoints stay open, because HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
 	}

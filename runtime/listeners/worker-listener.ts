@@ -164,7 +164,7 @@ export class WorkerListener implements ListeningOwner {
 
 	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
 	drain(waits: RequestWaits): void {
-		this.#stopListening(waits.next > 0);
+		this.#stopListening(waits.nextRequestMs > 0);
 		this.protocol.drain(waits);
 	}
 

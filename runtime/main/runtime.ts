@@ -84,7 +84,7 @@ export { StartError, type StartFailure } from './start-error.ts';
  * How long idle connections may wait for another request before a stop, if a service manager holds the listening sockets. The
  * manager probably starts the server again, and clients that reconnect must wait until it has started.
  */
-const RESTART_WAITS: RequestWaits = { next: 1000, first: 1000 };
+const RESTART_WAITS: RequestWaits = { nextRequestMs: 1000, firstRequestMs: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */
 const FLUSH_LIMIT_MS = 1000;
 /** Maximum milliseconds for exporting the last spans when the server stops. */

@@ -26,7 +26,7 @@ const MIN_ROWS = 8;
  * How long idle connections of an old pool may wait for another request. `first` is longer, because clients do not repeat the
  * first request on a connection if the connection is closed, as they do with later ones.
  */
-export const HANDOVER_WAITS: RequestWaits = { next: 5000, first: 60_000 };
+export const HANDOVER_WAITS: RequestWaits = { nextRequestMs: 5000, firstRequestMs: 60_000 };
 
 /** All worker threads of the process. */
 export class ThreadPools {

@@ -1,7 +1,7 @@
 /** Sends a streamed request body in chunks. Each chunk is pulled after the previous one has left the process. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 
-/** The destination of a body's chunks, and callbacks. */
+/** Receives the chunks of a body, and is told how the transfer ended. */
 export interface BodyPumpOwner {
 	/**
 	 * Writes a non-empty chunk. Returns true if the chunk has left the process. If it returns false, {@link BodyPump.flushed} must
@@ -25,7 +25,7 @@ export class BodyPump {
 	#started = false;
 	#stopped = false;
 	#writeCount = 0;
-	#flushing = false;
+	#isWritePending = false;
 	/** Value of `#writeCount` at the previous check if a write was in progress then; otherwise 0. */
 	#lastCheckedWrite = 0;
 
@@ -41,9 +41,9 @@ export class BodyPump {
 
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
 	checkStalled(): boolean {
-		const pending = this.#flushing && !this.#stopped ? this.#writeCount : 0;
-		const stalled = pending !== 0 && pending === this.#lastCheckedWrite;
-		this.#lastCheckedWrite = pending;
+		const pendingWrite = this.#isWritePending && !this.#stopped ? this.#writeCount : 0;
+		const stalled = pendingWrite !== 0 && pendingWrite === this.#lastCheckedWrite;
+		this.#lastCheckedWrite = pendingWrite;
 		return stalled;
 	}
 
@@ -61,10 +61,10 @@ export class BodyPump {
 		if (this.#started) this.#body.cancel();
 	}
 
-	/** Must be called when the last chunk has left the process. */
+	/** Must be called when the chunk for which `writePiece` returned false has left the process. */
 	flushed(): void {
-		if (!this.#flushing) return;
-		this.#flushing = false;
+		if (!this.#isWritePending) return;
+		this.#isWritePending = false;
 		if (!this.#stopped) this.#pump();
 	}
 
@@ -108,9 +108,9 @@ export class BodyPump {
 		}
 		if (bytes.length === 0) return true;
 		this.#writeCount++;
-		this.#flushing = true;
+		this.#isWritePending = true;
 		if (!this.#owner.writePiece(bytes)) return false;
-		this.#flushing = false;
+		this.#isWritePending = false;
 		// The owner may have canceled the body meanwhile.
 		return !this.#stopped;
 	}

@@ -11,7 +11,7 @@ export interface CallTimeouts {
 	readonly writeTimeout: number;
 }
 
-/** A request, as its clock sees it. */
+/** The state of a request that its clock needs, and a callback. */
 export interface TimedCall {
 	/**
 	 * True while we read the response. The read timeout applies only during this time, because it is not the upstream's fault if we
@@ -66,8 +66,11 @@ export class CallClock {
 		this.#writeTimer?.refresh();
 	}
 
-	/** Must be called when the request is complete. `answered` is true if the response head arrived before that. */
-	requestSent(answered: boolean): void {
+	/**
+	 * Must be called when the whole request has been sent. `isAnswered` is true if the response head has already
+	 * arrived.
+	 */
+	requestSent(isAnswered: boolean): void {
 		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
 		this.#writeTimer = undefined;
 		const { responseHeaderTimeout, readTimeout } = this.#timeouts;
@@ -79,7 +82,7 @@ export class CallClock {
 				Math.min(readTimeout, MAX_TIMER_MS),
 			);
 		}
-		if (answered || responseHeaderTimeout <= 0) return;
+		if (isAnswered || responseHeaderTimeout <= 0) return;
 		this.#headTimer = setTimeout(
 			() => {
 				this.#headTimer = undefined;

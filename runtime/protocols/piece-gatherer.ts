@@ -17,15 +17,15 @@ export class PieceGatherer {
 
 	#joinToLast(queue: Buffer[], piece: Buffer): boolean {
 		const lastIndex = queue.length - 1;
-		const last = queue[lastIndex];
-		if (last === undefined || last.length + piece.length > BLOCK_BYTES) return false;
-		if (this.#block === undefined || last.buffer !== this.#block.buffer) {
-			if (last.length >= SMALL_PIECE_BYTES) return false;
+		const lastPiece = queue[lastIndex];
+		if (lastPiece === undefined || lastPiece.length + piece.length > BLOCK_BYTES) return false;
+		if (this.#block === undefined || lastPiece.buffer !== this.#block.buffer) {
+			if (lastPiece.length >= SMALL_PIECE_BYTES) return false;
 			this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-			this.#block.set(last);
+			this.#block.set(lastPiece);
 		}
-		this.#block.set(piece, last.length);
-		queue[lastIndex] = this.#block.subarray(0, last.length + piece.length);
+		this.#block.set(piece, lastPiece.length);
+		queue[lastIndex] = this.#block.subarray(0, lastPiece.length + piece.length);
 		return true;
 	}
 }

@@ -120,13 +120,13 @@ export interface ClosableConnection {
  */
 export interface RequestWaits {
 	/** Milliseconds for connections that have had a request; 0 closes all idle connections at once. */
-	readonly next: number;
+	readonly nextRequestMs: number;
 	/** Milliseconds for connections without a request so far; at most their usual time limits. */
-	readonly first: number;
+	readonly firstRequestMs: number;
 }
 
 /** Closes idle connections at once. */
-export const NO_WAIT: RequestWaits = { next: 0, first: 0 };
+export const NO_WAIT: RequestWaits = { nextRequestMs: 0, firstRequestMs: 0 };
 
 /** A protocol's server for accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {

@@ -11,7 +11,7 @@ export class TextSource implements BodySource {
 	readonly #isAscii: boolean;
 	#offset = 0;
 
-	/** `length` is the length of the string in UTF-8. */
+	/** `length` is the length of the string in UTF-8, in bytes. */
 	constructor(text: string, length: number) {
 		this.#text = text;
 		this.length = length;

@@ -5,7 +5,7 @@ import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { HandshakeFacts } from '../sockets/tls-handle.ts';
 import { PresentedCertificate } from './client-certificate.ts';
 
-const VERSIONS: { readonly [name: string]: string } = { 'TLSv1.3': 'tls1.3', 'TLSv1.2': 'tls1.2' };
+const VERSION_NAMES: { readonly [name: string]: string } = { 'TLSv1.3': 'tls1.3', 'TLSv1.2': 'tls1.2' };
 
 /** The property of a socket that holds its TlsInfo for the protocol that takes over the socket. */
 const TLS_INFO = Symbol('TLS info');
@@ -22,7 +22,7 @@ export function describeHandshake(
 ): TlsInfo {
 	const protocol = handshake.getProtocol() ?? '';
 	return {
-		version: VERSIONS[protocol] ?? protocol,
+		version: VERSION_NAMES[protocol] ?? protocol,
 		cipherSuite: handshake.getCipher()?.standardName ?? '',
 		protocol: handshake.getALPNNegotiatedProtocol() || '',
 		serverName,

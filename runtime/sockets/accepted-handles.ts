@@ -16,20 +16,20 @@ type WithHandle<T> = T & { _handle?: ListeningHandle | null };
  */
 export function interceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
 	if (!isDirectIo()) return;
-	const listening = server._handle;
-	const ordinary = listening?.onconnection;
-	if (!listening || typeof ordinary !== 'function') return;
-	let knownPrototype: unknown;
+	const listeningHandle = server._handle;
+	const nodeCallback = listeningHandle?.onconnection;
+	if (!listeningHandle || typeof nodeCallback !== 'function') return;
+	let usablePrototype: unknown;
 	const isUsable = (handle: object): handle is StreamHandle => {
 		const prototype = Object.getPrototypeOf(handle);
-		if (prototype === knownPrototype) return true;
+		if (prototype === usablePrototype) return true;
 		if (!isDirectHandle(handle)) return false;
-		knownPrototype = prototype;
+		usablePrototype = prototype;
 		return true;
 	};
-	listening.onconnection = (status, handle) => {
+	listeningHandle.onconnection = (status, handle) => {
 		if (status === 0 && handle !== undefined && isUsable(handle) && take(handle)) return;
-		ordinary.call(listening, status, handle);
+		nodeCallback.call(listeningHandle, status, handle);
 	};
 }
 
@@ -39,9 +39,9 @@ export function interceptHandles(server: WithHandle<Server>, take: (handle: Stre
  */
 export function setInheritedOptions(server: WithHandle<Server>, keepAlive: TcpKeepAlive | undefined): boolean {
 	if (!isDirectIo()) return false;
-	const listening = server._handle;
-	if (process.platform !== 'linux' || !listening?.setNoDelay || !listening.setKeepAlive) return false;
-	return listening.setNoDelay(true) === 0 && setKeepAlive(listening, keepAlive) === 0;
+	const listeningHandle = server._handle;
+	if (process.platform !== 'linux' || !listeningHandle?.setNoDelay || !listeningHandle.setKeepAlive) return false;
+	return listeningHandle.setNoDelay(true) === 0 && setKeepAlive(listeningHandle, keepAlive) === 0;
 }
 
 /**

@@ -16,7 +16,7 @@ export interface ClientCertificateCriteria {
 	readonly leaves: readonly string[] | undefined;
 }
 
-/** Tells whether clients must present a certificate, and which certificates are accepted. */
+/** The rules for client certificates: whether one is required, and which are accepted. */
 export interface ClientCertificateTerms {
 	/** True if a client without a certificate is rejected. */
 	readonly required: boolean;
@@ -26,10 +26,10 @@ export interface ClientCertificateTerms {
 /** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
 	/** Enables verification for a TLS context. Throws if the context's internals are not as expected. */
-	judge(context: SecureContext, criteria: ClientCertificateCriteria): void;
+	enableFor(context: SecureContext, criteria: ClientCertificateCriteria): void;
 	/**
-	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link judge}. Returns false if the
-	 * certificate is rejected. Never throws.
+	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link enableFor}. Returns
+	 * false if the certificate is rejected. Never throws.
 	 * @param store The callback's `X509_STORE_CTX`, with the trusted authorities set.
 	 */
 	accepts(store: bigint, criteria: ClientCertificateCriteria): boolean;
@@ -69,8 +69,8 @@ interface PreparedCriteria {
 }
 
 function prepare({ chain, leaves }: ClientCertificateCriteria): PreparedCriteria {
-	const hex = leaves?.map(fingerprint => fingerprint.replaceAll(':', '').toLowerCase());
-	return { chain, leaves: hex && new Set(hex) };
+	const hexFingerprints = leaves?.map(fingerprint => fingerprint.replaceAll(':', '').toLowerCase());
+	return { chain, leaves: hexFingerprints && new Set(hexFingerprints) };
 }
 
 function makeVerifier(): ClientVerifier | undefined {
@@ -91,25 +91,28 @@ function makeVerifier(): ClientVerifier | undefined {
 	});
 	const sha256 = functions.EVP_sha256();
 	const digest = Buffer.allocUnsafeSlow(SHA256_BYTES);
-	const digestAt = ffi.getRawPointer(digest);
+	const digestAddress = ffi.getRawPointer(digest);
 	/**
 	 * All criteria that were ever used. OpenSSL's callback receives an index of this array, so nothing is removed: a handshake in
 	 * progress may refer to it. There are only a few criteria.
 	 */
 	const criteriaByNumber: PreparedCriteria[] = [];
-	const numbers = new Map<string, number>();
+	const numberByKey = new Map<string, number>();
 	const preparedByCriteria = new WeakMap<ClientCertificateCriteria, PreparedCriteria>();
-	let expired = false;
+	let wasExpired = false;
 
 	// OpenSSL calls this function for each certificate of a chain. Node's own callback, which it replaces, ignores every problem.
-	const stopAtFirstProblem = lib.registerCallback({ return: 'int32', arguments: ['int32', 'pointer'] }, sound => sound);
-	const leafVerdict = (certificate: bigint, leaves: ReadonlySet<string>): number => {
-		if (functions.X509_digest(certificate, sha256, digestAt, 0n) !== 1) return FAILED;
+	const stopAtFirstProblem = lib.registerCallback(
+		{ return: 'int32', arguments: ['int32', 'pointer'] },
+		isValid => isValid,
+	);
+	const verifyLeaf = (certificate: bigint, leaves: ReadonlySet<string>): number => {
+		if (functions.X509_digest(certificate, sha256, digestAddress, 0n) !== 1) return FAILED;
 		if (!leaves.has(digest.toString('hex'))) return REJECTED;
 		if (functions.X509_cmp_current_time(functions.X509_get0_notBefore(certificate)) > 0) return NOT_YET_VALID;
 		return functions.X509_cmp_current_time(functions.X509_get0_notAfter(certificate)) > 0 ? OK : EXPIRED;
 	};
-	const verdict = (store: bigint, preparedCriteria: PreparedCriteria | undefined): number => {
+	const verify = (store: bigint, preparedCriteria: PreparedCriteria | undefined): number => {
 		if (preparedCriteria === undefined) return FAILED;
 		if (preparedCriteria.chain) {
 			functions.X509_STORE_CTX_set_verify_cb(store, stopAtFirstProblem);
@@ -117,17 +120,17 @@ function makeVerifier(): ClientVerifier | undefined {
 		}
 		if (preparedCriteria.leaves === undefined) return OK;
 		const certificate = functions.X509_STORE_CTX_get0_cert(store);
-		return certificate === 0n ? FAILED : leafVerdict(certificate, preparedCriteria.leaves);
+		return certificate === 0n ? FAILED : verifyLeaf(certificate, preparedCriteria.leaves);
 	};
 	const accepts = (store: bigint, preparedCriteria: PreparedCriteria | undefined): boolean => {
 		let error = FAILED;
 		try {
-			error = verdict(store, preparedCriteria);
+			error = verify(store, preparedCriteria);
 			functions.X509_STORE_CTX_set_error(store, error);
 		} catch {
 			error = FAILED;
 		}
-		expired = error === EXPIRED;
+		wasExpired = error === EXPIRED;
 		return error === OK;
 	};
 	const callback = lib.registerCallback(
@@ -140,18 +143,18 @@ function makeVerifier(): ClientVerifier | undefined {
 			preparedByCriteria.set(criteria, preparedCriteria);
 			return accepts(store, preparedCriteria);
 		},
-		judge(context, criteria) {
+		enableFor(context, criteria) {
 			const key = JSON.stringify([criteria.chain, criteria.leaves]);
-			let number = numbers.get(key);
+			let number = numberByKey.get(key);
 			if (number === undefined) {
 				number = criteriaByNumber.length;
 				criteriaByNumber.push(prepare(criteria));
-				numbers.set(key, number);
+				numberByKey.set(key, number);
 			}
 			functions.SSL_CTX_set_cert_verify_callback(contextAddress(context), callback, BigInt(number));
 		},
 		get refusedAsExpired() {
-			return expired;
+			return wasExpired;
 		},
 	};
 }

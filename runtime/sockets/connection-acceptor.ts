@@ -10,23 +10,23 @@ import { type ConnectionCalls, connectionCalls } from './connection-calls.ts';
 import { DescriptorHandle, TcpDescriptorHandle } from './descriptor-handle.ts';
 import { DirectSocket } from './direct-socket.ts';
 import type { ListeningOwner } from './listening-socket.ts';
-import { MAX_OWNED } from './owned-descriptors.ts';
+import { OWNED_DESCRIPTOR_LIMIT } from './owned-descriptors.ts';
 import type { PolledSocket } from './socket-poller.ts';
 
 /** Maximum connections accepted in a row before other sockets are served. */
-const ACCEPTS_A_TURN = 16;
+const MAX_ACCEPTS_PER_TURN = 16;
 /** Milliseconds for which no connections are accepted after the system has run out of memory or descriptors. */
-const BACK_OFF = 100;
+const BACK_OFF_MS = 100;
 /** Maximum attempts to take over the listening socket from Node's event loop. Each turn of the loop allows one attempt. */
 const MAX_ATTEMPTS = 50;
 
 const WOULD_BLOCK = -11;
-const NO_DESCRIPTOR = [-24, -23];
+const NO_DESCRIPTOR_ERRORS = [-24, -23];
 /**
  * Errors after which the next `accept` would fail, too: ENOMEM, ENOBUFS, EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP. All other errors
  * concern a single connection.
  */
-const LASTING = [-12, -105, -9, -22, -88, -95];
+const LASTING_ERRORS = [-12, -105, -9, -22, -88, -95];
 
 /** Accepts the connections of one listening socket. */
 export class ConnectionAcceptor implements PolledSocket {
@@ -37,13 +37,13 @@ export class ConnectionAcceptor implements PolledSocket {
 	readonly #isUnix: boolean;
 	#calls: ConnectionCalls | undefined;
 	#attempts = 0;
-	#closed = false;
+	#isClosed = false;
 	/**
 	 * A spare descriptor; −1 if there is none. When the process has no free descriptors, the spare one is closed, so that a
 	 * connection can be accepted and then closed.
 	 */
-	#reserve = -1;
-	#pause: NodeJS.Timeout | undefined;
+	#spareDescriptor = -1;
+	#backOffTimer: NodeJS.Timeout | undefined;
 
 	/**
 	 * Takes over the listening socket from Node as soon as possible. Until then, or if that is never possible, Node accepts
@@ -58,7 +58,7 @@ export class ConnectionAcceptor implements PolledSocket {
 
 	/** Tries to take over the listening socket from Node's event loop. */
 	attempt(): void {
-		if (this.#closed) return;
+		if (this.#isClosed) return;
 		const calls = connectionCalls();
 		// Node's event loop registers a new socket only in its next turn, so the first attempts may be too early.
 		if (calls?.poller.takeFromLoop(this.#descriptor) !== true) {
@@ -70,7 +70,7 @@ export class ConnectionAcceptor implements PolledSocket {
 			return;
 		}
 		this.#calls = calls;
-		this.#reserveOne();
+		this.#openSpare();
 	}
 
 	/** True if Node no longer accepts the connections. */
@@ -80,32 +80,32 @@ export class ConnectionAcceptor implements PolledSocket {
 
 	/** Stops accepting. Must be called before the socket is closed. */
 	close(): void {
-		if (this.#closed) return;
-		this.#closed = true;
-		clearTimeout(this.#pause);
+		if (this.#isClosed) return;
+		this.#isClosed = true;
+		clearTimeout(this.#backOffTimer);
 		if (this.#calls !== undefined) this.#calls.poller.remove(this.#descriptor);
-		if (this.#reserve >= 0) closeSync(this.#reserve);
-		this.#reserve = -1;
+		if (this.#spareDescriptor >= 0) closeSync(this.#spareDescriptor);
+		this.#spareDescriptor = -1;
 	}
 
 	/** Implements PolledSocket. */
 	readable(): void {
 		const calls = this.#calls!;
-		for (let accepted = 0; accepted < ACCEPTS_A_TURN && !this.#closed; accepted++) {
+		for (let acceptCount = 0; acceptCount < MAX_ACCEPTS_PER_TURN && !this.#isClosed; acceptCount++) {
 			const descriptor = calls.accept(this.#descriptor);
-			if (descriptor >= 0) this.#take(descriptor, calls);
-			else if (descriptor === WOULD_BLOCK || this.#failed(descriptor, calls)) return;
+			if (descriptor >= 0) this.#handleConnection(descriptor, calls);
+			else if (descriptor === WOULD_BLOCK || this.#handleError(descriptor, calls)) return;
 		}
 	}
 
-	#take(descriptor: number, calls: ConnectionCalls): void {
-		if (descriptor >= MAX_OWNED) {
+	#handleConnection(descriptor: number, calls: ConnectionCalls): void {
+		if (descriptor >= OWNED_DESCRIPTOR_LIMIT) {
 			this.#takeNodeHandle(descriptor, calls);
 			return;
 		}
 		const handle = this.#isUnix
 			? new DescriptorHandle(descriptor, calls)
-			: new TcpDescriptorHandle(descriptor, calls, calls.peer());
+			: new TcpDescriptorHandle(descriptor, calls, calls.peerAddress());
 		const socket = new DirectSocket(handle, true);
 		const owner = this.#owner;
 		if (owner.needsStream) owner.accepted(socket.toSocket());
@@ -116,7 +116,7 @@ export class ConnectionAcceptor implements PolledSocket {
 	}
 
 	#takeNodeHandle(descriptor: number, calls: ConnectionCalls): void {
-		const handle = calls.nodeHandle(descriptor, this.#isUnix);
+		const handle = calls.createNodeHandle(descriptor, this.#isUnix);
 		if (handle === undefined) {
 			calls.close(descriptor);
 			return;
@@ -127,9 +127,9 @@ export class ConnectionAcceptor implements PolledSocket {
 	}
 
 	/** Handles a failed `accept`. Returns true if no further connection can be accepted for now. */
-	#failed(status: number, calls: ConnectionCalls): boolean {
-		if (NO_DESCRIPTOR.includes(status)) return this.#turnAway(status, calls);
-		if (!LASTING.includes(status)) return false;
+	#handleError(status: number, calls: ConnectionCalls): boolean {
+		if (NO_DESCRIPTOR_ERRORS.includes(status)) return this.#turnAway(status, calls);
+		if (!LASTING_ERRORS.includes(status)) return false;
 		this.#owner.acceptFailed(acceptError(status));
 		return this.#backOff(calls);
 	}
@@ -139,35 +139,35 @@ export class ConnectionAcceptor implements PolledSocket {
 	 * descriptor becomes free.
 	 */
 	#turnAway(status: number, calls: ConnectionCalls): boolean {
-		if (this.#reserve < 0) {
+		if (this.#spareDescriptor < 0) {
 			this.#owner.acceptFailed(acceptError(status));
 			return this.#backOff(calls);
 		}
-		closeSync(this.#reserve);
-		this.#reserve = -1;
+		closeSync(this.#spareDescriptor);
+		this.#spareDescriptor = -1;
 		// The first `accept` may have failed although no connection was waiting: without free descriptors, the system does not check.
-		const refused = calls.accept(this.#descriptor);
-		if (refused >= 0) {
-			calls.close(refused);
+		const refusedDescriptor = calls.accept(this.#descriptor);
+		if (refusedDescriptor >= 0) {
+			calls.close(refusedDescriptor);
 			this.#owner.acceptFailed(acceptError(status));
 		}
-		this.#reserveOne();
-		return refused < 0;
+		this.#openSpare();
+		return refusedDescriptor < 0;
 	}
 
 	#backOff(calls: ConnectionCalls): true {
 		calls.poller.remove(this.#descriptor);
-		this.#pause = setTimeout(() => {
-			this.#reserveOne();
+		this.#backOffTimer = setTimeout(() => {
+			this.#openSpare();
 			calls.poller.addListening(this.#descriptor, this);
-		}, BACK_OFF).unref();
+		}, BACK_OFF_MS).unref();
 		return true;
 	}
 
-	#reserveOne(): void {
-		if (this.#reserve >= 0) return;
+	#openSpare(): void {
+		if (this.#spareDescriptor >= 0) return;
 		try {
-			this.#reserve = openSync('/dev/null', 'r');
+			this.#spareDescriptor = openSync('/dev/null', 'r');
 		} catch {
 			// No descriptor is free, so there is no spare one for now.
 		}

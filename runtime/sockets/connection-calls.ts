@@ -12,7 +12,7 @@ const SHUT_WR = 1;
 /** Flags for `accept4`: SOCK_NONBLOCK and SOCK_CLOEXEC. */
 const ACCEPT_FLAGS = 0o4000 | 0o2000000;
 /** Maximum total size in bytes of the chunks that are joined into one write. */
-const JOINED_BYTES = 65_536;
+const MAX_JOINED_BYTES = 65_536;
 
 type Call = (...values: (number | bigint)[]) => number;
 
@@ -24,39 +24,39 @@ const KIND_SOCKET = 0;
 /** The system calls that one thread uses for connections, and the memory that they share. */
 export class ConnectionCalls {
 	/** The set of this thread's descriptors that no Node handle owns. */
-	readonly owned: OwnedDescriptors;
+	readonly ownedDescriptors: OwnedDescriptors;
 	readonly poller: SocketPoller;
 	readonly #accept: Call;
 	readonly #close: Call;
 	readonly #shutdown: Call;
 	readonly #getsockname: Call;
 	readonly #errno: () => number;
-	readonly #tcp: HandleClass;
-	readonly #pipe: HandleClass;
+	readonly #tcpClass: HandleClass;
+	readonly #pipeClass: HandleClass;
 	/** Memory that receives a peer's address: its length (4 bytes), followed by a `sockaddr`. */
 	readonly #address: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
 	readonly #addressBytes: Uint8Array = this.#address.subarray(4, 4 + SOCKET_ADDRESS_BYTES);
-	readonly #addressAt: bigint;
-	readonly #joinBuffer: Buffer = Buffer.allocUnsafeSlow(JOINED_BYTES);
+	readonly #addressPointer: bigint;
+	readonly #joinBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_JOINED_BYTES);
 	/** Handles that have been closed, each with the callback that is still to be called. */
 	#closedHandles: [DescriptorHandle, (this: StreamHandle) => void][] = [];
 
 	/** Throws if a C function or one of Node's classes is missing. */
-	constructor(poller: SocketPoller, owned: OwnedDescriptors) {
+	constructor(poller: SocketPoller, ownedDescriptors: OwnedDescriptors) {
 		this.poller = poller;
-		this.owned = owned;
+		this.ownedDescriptors = ownedDescriptors;
 		const ffi = foreignFunctions();
 		const { binding } = process as unknown as { binding(name: string): { [name: string]: unknown } };
-		this.#tcp = binding.call(process, 'tcp_wrap').TCP as HandleClass;
-		this.#pipe = binding.call(process, 'pipe_wrap').Pipe as HandleClass;
-		for (const handles of [this.#tcp, this.#pipe]) {
-			const probe = new handles(KIND_SOCKET);
-			const isUsable = isDirectHandle(probe) && typeof probe.open === 'function';
-			probe.close();
+		this.#tcpClass = binding.call(process, 'tcp_wrap').TCP as HandleClass;
+		this.#pipeClass = binding.call(process, 'pipe_wrap').Pipe as HandleClass;
+		for (const handleClass of [this.#tcpClass, this.#pipeClass]) {
+			const probeHandle = new handleClass(KIND_SOCKET);
+			const isUsable = isDirectHandle(probeHandle) && typeof probeHandle.open === 'function';
+			probeHandle.close();
 			if (!isUsable) throw new Error('handles are not as expected');
 		}
 		if (ffi === undefined) throw new Error('not here');
-		const hot = uncheckedFunctionsOf(ffi, {
+		const uncheckedFunctions = uncheckedFunctionsOf(ffi, {
 			accept4: { return: 'int32', arguments: ['int32', 'pointer', 'pointer', 'int32'] },
 			close: { return: 'int32', arguments: ['int32'] },
 		});
@@ -65,24 +65,27 @@ export class ConnectionCalls {
 			getsockname: { return: 'int32', arguments: ['int32', 'pointer', 'pointer'] },
 			__errno_location: { return: 'pointer', arguments: [] },
 		});
-		this.#accept = hot.accept4 as Call;
-		this.#close = hot.close as Call;
+		this.#accept = uncheckedFunctions.accept4 as Call;
+		this.#close = uncheckedFunctions.close as Call;
 		this.#shutdown = functions.shutdown as Call;
 		this.#getsockname = functions.getsockname as Call;
-		const errnoAt = (functions.__errno_location as unknown as () => bigint)();
-		this.#errno = () => ffi.getInt32(errnoAt);
-		this.#addressAt = ffi.getRawPointer(this.#address);
+		const errnoAddress = (functions.__errno_location as unknown as () => bigint)();
+		this.#errno = () => ffi.getInt32(errnoAddress);
+		this.#addressPointer = ffi.getRawPointer(this.#address);
 	}
 
-	/** Accepts a connection. Returns its descriptor, or a negative error number. The peer's address is then in {@link peer}. */
-	accept(listening: number): number {
+	/**
+	 * Accepts a connection. Returns its descriptor, or a negative error number. {@link peerAddress} then returns the
+	 * peer's address.
+	 */
+	accept(listeningDescriptor: number): number {
 		this.#address.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
-		const descriptor = this.#accept(listening, this.#addressAt + 4n, this.#addressAt, ACCEPT_FLAGS);
+		const descriptor = this.#accept(listeningDescriptor, this.#addressPointer + 4n, this.#addressPointer, ACCEPT_FLAGS);
 		return descriptor >= 0 ? descriptor : -this.#errno();
 	}
 
 	/** Returns a copy of the address of the connection that was accepted last. */
-	peer(): Uint8Array {
+	peerAddress(): Uint8Array {
 		// `Buffer.from` would allocate from a shared pool, and an idle connection would then keep the whole pool in memory.
 		const copy = new Uint8Array(SOCKET_ADDRESS_BYTES);
 		copy.set(this.#addressBytes);
@@ -91,7 +94,9 @@ export class ConnectionCalls {
 
 	localAddress(descriptor: number): Uint8Array | undefined {
 		this.#address.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
-		return this.#getsockname(descriptor, this.#addressAt + 4n, this.#addressAt) === 0 ? this.peer() : undefined;
+		return this.#getsockname(descriptor, this.#addressPointer + 4n, this.#addressPointer) === 0
+			? this.peerAddress()
+			: undefined;
 	}
 
 	close(descriptor: number): void {
@@ -114,8 +119,8 @@ export class ConnectionCalls {
 	}
 
 	/**
-	 * Joins chunks of bytes or text. The result is valid until the next call. Returns undefined if the chunks exceed {@link
-	 * JOINED_BYTES}.
+	 * Joins chunks of bytes or text. The result is valid until the next call. Returns undefined if the chunks exceed
+	 * {@link MAX_JOINED_BYTES}.
 	 */
 	join(chunks: readonly unknown[], allBuffers: boolean): Uint8Array | undefined {
 		const buffer = this.#joinBuffer;
@@ -124,21 +129,21 @@ export class ConnectionCalls {
 			const chunk = chunks[at];
 			if (typeof chunk !== 'string') {
 				const bytes = chunk as Uint8Array;
-				if (length + bytes.byteLength > JOINED_BYTES) return undefined;
+				if (length + bytes.byteLength > MAX_JOINED_BYTES) return undefined;
 				buffer.set(bytes, length);
 				length += bytes.byteLength;
 				continue;
 			}
 			// No encoding needs more than three bytes for a character of a string.
-			if (length + chunk.length * 3 > JOINED_BYTES) return undefined;
+			if (length + chunk.length * 3 > MAX_JOINED_BYTES) return undefined;
 			length += buffer.write(chunk, length, chunks[at + 1] as BufferEncoding);
 		}
 		return buffer.subarray(0, length);
 	}
 
 	/** Creates a Node handle that owns the descriptor. Returns undefined if that fails. */
-	nodeHandle(descriptor: number, isUnix: boolean): StreamHandle | undefined {
-		const handle = new (isUnix ? this.#pipe : this.#tcp)(KIND_SOCKET);
+	createNodeHandle(descriptor: number, isUnix: boolean): StreamHandle | undefined {
+		const handle = new (isUnix ? this.#pipeClass : this.#tcpClass)(KIND_SOCKET);
 		if (handle.open(descriptor) === 0) return handle;
 		handle.close();
 		return undefined;

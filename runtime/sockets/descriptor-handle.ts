@@ -21,23 +21,23 @@ export class DescriptorHandle implements StreamHandle {
 	readonly fd: number;
 	protected readonly calls: ConnectionCalls;
 	/** Node's handle for the same connection, which then owns the descriptor; undefined until one is needed. */
-	#node: StreamHandle | undefined = undefined;
-	#closed = false;
+	#nodeHandle: StreamHandle | undefined = undefined;
+	#isClosed = false;
 
 	constructor(descriptor: number, calls: ConnectionCalls) {
 		this.fd = descriptor;
 		this.calls = calls;
-		calls.owned.add(descriptor);
+		calls.ownedDescriptors.add(descriptor);
 	}
 
 	/** Creates a Node handle for the connection, which owns the descriptor from then on. Returns undefined if that fails. */
 	toNodeHandle(): StreamHandle | undefined {
-		if (this.#node !== undefined || this.#closed) return this.#node;
-		const node = this.calls.nodeHandle(this.fd, this.isUnix);
-		if (node === undefined) return undefined;
-		this.calls.owned.delete(this.fd);
-		this.#node = node;
-		return node;
+		if (this.#nodeHandle !== undefined || this.#isClosed) return this.#nodeHandle;
+		const nodeHandle = this.calls.createNodeHandle(this.fd, this.isUnix);
+		if (nodeHandle === undefined) return undefined;
+		this.calls.ownedDescriptors.delete(this.fd);
+		this.#nodeHandle = nodeHandle;
+		return nodeHandle;
 	}
 
 	protected get isUnix(): boolean {
@@ -45,7 +45,7 @@ export class DescriptorHandle implements StreamHandle {
 	}
 
 	get writeQueueSize(): number {
-		return this.#node?.writeQueueSize ?? 0;
+		return this.#nodeHandle?.writeQueueSize ?? 0;
 	}
 
 	// This handle cannot read: a socket that is not read by the poller calls `toNodeHandle` and reads with the result.
@@ -61,50 +61,57 @@ export class DescriptorHandle implements StreamHandle {
 	}
 
 	writeLatin1String(_request: null, text: string): number | PendingWrite {
-		if (this.#closed) return NOT_CONNECTED;
-		if (this.#node !== undefined) return this.#node.writeLatin1String(null, text);
-		const written = this.calls.writeText(this.fd, text);
-		if (written === text.length) return 0;
-		return this.#rest(node => node.writeLatin1String(null, written > 0 ? text.slice(written) : text));
+		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#nodeHandle !== undefined) return this.#nodeHandle.writeLatin1String(null, text);
+		const writtenCount = this.calls.writeText(this.fd, text);
+		if (writtenCount === text.length) return 0;
+		return this.#writeWithNode(nodeHandle =>
+			nodeHandle.writeLatin1String(null, writtenCount > 0 ? text.slice(writtenCount) : text),
+		);
 	}
 
 	writeBuffer(_request: null, bytes: Uint8Array): number | PendingWrite {
-		if (this.#closed) return NOT_CONNECTED;
-		if (this.#node !== undefined) return this.#node.writeBuffer(null, bytes);
-		const written = this.calls.write(this.fd, bytes);
-		if (written === bytes.byteLength) return 0;
-		return this.#rest(node => node.writeBuffer(null, written > 0 ? bytes.subarray(written) : bytes));
+		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#nodeHandle !== undefined) return this.#nodeHandle.writeBuffer(null, bytes);
+		const writtenCount = this.calls.write(this.fd, bytes);
+		if (writtenCount === bytes.byteLength) return 0;
+		return this.#writeWithNode(nodeHandle =>
+			nodeHandle.writeBuffer(null, writtenCount > 0 ? bytes.subarray(writtenCount) : bytes),
+		);
 	}
 
 	/** Writes `chunks`: bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
-		if (this.#closed) return NOT_CONNECTED;
-		if (this.#node !== undefined) return this.#node.writev(null, chunks, allBuffers);
-		const joined = this.calls.join(chunks, allBuffers);
-		if (joined === undefined) return this.#rest(node => node.writev(null, chunks, allBuffers));
-		const written = this.calls.write(this.fd, joined);
-		if (written === joined.byteLength) return 0;
-		// The next write reuses the memory of `joined`, so the bytes that were not written are copied.
-		const rest = Buffer.from(written > 0 ? joined.subarray(written) : joined);
-		return this.#rest(node => keep(node.writeBuffer(null, rest), rest));
+		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#nodeHandle !== undefined) return this.#nodeHandle.writev(null, chunks, allBuffers);
+		const joinedBytes = this.calls.join(chunks, allBuffers);
+		if (joinedBytes === undefined)
+			return this.#writeWithNode(nodeHandle => nodeHandle.writev(null, chunks, allBuffers));
+		const writtenCount = this.calls.write(this.fd, joinedBytes);
+		if (writtenCount === joinedBytes.byteLength) return 0;
+		// The next write reuses the memory of `joinedBytes`, so the bytes that were not written are copied.
+		const unwrittenBytes = Buffer.from(writtenCount > 0 ? joinedBytes.subarray(writtenCount) : joinedBytes);
+		return this.#writeWithNode(nodeHandle =>
+			retainBuffer(nodeHandle.writeBuffer(null, unwrittenBytes), unwrittenBytes),
+		);
 	}
 
 	shutdown(request: object): number {
-		if (this.#closed) return NOT_CONNECTED;
-		if (this.#node !== undefined) return this.#node.shutdown(request);
+		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#nodeHandle !== undefined) return this.#nodeHandle.shutdown(request);
 		return this.calls.shutdown(this.fd) < 0 ? NOT_CONNECTED : DONE;
 	}
 
 	close(closed?: (this: StreamHandle) => void): void {
-		if (this.#closed) return;
-		this.#closed = true;
-		if (this.#node !== undefined) {
-			this.#node.close(() => closed?.call(this));
+		if (this.#isClosed) return;
+		this.#isClosed = true;
+		if (this.#nodeHandle !== undefined) {
+			this.#nodeHandle.close(() => closed?.call(this));
 			return;
 		}
-		// The descriptor is removed from `owned` before it is closed, because another thread may get the same number immediately
-		// afterwards.
-		this.calls.owned.delete(this.fd);
+		// The descriptor is removed from `ownedDescriptors` before it is closed, because another thread may get the
+		// same number immediately afterwards.
+		this.calls.ownedDescriptors.delete(this.fd);
 		this.calls.close(this.fd);
 		if (closed) this.calls.callLater(this, closed);
 	}
@@ -113,9 +120,9 @@ export class DescriptorHandle implements StreamHandle {
 	 * Passes the bytes that the system has not accepted to a Node handle, which either sends them later or reports why the write
 	 * failed.
 	 */
-	#rest(write: (node: StreamHandle) => number | PendingWrite): number | PendingWrite {
-		const node = this.toNodeHandle();
-		return node === undefined ? NOT_CONNECTED : write(node);
+	#writeWithNode(write: (nodeHandle: StreamHandle) => number | PendingWrite): number | PendingWrite {
+		const nodeHandle = this.toNodeHandle();
+		return nodeHandle === undefined ? NOT_CONNECTED : write(nodeHandle);
 	}
 }
 
@@ -134,12 +141,12 @@ export class TcpDescriptorHandle extends DescriptorHandle {
 	}
 
 	getpeername(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
-		return fill(name, this.#peer);
+		return fillSocketName(name, this.#peer);
 	}
 
 	getsockname(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
 		const address = this.calls.localAddress(this.fd);
-		return address === undefined ? NOT_CONNECTED : fill(name, address);
+		return address === undefined ? NOT_CONNECTED : fillSocketName(name, address);
 	}
 
 	// The two methods below do nothing, because accepted connections inherit these options from the listening socket.
@@ -153,18 +160,18 @@ export class TcpDescriptorHandle extends DescriptorHandle {
 	}
 }
 
-function fill(
+function fillSocketName(
 	name: { address?: string | undefined; family?: string | undefined; port?: number | undefined },
-	from: Uint8Array,
+	addressBytes: Uint8Array,
 ): number {
-	const { address, port } = readSocketAddress(Buffer.from(from), 0);
+	const { address, port } = readSocketAddress(Buffer.from(addressBytes), 0);
 	name.address = address;
 	name.family = address.includes(':') ? 'IPv6' : 'IPv4';
 	name.port = port;
 	return 0;
 }
 
-function keep(result: number | PendingWrite, bytes: Buffer): number | PendingWrite {
+function retainBuffer(result: number | PendingWrite, bytes: Buffer): number | PendingWrite {
 	if (typeof result !== 'number') result.buffer = bytes;
 	return result;
 }

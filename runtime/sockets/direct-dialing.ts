@@ -34,14 +34,14 @@ const BINDING: TcpBinding | undefined = findBinding();
 export function dialDirectly(
 	target: ClientTarget,
 	options: DialOptions,
-	header: Uint8Array | undefined,
+	proxyHeader: Uint8Array | undefined,
 	owner: DialOwner,
 ): DialAttempt | undefined {
 	if (BINDING === undefined || !('port' in target) || options.localAddress !== undefined) return undefined;
 	const family = isIP(target.host);
 	if (family === 0) return undefined;
 	const handle = new BINDING.TCP(BINDING.constants.SOCKET);
-	if (isDirectHandle(handle)) return new DirectDialing(handle, target, family, options, header, owner);
+	if (isDirectHandle(handle)) return new DirectDialing(handle, target, family, options, proxyHeader, owner);
 	handle.close();
 	return undefined;
 }
@@ -50,31 +50,31 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 	readonly #handle: TcpHandle;
 	readonly #target: { readonly host: string; readonly port: number };
 	readonly #options: DialOptions;
-	readonly #header: Uint8Array | undefined;
+	readonly #proxyHeader: Uint8Array | undefined;
 	readonly #owner: DialOwner;
 	#timer: NodeJS.Timeout | undefined = undefined;
-	#finished = false;
+	#isFinished = false;
 
 	constructor(
 		handle: TcpHandle,
 		target: { readonly host: string; readonly port: number },
 		family: number,
 		options: DialOptions,
-		header: Uint8Array | undefined,
+		proxyHeader: Uint8Array | undefined,
 		owner: DialOwner,
 	) {
 		this.#handle = handle;
 		this.#target = target;
 		this.#options = options;
-		this.#header = header;
+		this.#proxyHeader = proxyHeader;
 		this.#owner = owner;
 		const request = new BINDING!.TCPConnectWrap();
-		request.oncomplete = status => this.#connected(status);
+		request.oncomplete = status => this.#connectCompleted(status);
 		handle.setNoDelay(true);
 		const { host, port } = target;
 		const result = family === 6 ? handle.connect6(request, host, port) : handle.connect(request, host, port);
 		if (result !== 0) {
-			queueMicrotask(() => this.#connected(result));
+			queueMicrotask(() => this.#connectCompleted(result));
 			return;
 		}
 		const { connectTimeout } = options;
@@ -99,8 +99,8 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 
 	closed(): void {}
 
-	#connected(status: number): void {
-		if (this.#finished) return;
+	#connectCompleted(status: number): void {
+		if (this.#isFinished) return;
 		if (status !== 0) {
 			const { host, port } = this.#target;
 			this.#fail('connect', `connect ${getSystemErrorName(status)} ${host}:${port}`);
@@ -113,7 +113,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 		const socket = new DirectSocket(handle as never);
 		const upstreamSocket = new UpstreamSocket(this);
 		upstreamSocket.attachDirect(socket, readBuffer());
-		if (this.#header) socket.write(this.#header);
+		if (this.#proxyHeader) socket.write(this.#proxyHeader);
 		this.#owner.dialed(upstreamSocket);
 	}
 
@@ -130,8 +130,8 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 
 	/** Marks the attempt as finished. Returns true only on the first call. */
 	#finish(): boolean {
-		if (this.#finished) return false;
-		this.#finished = true;
+		if (this.#isFinished) return false;
+		this.#isFinished = true;
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
 		return true;
 	}

@@ -10,7 +10,7 @@ import { NodeListeningSocket } from './node-listening-socket.ts';
 export class DirectListeningSocket extends NodeListeningSocket {
 	#keepAlive: TcpKeepAlive | undefined = undefined;
 	/** True if accepted connections inherit the options of the listening socket. */
-	#inherited = false;
+	#inheritsOptions = false;
 	#acceptor: ConnectionAcceptor | undefined = undefined;
 
 	override async listen(target: ListenTarget): Promise<void> {
@@ -21,7 +21,7 @@ export class DirectListeningSocket extends NodeListeningSocket {
 			this.owner.accepted(new DirectSocket(handle));
 			return true;
 		});
-		if (!this.#inherited && !this.isUnix) return;
+		if (!this.#inheritsOptions && !this.isUnix) return;
 		try {
 			this.#acceptor = new ConnectionAcceptor(descriptorOf(this.server), this.owner, this.isUnix);
 		} catch {
@@ -41,10 +41,10 @@ export class DirectListeningSocket extends NodeListeningSocket {
 
 	override configure(keepAlive: TcpKeepAlive | undefined): void {
 		this.#keepAlive = keepAlive;
-		this.#inherited = setInheritedOptions(this.server, keepAlive);
+		this.#inheritsOptions = setInheritedOptions(this.server, keepAlive);
 	}
 
 	override prepare(socket: AcceptedSocket): void {
-		if (!this.#inherited) setSocketOptions(socket, this.#keepAlive);
+		if (!this.#inheritsOptions) setSocketOptions(socket, this.#keepAlive);
 	}
 }

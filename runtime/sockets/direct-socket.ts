@@ -87,13 +87,13 @@ interface StreamBinding {
 }
 
 const BINDING: StreamBinding | undefined = findBinding();
-const STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
+const STREAM_STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
 const READ_COUNT: number = BINDING?.kReadBytesOrError ?? 0;
 const END_OF_STREAM = -4095;
 /** Maximum reads from one socket, each as large as its memory, before other sockets are served. */
-const READS_A_TURN = 16;
+const MAX_READS_PER_TURN = 16;
 
-const METHODS = [
+const REQUIRED_METHODS = [
 	'useUserBuffer',
 	'readStart',
 	'readStop',
@@ -107,8 +107,11 @@ const METHODS = [
 /** Reports whether a {@link DirectSocket} can be made from the handle of an accepted connection. */
 export function isDirectHandle(handle: object): handle is StreamHandle {
 	if (BINDING === undefined || !CAN_WRITE_WITHOUT_REQUEST || !isDirectIo()) return false;
-	const found = handle as Record<string, unknown>;
-	return METHODS.every(method => typeof found[method] === 'function') && typeof found.writeQueueSize === 'number';
+	const members = handle as Record<string, unknown>;
+	return (
+		REQUIRED_METHODS.every(method => typeof members[method] === 'function') &&
+		typeof members.writeQueueSize === 'number'
+	);
 }
 
 /** An accepted connection. */
@@ -136,28 +139,28 @@ export class DirectSocket implements PolledSocket {
 	/** Called when the connection has closed, for admission control. */
 	whenClosed: (() => void) | undefined = undefined;
 	/** True once the peer has closed its side. */
-	#received = false;
+	#hasPeerEnded = false;
 	/** True once our side is closed. */
-	#finished = false;
-	#reading = false;
+	#hasEnded = false;
+	#isReading = false;
 	/**
 	 * Number of writes that the handle has not completed. While there are any, nothing may be written to the descriptor directly,
 	 * because it would overtake their data.
 	 */
-	#pending = 0;
+	#pendingCount = 0;
 	pendingWrites = 0;
-	#peer: SocketName | undefined = undefined;
-	#local: SocketName | undefined = undefined;
+	#peerAddress: SocketName | undefined = undefined;
+	#localAddress: SocketName | undefined = undefined;
 	#error: Error | undefined = undefined;
-	#peeking: PeekOwner | undefined = undefined;
-	#peeked: Uint8Array | undefined = undefined;
+	#peekOwner: PeekOwner | undefined = undefined;
+	#peekMemory: Uint8Array | undefined = undefined;
 	/**
-	 * The poller that reads the socket instead of its handle, if any. `#descriptor` is the descriptor that the poller reads;
-	 * `#watched` is true while the poller watches it.
+	 * The poller that reads the socket instead of its handle, if any. `#descriptor` is the descriptor that the poller
+	 * reads; `#isWatched` is true while the poller watches it.
 	 */
 	#poller: SocketPoller | undefined = undefined;
 	#descriptor = -1;
-	#watched = false;
+	#isWatched = false;
 	/** True if there may be data that the poller will not report again by itself. */
 	#hasMore = false;
 	#isUnix = false;
@@ -165,8 +168,8 @@ export class DirectSocket implements PolledSocket {
 	#isFresh: boolean;
 	/** The memory into which the socket reads. The poller needs its address, too. */
 	#memory: Uint8Array | undefined = undefined;
-	#address = 0n;
-	#limit = 0;
+	#memoryAddress = 0n;
+	#readLimitBytes = 0;
 	/** Implements PolledSocket. */
 	pollTurn = 0;
 
@@ -192,13 +195,13 @@ export class DirectSocket implements PolledSocket {
 		let handle = this._handle;
 		if (handle === null) return;
 		this.#memory = memory;
-		const poller = this.#reading ? undefined : threadPoller();
+		const poller = this.#isReading ? undefined : threadPoller();
 		const descriptor = poller === undefined ? undefined : handle.fd;
 		if (descriptor !== undefined && descriptor >= 0) {
 			this.#poller = poller;
 			this.#descriptor = descriptor;
 			this.#isUnix = handle.getpeername === undefined;
-			this.#address = poller!.addressOf(memory);
+			this.#memoryAddress = poller!.addressOf(memory);
 		} else {
 			handle = this.#nodeHandle(handle);
 			if (handle === null) return;
@@ -209,27 +212,28 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Starts reading into memory that sockets may share, before it is known which protocol will take the connection over.
-	 * @param polled True to read by the thread's poller, if possible, instead of the handle.
+	 * Starts reading into memory that sockets may share, before it is known which protocol will take the connection
+	 * over.
+	 * @param usePoller True to read by the thread's poller, if possible, instead of the handle.
 	 */
-	peek(memory: Uint8Array, holder: PeekOwner, polled = false): void {
+	peek(memory: Uint8Array, holder: PeekOwner, usePoller = false): void {
 		this.holder = holder;
 		const handle = this._handle;
 		if (handle === null) return;
-		this.#peeking = holder;
+		this.#peekOwner = holder;
 		this.#memory = memory;
 		if (handle.reading === true) {
 			handle.readStop();
 			// If the connection becomes a stream again, the stream must start to read.
 			handle.reading = false;
 		}
-		const poller = polled ? threadPoller() : undefined;
+		const poller = usePoller ? threadPoller() : undefined;
 		const descriptor = poller === undefined ? undefined : handle.fd;
 		if (descriptor !== undefined && descriptor >= 0) {
 			this.#poller = poller;
 			this.#descriptor = descriptor;
 			this.#isUnix = handle.getpeername === undefined;
-			this.#address = poller!.addressOf(memory);
+			this.#memoryAddress = poller!.addressOf(memory);
 		} else {
 			const nodeHandle = this.#nodeHandle(handle);
 			if (nodeHandle === null) return;
@@ -261,20 +265,20 @@ export class DirectSocket implements PolledSocket {
 	 */
 	readFirst(): void {
 		if (!this.#isFresh) return;
-		if (this.#reading && this.#poller !== undefined && this._handle !== null) this.readable(false, false);
+		if (this.#isReading && this.#poller !== undefined && this._handle !== null) this.readable(false, false);
 		if (!this.#isFresh) return;
 		this.#isFresh = false;
-		if (this.#reading && this.#poller !== undefined && this._handle !== null && !this.#watched) this.#watch();
+		if (this.#isReading && this.#poller !== undefined && this._handle !== null && !this.#isWatched) this.#watch();
 	}
 
 	#watch(): void {
 		this.#isFresh = false;
-		this.#watched = this.#poller!.add(this.#descriptor, this);
-		if (!this.#watched) this.#readByHandle();
+		this.#isWatched = this.#poller!.add(this.#descriptor, this);
+		if (!this.#isWatched) this.#readByHandle();
 	}
 
 	#peekByHandle(handle: StreamHandle, memory: Uint8Array): void {
-		this.#peeked = memory;
+		this.#peekMemory = memory;
 		handle.useUserBuffer(memory);
 		handle.onread = onPeek;
 	}
@@ -282,7 +286,7 @@ export class DirectSocket implements PolledSocket {
 	/** The poller that watches the socket, if any. */
 	get poller(): SocketPoller | undefined {
 		if (this.#isFresh && this.#poller !== undefined) this.#watch();
-		return this.#watched ? this.#poller : undefined;
+		return this.#isWatched ? this.#poller : undefined;
 	}
 
 	/** True if there may be data that the poller will not report again by itself. */
@@ -292,19 +296,20 @@ export class DirectSocket implements PolledSocket {
 
 	/**
 	 * Continues on another handle, which wraps the current one, and reads from it.
-	 * @param polled The object that the poller notifies from now on; undefined if the poller no longer watches the socket.
+	 * @param polledSocket The object that the poller notifies from now on; undefined if the poller no longer watches
+	 * the socket.
 	 */
-	goOver(handle: StreamHandle, polled?: PolledSocket): void {
+	switchHandle(handle: StreamHandle, polledSocket?: PolledSocket): void {
 		this.#isFresh = false;
-		this.#peeking = undefined;
-		if (this.#watched) {
-			if (polled) this.#poller!.replace(this.#descriptor, this, polled);
+		this.#peekOwner = undefined;
+		if (this.#isWatched) {
+			if (polledSocket) this.#poller!.replace(this.#descriptor, this, polledSocket);
 			else this.#poller!.remove(this.#descriptor);
-			this.#watched = false;
+			this.#isWatched = false;
 		}
 		this.#poller = undefined;
 		this._handle = handle;
-		this.#reading = true;
+		this.#isReading = true;
 		handle.onread = onRead;
 	}
 
@@ -313,7 +318,7 @@ export class DirectSocket implements PolledSocket {
 	 * the socket, in which case reads cannot be limited.
 	 */
 	limitRead(bytes: number): boolean {
-		this.#limit = bytes;
+		this.#readLimitBytes = bytes;
 		return this.#poller !== undefined;
 	}
 
@@ -325,67 +330,67 @@ export class DirectSocket implements PolledSocket {
 	/** Implements PolledSocket. */
 	readable(hasEnd: boolean, hasMark: boolean): void {
 		const poller = this.#poller!;
-		const peeking = this.#peeking;
-		for (let reads = 0; reads < READS_A_TURN; reads++) {
-			if (!this.#reading) break;
-			const room = this.#nextRead;
-			this.#limit = 0;
-			const count = poller.read(this.#descriptor, this.#address, room);
+		const peekOwner = this.#peekOwner;
+		for (let reads = 0; reads < MAX_READS_PER_TURN; reads++) {
+			if (!this.#isReading) break;
+			const roomBytes = this.#nextRead;
+			this.#readLimitBytes = 0;
+			const count = poller.read(this.#descriptor, this.#memoryAddress, roomBytes);
 			if (count === 0 && reads > 0) break;
 			if (count <= 0) {
 				if (count !== WOULD_BLOCK) this.read(count === 0 ? END_OF_STREAM : count);
 				return;
 			}
-			if (peeking === undefined) this.holder?.received(count);
+			if (peekOwner === undefined) this.holder?.received(count);
 			else {
 				// The new owner of the connection, chosen by `peeked`, reads the remaining data if `hasMore` is true.
-				this.#hasMore = hasEnd || hasMark || count === room;
-				peeking.peeked(count);
+				this.#hasMore = hasEnd || hasMark || count === roomBytes;
+				peekOwner.peeked(count);
 				if (this.#poller === undefined) return;
 			}
 			const { nextMemory } = this;
 			if (nextMemory !== undefined) {
 				this.nextMemory = undefined;
 				this.#memory = nextMemory;
-				this.#address = poller.addressOf(nextMemory);
+				this.#memoryAddress = poller.addressOf(nextMemory);
 			}
 			if (this._handle === null) return;
 			// A limited read may only have checked whether there is data. Its consumer then lets the kernel move the data, so nothing
 			// more is read here.
-			if (count < room ? hasEnd : this.#nextRead > room) break;
+			if (count < roomBytes ? hasEnd : this.#nextRead > roomBytes) break;
 			// After a short read, a TCP socket is empty, and the poller will report new data. A Unix socket may still have data,
 			// because a read also ends after data that was sent together with descriptors.
-			if (count < room && !hasMark && !this.#isUnix) return;
+			if (count < roomBytes && !hasMark && !this.#isUnix) return;
 		}
 		// The rest is read in the next turn, after the callbacks that the received bytes have scheduled. If it were read now, the end
 		// of the connection might be handled before its request.
 		this.#hasMore = true;
-		if (this.#reading) setImmediate(tellRest, this);
+		if (this.#isReading) setImmediate(reportRest, this);
 	}
 
 	/** Maximum bytes of the next read. */
 	get #nextRead(): number {
-		return this.#limit === 0 ? this.#memory!.length : this.#limit;
+		return this.#readLimitBytes === 0 ? this.#memory!.length : this.#readLimitBytes;
 	}
 
 	/** Makes the poller report the remaining data, if the socket is being read. If it is paused, `resume` does so later. */
-	tellRest(): void {
-		if (this.#hasMore && this.#reading && this.#watched) this.#tellAgain();
+	reportRest(): void {
+		if (this.#hasMore && this.#isReading && this.#isWatched) this.#requestReport();
 	}
 
 	/** Returns the connection as a `net.Socket`. Allowed only before `start`. This object must not be used afterwards. */
 	toSocket(): Socket {
 		const handle = this._handle && this.#nodeHandle(this._handle);
 		this.pause();
-		if (this.#watched) this.#poller!.remove(this.#descriptor);
-		this.#watched = false;
+		if (this.#isWatched) this.#poller!.remove(this.#descriptor);
+		this.#isWatched = false;
 		this.#poller = undefined;
 		this._handle = null;
 		this.destroyed = true;
 		// The type declares the option only for bound handles, but connected handles work, too.
 		const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true };
 		const socket = new Socket(options);
-		if (this.#peeked && handle) readByCopies(handle, this.#peeked);
+		if (this.#peekMemory && handle) readByCopies(handle, this.#peekMemory);
 		if (this.whenClosed) socket.once('close', this.whenClosed);
 		return socket;
 	}
@@ -413,7 +418,7 @@ export class DirectSocket implements PolledSocket {
 
 	/** True if so many bytes are waiting to be sent that nothing more should be written until `drained` is called. */
 	get writableNeedDrain(): boolean {
-		return this.#pending > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
+		return this.#pendingCount > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
 	}
 
 	/** `cork` and `uncork` do nothing, because each write is sent separately. */
@@ -428,11 +433,11 @@ export class DirectSocket implements PolledSocket {
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): void;
 	write(
 		data: string | Uint8Array,
-		second?: 'latin1' | ((error?: Error | null) => void),
-		third?: (error?: Error | null) => void,
+		encodingOrDone?: 'latin1' | ((error?: Error | null) => void),
+		doneAfterEncoding?: (error?: Error | null) => void,
 	): void {
 		const handle = this._handle;
-		const done = typeof second === 'function' ? second : third;
+		const done = typeof encodingOrDone === 'function' ? encodingOrDone : doneAfterEncoding;
 		if (handle === null || this.writableEnded) {
 			done?.(new Error('The connection has ended.'));
 			return;
@@ -443,7 +448,7 @@ export class DirectSocket implements PolledSocket {
 			const error = systemError(result, 'write');
 			this.writeFailed(error);
 			done?.(error);
-		} else this.#await(result, data, done);
+		} else this.#awaitWrite(result, data, done);
 	}
 
 	/**
@@ -457,9 +462,9 @@ export class DirectSocket implements PolledSocket {
 		const request = new BINDING!.ShutdownWrap();
 		const complete = (): void => {
 			if (this.destroyed) return;
-			this.#finished = true;
+			this.#hasEnded = true;
 			finished?.();
-			if (this.#received) this.destroy();
+			if (this.#hasPeerEnded) this.destroy();
 		};
 		request.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : complete());
 		const result = handle.shutdown(request);
@@ -470,18 +475,18 @@ export class DirectSocket implements PolledSocket {
 	/** Closes the connection immediately, in both directions. */
 	destroy(error?: Error): void {
 		if (!this.destroyed) this.#peerName();
-		this.leave(error);
+		this.destroyFast(error);
 	}
 
 	/**
 	 * Closes the connection like `destroy`, but does not read the peer's address first. Afterwards, the address is known only if it
 	 * was read before. Data that was written is still sent.
 	 */
-	leave(error?: Error): void {
+	destroyFast(error?: Error): void {
 		const handle = this._handle;
 		if (handle === null) return;
-		if (this.#watched) this.#poller!.forget(this.#descriptor);
-		this.#watched = false;
+		if (this.#isWatched) this.#poller!.forget(this.#descriptor);
+		this.#isWatched = false;
 		this.destroyed = true;
 		this.#error = error;
 		this._handle = null;
@@ -495,25 +500,25 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	pause(): void {
-		if (!this.#reading) return;
-		this.#reading = false;
+		if (!this.#isReading) return;
+		this.#isReading = false;
 		// The poller keeps watching a paused socket, because most sockets are resumed before data arrives.
 		if (this.#poller === undefined) this._handle?.readStop();
 	}
 
 	resume(): void {
 		const handle = this._handle;
-		if (this.#reading || handle === null || this.#received) return;
-		this.#reading = true;
+		if (this.#isReading || handle === null || this.#hasPeerEnded) return;
+		this.#isReading = true;
 		const poller = this.#poller;
 		if (poller === undefined) this.#startHandle(handle);
-		else if (!this.#watched) {
+		else if (!this.#isWatched) {
 			if (!this.#isFresh) this.#watch();
-		} else if (this.#hasMore) this.#tellAgain();
+		} else if (this.#hasMore) this.#requestReport();
 	}
 
 	/** Makes the poller report, in the next iteration of the event loop, data that has already arrived. */
-	#tellAgain(): void {
+	#requestReport(): void {
 		this.#hasMore = false;
 		this.#poller!.tellAgain(this.#descriptor, this);
 	}
@@ -528,7 +533,7 @@ export class DirectSocket implements PolledSocket {
 		this.#poller = undefined;
 		const handle = this._handle && this.#nodeHandle(this._handle);
 		if (handle === null) return;
-		if (this.#peeking) this.#peekByHandle(handle, this.#memory!);
+		if (this.#peekOwner) this.#peekByHandle(handle, this.#memory!);
 		else handle.useUserBuffer(this.#memory!);
 		this.#startHandle(handle);
 	}
@@ -544,15 +549,15 @@ export class DirectSocket implements PolledSocket {
 			this.destroy(systemError(count, 'read'));
 			return;
 		}
-		this.#received = true;
-		this.#reading = false;
+		this.#hasPeerEnded = true;
+		this.#isReading = false;
 		this.holder?.ended();
-		if (this.#finished) this.destroy();
+		if (this.#hasEnded) this.destroy();
 	}
 
 	/** Called by the handle: `count` bytes are in the memory passed to `peek`. */
 	peeked(count: number): void {
-		this.#peeking?.peeked(count);
+		this.#peekOwner?.peeked(count);
 	}
 
 	/** Called by the handle when it has closed. */
@@ -561,11 +566,11 @@ export class DirectSocket implements PolledSocket {
 		this.holder?.closed(this.#error);
 	}
 
-	#await(write: PendingWrite, data: unknown, done: ((error?: Error | null) => void) | undefined): void {
-		this.#pending++;
+	#awaitWrite(write: PendingWrite, data: unknown, done: ((error?: Error | null) => void) | undefined): void {
+		this.#pendingCount++;
 		this.pendingWrites++;
 		const complete = (status: number): void => {
-			this.#pending--;
+			this.#pendingCount--;
 			this.pendingWrites--;
 			if (status < 0) {
 				const error = systemError(status, 'write');
@@ -574,7 +579,7 @@ export class DirectSocket implements PolledSocket {
 				return;
 			}
 			done?.();
-			if (this.#pending === 0 && !this.destroyed) this.holder?.drained();
+			if (this.#pendingCount === 0 && !this.destroyed) this.holder?.drained();
 		};
 		write.buffer = data;
 		write.oncomplete = complete;
@@ -589,21 +594,21 @@ export class DirectSocket implements PolledSocket {
 	 * Returns the peer's address. The address must have been read before the connection closes, because the system forgets it then.
 	 */
 	#peerName(): SocketName {
-		let name = this.#peer;
+		let name = this.#peerAddress;
 		if (name === undefined) {
 			name = { address: undefined, family: undefined, port: undefined };
 			this._handle?.getpeername?.(name);
-			this.#peer = name;
+			this.#peerAddress = name;
 		}
 		return name;
 	}
 
 	#localName(): SocketName {
-		let name = this.#local;
+		let name = this.#localAddress;
 		if (name === undefined) {
 			name = { address: undefined, family: undefined, port: undefined };
 			this._handle?.getsockname?.(name);
-			this.#local = name;
+			this.#localAddress = name;
 		}
 		return name;
 	}
@@ -617,15 +622,15 @@ export function toDirectSocket(socket: Socket): DirectSocket | undefined {
 	if (Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
 	if (socket.destroyed || socket.readableLength > 0 || socket.writableLength > 0 || socket.readableEnded)
 		return undefined;
-	const giver = socket as Socket & { _handle?: object | null };
-	const handle = giver._handle;
+	const socketWithHandle = socket as Socket & { _handle?: object | null };
+	const handle = socketWithHandle._handle;
 	if (!handle || !isDirectHandle(handle)) return undefined;
-	giver._handle = null;
+	socketWithHandle._handle = null;
 	return new DirectSocket(handle);
 }
 
-function tellRest(socket: DirectSocket): void {
-	socket.tellRest();
+function reportRest(socket: DirectSocket): void {
+	socket.reportRest();
 }
 
 function onRead(this: StreamHandle): Uint8Array | undefined {
@@ -657,7 +662,7 @@ function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
 
 /** Returns the result of the read that a handle is reporting: the number of bytes, or an error code. */
 export function lastReadResult(): number {
-	return STATE[READ_COUNT]!;
+	return STREAM_STATE[READ_COUNT]!;
 }
 
 function onClosed(this: StreamHandle): void {

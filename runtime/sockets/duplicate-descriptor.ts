@@ -52,10 +52,10 @@ export function detachDescriptor(descriptor: number, copy: number): void {
 	if (ffi === undefined) return;
 	const { lib, functions } = ffi.dlopen(null, { dup2: { arguments: ['i32', 'i32'], return: 'i32' } });
 	try {
-		if (!isSame(descriptor, copy)) return;
-		const nothing = openSync('/dev/null', 'r');
-		functions.dup2(nothing, descriptor);
-		closeSync(nothing);
+		if (!isSameFile(descriptor, copy)) return;
+		const nullDevice = openSync('/dev/null', 'r');
+		functions.dup2(nullDevice, descriptor);
+		closeSync(nullDevice);
 	} catch {
 		// `descriptor` is already closed, or no descriptor is free for the null device.
 	} finally {
@@ -85,13 +85,13 @@ export function replaceDescriptor(target: number, descriptor: number): void {
  */
 export function closeDuplicate(copy: number, original: number): void {
 	try {
-		if (isSame(copy, original)) closeSync(copy);
+		if (isSameFile(copy, original)) closeSync(copy);
 	} catch {
 		// The descriptor is already closed.
 	}
 }
 
-function isSame(a: number, b: number): boolean {
+function isSameFile(a: number, b: number): boolean {
 	const [statA, statB] = [fstatSync(a), fstatSync(b)];
 	return statA.ino === statB.ino && statA.dev === statB.dev;
 }

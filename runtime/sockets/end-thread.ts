@@ -8,33 +8,33 @@ import type { Worker } from 'node:worker_threads';
 import { isDirectIo } from './io-mode.ts';
 
 /** Milliseconds that optimizations already in progress are given to finish. They usually take less than ten. */
-const SETTLE_TIME = 100;
+const SETTLE_MS = 100;
 
 /** After this many milliseconds, optimization is allowed again even if the thread has not ended. */
-const MAX_HOLD = 5000;
+const MAX_HOLD_MS = 5000;
 
-let holders = 0;
+let holderCount = 0;
 
 /** Terminates a thread, as a crash would. Resolves when it has ended. */
 export async function endThread(thread: Worker): Promise<void> {
 	// Only in direct I/O mode are `node:ffi` functions called often enough for V8 to optimize the calls.
-	const release = isDirectIo() ? holdOptimizing() : undefined;
-	if (release) await new Promise(resolve => setTimeout(resolve, SETTLE_TIME));
+	const release = isDirectIo() ? suspendOptimization() : undefined;
+	if (release) await new Promise(resolve => setTimeout(resolve, SETTLE_MS));
 	await thread.terminate();
 	release?.();
 }
 
 /** Stops V8 from optimizing. Returns a function that allows it again. */
-function holdOptimizing(): () => void {
+function suspendOptimization(): () => void {
 	// This filter matches no function. It applies to the whole process.
-	if (holders++ === 0) setFlagsFromString('--turbo-filter=~');
-	let held = true;
+	if (holderCount++ === 0) setFlagsFromString('--turbo-filter=~');
+	let isHeld = true;
 	const release = (): void => {
-		if (!held) return;
-		held = false;
+		if (!isHeld) return;
+		isHeld = false;
 		clearTimeout(timer);
-		if (--holders === 0) setFlagsFromString('--turbo-filter=*');
+		if (--holderCount === 0) setFlagsFromString('--turbo-filter=*');
 	};
-	const timer = setTimeout(release, MAX_HOLD).unref();
+	const timer = setTimeout(release, MAX_HOLD_MS).unref();
 	return release;
 }

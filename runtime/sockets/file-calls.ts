@@ -51,8 +51,8 @@ const METADATA_OFFSET = 64;
 /** Offset of a path within the block of memory that is used for calls. */
 const PATH_OFFSET = METADATA_OFFSET + 256;
 /** Maximum bytes of a path on Linux. */
-const MAX_PATH = 4095;
-const HALF = 2 ** 32;
+const MAX_PATH_BYTES = 4095;
+const TWO_POW_32 = 2 ** 32;
 
 /** Loads the functions. Returns undefined if they are not available. */
 export function systemCalls(): SystemCalls | undefined {
@@ -85,24 +85,24 @@ function load(): SystemCalls | undefined {
 
 	// One block outside the heap, at a fixed address. It holds an offset, an iovec with its one-byte buffer, the arguments of
 	// openat2, metadata, and a path.
-	const memory = Buffer.allocUnsafeSlow(PATH_OFFSET + MAX_PATH + 1).fill(0);
-	const start = ffi.getRawPointer(memory);
-	const iovec = start + 8n;
-	const openHow = start + 32n;
-	const metadata = start + BigInt(METADATA_OFFSET);
-	const name = start + BigInt(PATH_OFFSET);
+	const memory = Buffer.allocUnsafeSlow(PATH_OFFSET + MAX_PATH_BYTES + 1).fill(0);
+	const memoryAddress = ffi.getRawPointer(memory);
+	const iovecAddress = memoryAddress + 8n;
+	const openHowAddress = memoryAddress + 32n;
+	const metadataAddress = memoryAddress + BigInt(METADATA_OFFSET);
+	const pathAddress = memoryAddress + BigInt(PATH_OFFSET);
 	/** Address of a byte that is always 0, which is an empty path. */
-	const emptyPath = start + 56n;
-	memory.writeBigUInt64LE(start + 24n, 8);
+	const emptyPathAddress = memoryAddress + 56n;
+	memory.writeBigUInt64LE(memoryAddress + 24n, 8);
 	memory.writeBigUInt64LE(1n, 16);
 	memory.writeBigUInt64LE(OPEN_FLAGS, 32);
 	memory.writeBigUInt64LE(RESOLVE_NO_SYMLINKS, 48);
 	const offsets = new BigInt64Array(memory.buffer, memory.byteOffset, 1);
-	const words = new Int32Array(memory.buffer, memory.byteOffset + METADATA_OFFSET, 64);
+	const metadataWords = new Int32Array(memory.buffer, memory.byteOffset + METADATA_OFFSET, 64);
 
-	const uint32 = (offset: number): number => words[offset >> 2]! >>> 0;
+	const uint32 = (offset: number): number => metadataWords[offset >> 2]! >>> 0;
 	/** Returns the signed 64-bit number at an offset. */
-	const int64 = (offset: number): number => words[(offset >> 2) + 1]! * HALF + uint32(offset);
+	const int64 = (offset: number): number => metadataWords[(offset >> 2) + 1]! * TWO_POW_32 + uint32(offset);
 
 	/**
 	 * The root whose path is currently in `memory`. `rootLength` is the length of that path in bytes; −1 if the root cannot be used.
@@ -113,22 +113,23 @@ function load(): SystemCalls | undefined {
 	const calls: SystemCalls = {
 		sendFile(socket, file, offset, length) {
 			offsets[0] = BigInt(offset);
-			return Number(sendfile(socket, file, start, BigInt(length)));
+			return Number(sendfile(socket, file, memoryAddress, BigInt(length)));
 		},
-		isInMemory: (file, offset) => preadv2(file, iovec, 1, BigInt(offset), RWF_NOWAIT) === 1n,
-		openWithoutLinks(below, path) {
-			if (below !== root) {
-				root = below;
-				rootLength = below === '/' ? 0 : writeTidy(below, memory, PATH_OFFSET);
+		isInMemory: (file, offset) => preadv2(file, iovecAddress, 1, BigInt(offset), RWF_NOWAIT) === 1n,
+		openWithoutLinks(newRoot, path) {
+			if (newRoot !== root) {
+				root = newRoot;
+				rootLength = newRoot === '/' ? 0 : writePath(newRoot, memory, PATH_OFFSET);
 			}
 			if (rootLength === -1) return -1;
-			const length = writeTidy(path, memory, PATH_OFFSET + rootLength);
+			const length = writePath(path, memory, PATH_OFFSET + rootLength);
 			if (length === -1) return -1;
 			memory[PATH_OFFSET + rootLength + length] = 0;
-			return syscall(OPENAT2, AT_FDCWD, name, openHow, 24);
+			return syscall(OPENAT2, AT_FDCWD, pathAddress, openHowAddress, 24);
 		},
 		identity(descriptor) {
-			if (statx(descriptor, emptyPath, AT_EMPTY_PATH, STATX_BASIC_STATS, metadata) !== 0) return undefined;
+			if (statx(descriptor, emptyPathAddress, AT_EMPTY_PATH, STATX_BASIC_STATS, metadataAddress) !== 0)
+				return undefined;
 			return {
 				mode: uint32(28) & 0xffff,
 				size: int64(40),
@@ -136,7 +137,7 @@ function load(): SystemCalls | undefined {
 				nanoseconds: uint32(120),
 				changeSeconds: int64(96),
 				changeNanoseconds: uint32(104),
-				device: uint32(136) * HALF + uint32(140),
+				device: uint32(136) * TWO_POW_32 + uint32(140),
 				inodeHigh: uint32(36),
 				inodeLow: uint32(32),
 			};
@@ -155,19 +156,19 @@ function load(): SystemCalls | undefined {
  * Writes an ASCII path to memory and returns its length. Returns −1 if it is not ASCII, does not start with a slash, is not
  * normalized (`//`, `/./`), or is too long: a truncated path would name another file.
  */
-function writeTidy(path: string, memory: Buffer, at: number): number {
+function writePath(path: string, memory: Buffer, at: number): number {
 	const length = path.length;
 	if (length === 0 || at + length >= memory.length || path.charCodeAt(0) !== SLASH) return -1;
-	let last = 0;
+	let lastCode = 0;
 	for (let i = 0; i < length; i++) {
 		const code = path.charCodeAt(i);
 		// A dot after a slash may also begin an ordinary hidden name, but hidden files are rarely requested, so they are refused as
 		// well.
-		if (code === 0 || code > 0x7e || (last === SLASH && (code === SLASH || code === DOT))) return -1;
+		if (code === 0 || code > 0x7e || (lastCode === SLASH && (code === SLASH || code === DOT))) return -1;
 		memory[at + i] = code;
-		last = code;
+		lastCode = code;
 	}
-	return last === SLASH ? -1 : length;
+	return lastCode === SLASH ? -1 : length;
 }
 
 const SLASH = 47;

@@ -18,8 +18,8 @@ export interface FileIdentity extends FileTime {
 	readonly inodeLow: number;
 }
 
-const HALF = 1n << 32n;
-const SECOND = 1_000_000_000n;
+const TWO_POW_32 = 1n << 32n;
+const NANOSECONDS_PER_SECOND = 1_000_000_000n;
 
 /** Converts Node's file statistics. */
 export function toFileIdentity(stat: BigIntStats): FileIdentity {
@@ -29,19 +29,19 @@ export function toFileIdentity(stat: BigIntStats): FileIdentity {
 		mode: Number(stat.mode),
 		size: Number(stat.size),
 		seconds: Number(seconds),
-		nanoseconds: Number(stat.mtimeNs - seconds * SECOND),
+		nanoseconds: Number(stat.mtimeNs - seconds * NANOSECONDS_PER_SECOND),
 		changeSeconds: Number(changeSeconds),
-		changeNanoseconds: Number(stat.ctimeNs - changeSeconds * SECOND),
+		changeNanoseconds: Number(stat.ctimeNs - changeSeconds * NANOSECONDS_PER_SECOND),
 		device: Number(stat.dev),
-		inodeHigh: Number(stat.ino / HALF),
-		inodeLow: Number(stat.ino % HALF),
+		inodeHigh: Number(stat.ino / TWO_POW_32),
+		inodeLow: Number(stat.ino % TWO_POW_32),
 	};
 }
 
 /** Converts nanoseconds to seconds. Rounds down even before 1970, so that the remaining nanoseconds are never negative. */
 function wholeSeconds(nanoseconds: bigint): bigint {
-	const seconds = nanoseconds / SECOND;
-	return seconds * SECOND > nanoseconds ? seconds - 1n : seconds;
+	const seconds = nanoseconds / NANOSECONDS_PER_SECOND;
+	return seconds * NANOSECONDS_PER_SECOND > nanoseconds ? seconds - 1n : seconds;
 }
 
 /** Reports whether `a` and `b` are the same version of the same file. */

@@ -16,11 +16,11 @@ export type ForeignCalls<Name extends string> = { readonly [name in Name]: Forei
 
 /** The functions that were found, and helpers for calling them: addresses of memory, callbacks, and access to native memory. */
 export interface ForeignLibrary<Name extends string = string> {
-	readonly f: ForeignCalls<Name>;
+	readonly functions: ForeignCalls<Name>;
 	/** Returns the address of memory outside the heap. The memory must neither be freed nor move while the address is used. */
 	addressOf(memory: Uint8Array): bigint;
 	/** Registers a function for C to call on this thread. It is kept as long as the thread lives, and must not throw. */
-	callback(result: string, takes: readonly string[], run: (...values: never[]) => unknown): bigint;
+	callback(result: string, parameterTypes: readonly string[], run: (...values: never[]) => unknown): bigint;
 	/** Copies the bytes at an address into a new Buffer. */
 	copy(address: bigint, length: number): Buffer;
 	/** Returns the zero-terminated string at an address. */
@@ -47,8 +47,8 @@ export interface LibrarySimulation {
 }
 
 /** Describes a function: its result, then its parameters. */
-export function foreignSignature(result: string, ...takes: string[]): ForeignSignature {
-	return { return: result, arguments: takes };
+export function foreignSignature(result: string, ...parameterTypes: string[]): ForeignSignature {
+	return { return: result, arguments: parameterTypes };
 }
 
 /**
@@ -75,9 +75,9 @@ export function findOpenssl<Name extends string>(
 		const allSignatures: { [name: string]: ForeignSignature } = { ...signatures };
 		if (simulated.missing !== undefined) allSignatures[`missing_${simulated.missing}`] = foreignSignature('void');
 		const unchecked = uncheckedFunctionsOf(ffi, hot as { [name: string]: ForeignSignature });
-		const f = { ...loadForeignFunctions(ffi, allSignatures), ...unchecked } as ForeignCalls<Name>;
+		const functions = { ...loadForeignFunctions(ffi, allSignatures), ...unchecked } as ForeignCalls<Name>;
 		const reentrantSignatures = Object.fromEntries(reentrant.map(name => [name, signatures[name]]));
-		return { library: new BoundLibrary(ffi, f, reentrantSignatures) };
+		return { library: new BoundLibrary(ffi, functions, reentrantSignatures) };
 	} catch (error) {
 		const cause = error instanceof Error ? error.message : String(error);
 		return { missing: `a function of OpenSSL or of the C library is missing (${cause})` };
@@ -90,16 +90,16 @@ export function withoutDirectIo(): { readonly missing: string } | undefined {
 }
 
 class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
-	readonly f: ForeignCalls<Name>;
+	readonly functions: ForeignCalls<Name>;
 	readonly #ffi: typeof import('node:ffi');
 	readonly #library: { registerCallback(signature: ForeignSignature, run: (...values: never[]) => unknown): bigint };
-	readonly #errnoAt: bigint;
+	readonly #errnoAddress: bigint;
 	/** Registered callbacks, kept here because C may call them as long as the thread lives. */
 	readonly #callbacks: unknown[] = [];
 
 	constructor(
 		ffi: typeof import('node:ffi'),
-		found: ForeignCalls<Name>,
+		foundFunctions: ForeignCalls<Name>,
 		reentrant: { readonly [name: string]: ForeignSignature },
 	) {
 		this.#ffi = ffi;
@@ -110,18 +110,18 @@ class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
 		const { __errno_location: errnoLocation, ...reentrantSignatures } = functions as unknown as {
 			[name: string]: ForeignFunction;
 		};
-		this.f = { ...found, ...reentrantSignatures };
+		this.functions = { ...foundFunctions, ...reentrantSignatures };
 		this.#library = lib as never;
-		this.#errnoAt = errnoLocation!() as bigint;
+		this.#errnoAddress = errnoLocation!() as bigint;
 	}
 
 	addressOf(memory: Uint8Array): bigint {
 		return this.#ffi.getRawPointer(memory);
 	}
 
-	callback(result: string, takes: readonly string[], run: (...values: never[]) => unknown): bigint {
+	callback(result: string, parameterTypes: readonly string[], run: (...values: never[]) => unknown): bigint {
 		this.#callbacks.push(run);
-		return this.#library.registerCallback({ return: result, arguments: takes }, run);
+		return this.#library.registerCallback({ return: result, arguments: parameterTypes }, run);
 	}
 
 	copy(address: bigint, length: number): Buffer {
@@ -149,6 +149,6 @@ class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
 	}
 
 	errno(): number {
-		return this.#ffi.getInt32(this.#errnoAt);
+		return this.#ffi.getInt32(this.#errnoAddress);
 	}
 }

@@ -25,16 +25,17 @@ export function systemError(status: number, syscall: string): Error {
 }
 
 /**
- * True if Node's handles accept a write without a request object, and return one if the write does not end at once, as in Node 26.
- * Omitting a request object that a handle requires is not safe, so the test uses a socket on an invalid handle.
+ * True if Node's handles accept a write without a request object, and return one if the write does not end at once,
+ * as in Node 26. Omitting a request object that a real handle requires would not be safe, so the test uses a fake
+ * handle.
  */
-export const CAN_WRITE_WITHOUT_REQUEST: boolean = probe();
+export const CAN_WRITE_WITHOUT_REQUEST: boolean = probeWrites();
 
-function probe(): boolean {
-	let known = false;
+function probeWrites(): boolean {
+	let acceptsNull = false;
 	const handle = {
 		writeLatin1String(request: unknown): number {
-			known = request === null;
+			acceptsNull = request === null;
 			return 0;
 		},
 		close(closed?: () => void): void {
@@ -54,7 +55,7 @@ function probe(): boolean {
 	} catch {
 		return false;
 	}
-	return known;
+	return acceptsNull;
 }
 
 function ignore(): void {}

@@ -25,9 +25,9 @@ export function holdUnixSocket(path: string, backlog: number, publish: () => voi
  */
 async function holdDuplicate(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const server = await new Promise<Server>((resolve, reject) => {
-		const binding = createServer();
-		binding.once('error', reject);
-		binding.listen({ path, backlog }, () => resolve(binding));
+		const newServer = createServer();
+		newServer.once('error', reject);
+		newServer.listen({ path, backlog }, () => resolve(newServer));
 	});
 	let descriptor: number | undefined;
 	try {

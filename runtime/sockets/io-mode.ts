@@ -37,19 +37,19 @@ export function isDirectIoRelease(release: string = process.versions.node): bool
 	return DIRECT_RELEASES.includes(release);
 }
 
-let current: IoMode = chooseIoMode();
+let currentMode: IoMode = chooseIoMode();
 
 /** Returns the mode of this thread. */
 export function ioMode(): IoMode {
-	return current;
+	return currentMode;
 }
 
 /** Reports whether this thread may bypass Node's public modules. */
 export function isDirectIo(): boolean {
-	return current === 'direct';
+	return currentMode === 'direct';
 }
 
 /** Sets the mode of this thread. Sockets and files that are already open keep their mode. */
 export function setIoMode(mode: IoMode): void {
-	current = mode;
+	currentMode = mode;
 }

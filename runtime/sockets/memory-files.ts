@@ -18,10 +18,10 @@ const MADV_DONTNEED = 4;
 export interface MemoryFiles {
 	readonly calls: SystemCalls;
 	/** Creates a file that contains `pieces`. Returns its descriptor, or −1 on failure. */
-	make(pieces: Iterable<Uint8Array>): number;
+	create(pieces: Iterable<Uint8Array>): number;
 	close(descriptor: number): void;
 	/** Returns the offset in bytes of a piece of memory from the start of its page. */
-	behindPage(memory: Uint8Array): number;
+	pageOffset(memory: Uint8Array): number;
 	/** Returns whole pages of private memory, from an offset on, to the system. Returns false on failure. */
 	giveBack(memory: Uint8Array, offset: number, length: number): boolean;
 }
@@ -52,7 +52,7 @@ function load(): MemoryFiles | undefined {
 	name.write('svc-cache', 'latin1');
 	return {
 		calls,
-		make(pieces) {
+		create(pieces) {
 			const file = create(ffi.getRawPointer(name), MFD_CLOEXEC);
 			if (file < 0) return -1;
 			try {
@@ -69,7 +69,7 @@ function load(): MemoryFiles | undefined {
 			}
 		},
 		close: descriptor => void close(descriptor),
-		behindPage: memory => Number(ffi.getRawPointer(memory) % BigInt(PAGE_BYTES)),
+		pageOffset: memory => Number(ffi.getRawPointer(memory) % BigInt(PAGE_BYTES)),
 		giveBack: (memory, offset, length) =>
 			advise(ffi.getRawPointer(memory) + BigInt(offset), BigInt(length), MADV_DONTNEED) === 0,
 	};

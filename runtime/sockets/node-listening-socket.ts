@@ -74,11 +74,11 @@ export class NodeListeningSocket implements ListeningSocket {
 		this.#server.close();
 	}
 
-	#listen(at: { readonly port: number } | { readonly fd: number }): Promise<void> {
+	#listen(address: { readonly port: number } | { readonly fd: number }): Promise<void> {
 		const server = this.#server;
 		return new Promise((resolve, reject) => {
 			server.once('error', reject);
-			server.listen({ ...at, exclusive: true, backlog: LISTEN_BACKLOG }, () => {
+			server.listen({ ...address, exclusive: true, backlog: LISTEN_BACKLOG }, () => {
 				server.off('error', reject);
 				resolve();
 			});

@@ -8,21 +8,21 @@ const CTRL_SET_OCSP_RESPONSE = 71;
 /** The control command that sets OpenSSL's callback for OCSP responses. */
 export const CTRL_STATUS_CALLBACK = 63;
 
-/** Registers the callback. `stapled` returns the DER of the response for the handshake in progress. */
-export function stapleCallback(
+/** Registers the callback. `getResponse` returns the DER of the response for the handshake in progress. */
+export function registerStapleCallback(
 	library: ForeignLibrary<'CRYPTO_malloc' | 'SSL_ctrl'>,
-	stapled: () => Uint8Array | undefined,
+	getResponse: () => Uint8Array | undefined,
 ): bigint {
-	const { f } = library;
+	const { functions } = library;
 	return library.callback('int32', ['pointer', 'pointer'], (ssl: bigint) => {
 		try {
-			const response = stapled();
+			const response = getResponse();
 			if (response === undefined) return STATUS_NONE;
 			// OpenSSL frees this memory with the connection.
-			const at = f.CRYPTO_malloc(BigInt(response.length), 0n, 0) as bigint;
-			if (at === 0n) return STATUS_NONE;
-			library.write(at, response);
-			f.SSL_ctrl(ssl, CTRL_SET_OCSP_RESPONSE, BigInt(response.length), at);
+			const responseAddress = functions.CRYPTO_malloc(BigInt(response.length), 0n, 0) as bigint;
+			if (responseAddress === 0n) return STATUS_NONE;
+			library.write(responseAddress, response);
+			functions.SSL_ctrl(ssl, CTRL_SET_OCSP_RESPONSE, BigInt(response.length), responseAddress);
 			return STATUS_OK;
 		} catch {
 			return STATUS_NONE;

@@ -15,11 +15,11 @@ const FAIL_IF_NO_PEER_CERT = 2;
 /** What a context does during handshakes in addition to the settings of Node's context. */
 export interface HandshakeDuties {
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
-	readonly stapled?: Uint8Array | undefined;
+	readonly ocspResponse?: Uint8Array | undefined;
 	/** Whether client certificates are requested, and on which terms. OpenSSL verifies them during the handshake. */
-	readonly client?: ClientCertificateTerms | undefined;
+	readonly clientTerms?: ClientCertificateTerms | undefined;
 	/** Receives each line of the secrets log, without its line break. */
-	readonly secret?: ((line: string) => void) | undefined;
+	readonly onSecret?: ((line: string) => void) | undefined;
 }
 
 /** The context of one certificate and policy. */
@@ -28,7 +28,7 @@ export class OpensslContext {
 	/** Node's object. OpenSSL's ticket callback refers to it, so each connection must keep it from being garbage-collected. */
 	readonly context: SecureContext;
 	readonly protocols: Buffer;
-	readonly protocolsAt: bigint;
+	readonly protocolsAddress: bigint;
 	readonly duties: HandshakeDuties;
 	#address: bigint;
 
@@ -40,35 +40,35 @@ export class OpensslContext {
 		this.thread = thread;
 		this.context = context;
 		// OpenSSL receives addresses within this list, so the list is copied into memory that is never moved.
-		const ownCopy = Buffer.allocUnsafeSlow(Math.max(1, protocols.length)).subarray(0, protocols.length);
-		ownCopy.set(protocols);
-		this.protocols = ownCopy;
-		this.protocolsAt = protocols.length === 0 ? 0n : thread.library.addressOf(ownCopy);
+		const protocolsCopy = Buffer.allocUnsafeSlow(Math.max(1, protocols.length)).subarray(0, protocols.length);
+		protocolsCopy.set(protocols);
+		this.protocols = protocolsCopy;
+		this.protocolsAddress = protocols.length === 0 ? 0n : thread.library.addressOf(protocolsCopy);
 		this.duties = duties;
 		const address = contextAddress(context);
-		const { f } = thread;
-		const { client, secret } = duties;
-		if (client) {
-			clientVerifier()!.judge(context, client.criteria);
-			f.SSL_CTX_set_verify(address, VERIFY_PEER | (client.required ? FAIL_IF_NO_PEER_CERT : 0), 0n);
+		const { functions } = thread;
+		const { clientTerms, onSecret } = duties;
+		if (clientTerms) {
+			clientVerifier()!.enableFor(context, clientTerms.criteria);
+			functions.SSL_CTX_set_verify(address, VERIFY_PEER | (clientTerms.required ? FAIL_IF_NO_PEER_CERT : 0), 0n);
 		}
-		if (secret) f.SSL_CTX_set_keylog_callback(address, thread.keyLog);
-		f.SSL_CTX_up_ref(address);
+		if (onSecret) functions.SSL_CTX_set_keylog_callback(address, thread.keyLogCallback);
+		functions.SSL_CTX_up_ref(address);
 		this.#address = address;
-		f.SSL_CTX_set_alpn_select_cb(address, thread.alpn, 0n);
-		f.SSL_CTX_callback_ctrl(address, CTRL_STATUS_CALLBACK, thread.status);
-		f.ERR_clear_error();
+		functions.SSL_CTX_set_alpn_select_cb(address, thread.alpnCallback, 0n);
+		functions.SSL_CTX_callback_ctrl(address, CTRL_STATUS_CALLBACK, thread.statusCallback);
+		functions.ERR_clear_error();
 	}
 
 	/** Creates the SSL object of a connection; 0 if there is no memory or the context has been closed. */
-	connection(): bigint {
-		return this.#address === 0n ? 0n : (this.thread.f.SSL_new(this.#address) as bigint);
+	createSsl(): bigint {
+		return this.#address === 0n ? 0n : (this.thread.functions.SSL_new(this.#address) as bigint);
 	}
 
 	/** Releases the context. Connections hold their own references. */
 	close(): void {
 		if (this.#address === 0n) return;
-		this.thread.f.SSL_CTX_free(this.#address);
+		this.thread.functions.SSL_CTX_free(this.#address);
 		this.#address = 0n;
 	}
 }

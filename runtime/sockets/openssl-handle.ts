@@ -31,7 +31,7 @@ const CTRL_MODE = 33;
 const MODES = 6n;
 /** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without `close_notify` still gets its response. */
 const OPTIONS = 128n;
-const VERSIONS: { readonly [number: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
+const VERSION_NAMES: { readonly [versionNumber: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
 
 /** X509_V_OK, X509_V_ERR_CERT_HAS_EXPIRED. */
 const VERIFIED = 0;
@@ -41,17 +41,17 @@ const EXPIRED = 10;
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
 const END_OF_STREAM = -4095;
-/** Maximum plaintext of one record. Longer writes are sent as several records in one call. */
+/** Maximum bytes of plaintext in one record. Longer writes are sent as several records in one call. */
 const RECORD_BYTES = 16_384;
 /** A read that returns fewer bytes than this has emptied the socket. */
-const SHORT_READ = READ_BYTES - 1024;
+const SHORT_READ_BYTES = READ_BYTES - 1024;
 /**
  * Maximum attempts to write a block to the BIO pair. The pair is emptied after each attempt; a block that OpenSSL splits into
  * small records may need several.
  */
 const MAX_TRIES = 16;
 /** Maximum reads from one connection before other connections get their turn. */
-const READS_A_TURN = 32;
+const MAX_READS_PER_TURN = 32;
 
 /** The TLS of one connection. */
 export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget, BufferOwner {
@@ -61,13 +61,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	pollTurn = 0;
 	/** Implements BufferOwner. */
 	active = true;
-	readonly #tcp: StreamHandle;
+	readonly #tcpHandle: StreamHandle;
 	readonly #thread: OpensslThread;
 	readonly #poller: SocketPoller;
 	readonly #descriptor: number;
 	readonly #context: OpensslContext;
 	/** The callbacks for the end of the handshake; undefined once it has ended. */
-	#end: HandshakeCallbacks | undefined;
+	#handshakeCallbacks: HandshakeCallbacks | undefined;
 	/** The SSL object; 0 once it has been freed. */
 	#ssl: bigint;
 	/** The BIO that reads from and writes to the descriptor. */
@@ -77,28 +77,28 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** True until the handshake is over: meanwhile, this handle reads the socket, and OpenSSL reads from memory. */
 	#readsFromMemory = true;
 	/** True while OpenSSL is running, and possibly calling back. Nothing may be freed then. */
-	#busy = false;
-	#closed = false;
-	#closeAfter: ((this: StreamHandle) => void) | undefined = undefined;
+	#isBusy = false;
+	#isClosed = false;
+	#pendingCloseCallback: ((this: StreamHandle) => void) | undefined = undefined;
 	/** True once OpenSSL has failed, so that nothing can be sent. */
-	#broken = false;
-	#ended = false;
-	#reading = true;
+	#isBroken = false;
+	#hasEnded = false;
+	#isReading = true;
 	/** True if there may be data to read for which the poller reports no event. */
 	#hasMore = false;
-	#readScheduled = false;
+	#isReadScheduled = false;
 	/** True if OpenSSL has no buffered input. All further input is then reported by the poller. */
-	#inputEmpty = false;
+	#isInputEmpty = false;
 	/** Number of bytes that OpenSSL has read from the descriptor, modulo 2³². */
-	#socketBytes = 0;
+	#socketBytesRead = 0;
 	#memory: Uint8Array | undefined = undefined;
-	#address: bigint;
-	#room: number;
+	#memoryAddress: bigint;
+	#memoryLength: number;
 	/** True if records are written to the thread's BIO pair: during the handshake, or because earlier bytes must be sent first. */
 	#usesPair = true;
 	/** Number of writes that Node's handle has not completed. */
 	#queuedWrites = 0;
-	#inBufferList = false;
+	#isInBufferList = false;
 	#protocol: string | false = false;
 
 	/**
@@ -109,41 +109,41 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		socket: DirectSocket,
 		poller: SocketPoller,
 		context: OpensslContext,
-		end: HandshakeCallbacks,
+		callbacks: HandshakeCallbacks,
 		hasMore: boolean,
 	) {
 		const { thread } = context;
-		const { f } = thread;
+		const { functions } = thread;
 		this.svcSocket = socket;
-		this.#tcp = socket._handle!;
+		this.#tcpHandle = socket._handle!;
 		this.#thread = thread;
 		this.#poller = poller;
 		this.#descriptor = socket.descriptor;
 		this.#context = context;
-		this.#end = end;
+		this.#handshakeCallbacks = callbacks;
 		this.#hasMore = hasMore;
-		this.#address = thread.scratchAt;
-		this.#room = thread.scratch.length;
-		const ssl = context.connection();
-		const socketBio = ssl === 0n ? 0n : (f.BIO_new_socket(this.#descriptor, NO_CLOSE) as bigint);
-		const memoryBio = socketBio === 0n ? 0n : (f.BIO_new(thread.memoryMethod) as bigint);
+		this.#memoryAddress = thread.scratchAddress;
+		this.#memoryLength = thread.scratch.length;
+		const ssl = context.createSsl();
+		const socketBio = ssl === 0n ? 0n : (functions.BIO_new_socket(this.#descriptor, NO_CLOSE) as bigint);
+		const memoryBio = socketBio === 0n ? 0n : (functions.BIO_new(thread.memoryMethod) as bigint);
 		if (memoryBio === 0n) {
-			if (socketBio !== 0n) f.BIO_free(socketBio);
-			if (ssl !== 0n) f.SSL_free(ssl);
+			if (socketBio !== 0n) functions.BIO_free(socketBio);
+			if (ssl !== 0n) functions.SSL_free(ssl);
 			throw thread.takeError();
 		}
 		// From here on, OpenSSL frees the memory BIO with the connection. It frees `socketBio` only if it has been assigned to the
 		// connection.
-		f.BIO_up_ref(thread.pairIn);
-		f.SSL_set0_rbio(ssl, memoryBio);
-		f.SSL_set0_wbio(ssl, thread.pairIn);
-		f.SSL_set_accept_state(ssl);
-		f.SSL_ctrl(ssl, CTRL_MODE, MODES, 0n);
-		f.SSL_set_options(ssl, OPTIONS);
-		f.SSL_set_default_read_buffer_len(ssl, BigInt(READ_BYTES));
-		f.SSL_set_read_ahead(ssl, 1);
+		functions.BIO_up_ref(thread.pairIn);
+		functions.SSL_set0_rbio(ssl, memoryBio);
+		functions.SSL_set0_wbio(ssl, thread.pairIn);
+		functions.SSL_set_accept_state(ssl);
+		functions.SSL_ctrl(ssl, CTRL_MODE, MODES, 0n);
+		functions.SSL_set_options(ssl, OPTIONS);
+		functions.SSL_set_default_read_buffer_len(ssl, BigInt(READ_BYTES));
+		functions.SSL_set_read_ahead(ssl, 1);
 		this.#ssl = ssl;
-		thread.connections++;
+		thread.connectionCount++;
 		this.#socketBio = socketBio;
 		this.#memoryBio = memoryBio;
 	}
@@ -159,14 +159,14 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const ssl = this.#ssl;
 		const thread = this.#thread;
 		if (ssl === 0n) return NO_FACTS;
-		const number = thread.f.SSL_version(ssl) as number;
+		const versionNumber = thread.functions.SSL_version(ssl) as number;
 		const standardName = thread.cipherOf(ssl);
-		const reused = thread.f.SSL_session_reused(ssl) === 1;
+		const isReused = thread.functions.SSL_session_reused(ssl) === 1;
 		return {
-			getProtocol: () => VERSIONS[number] ?? null,
+			getProtocol: () => VERSION_NAMES[versionNumber] ?? null,
 			getCipher: () => (standardName === undefined ? undefined : { standardName }),
 			getALPNNegotiatedProtocol: () => this.#protocol,
-			isSessionReused: () => reused,
+			isSessionReused: () => isReused,
 		};
 	}
 
@@ -174,13 +174,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	 * The client's certificate, and the result of its verification by OpenSSL. A resumed session has those of the handshake that
 	 * created it.
 	 */
-	get client(): ClientProof {
+	get clientProof(): ClientProof {
 		const ssl = this.#ssl;
 		const thread = this.#thread;
 		const der = ssl === 0n ? undefined : thread.clientCertificateOf(ssl);
 		if (der === undefined) return NO_CLIENT;
-		const result = Number(thread.f.SSL_get_verify_result(ssl));
-		thread.f.ERR_clear_error();
+		const result = Number(thread.functions.SSL_get_verify_result(ssl));
+		thread.functions.ERR_clear_error();
 		return {
 			certificate: new X509Certificate(der),
 			authorized: result === VERIFIED,
@@ -194,12 +194,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return this.#context.protocols;
 	}
 
-	get protocolsAt(): bigint {
-		return this.#context.protocolsAt;
+	get protocolsAddress(): bigint {
+		return this.#context.protocolsAddress;
 	}
 
-	get stapled(): Uint8Array | undefined {
-		return this.#context.duties.stapled;
+	get ocspResponse(): Uint8Array | undefined {
+		return this.#context.duties.ocspResponse;
 	}
 
 	negotiated(at: number, length: number): void {
@@ -207,22 +207,22 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	secret(line: string): void {
-		this.#context.duties.secret?.(line);
+		this.#context.duties.onSecret?.(line);
 	}
 
 	// Implements BufferOwner.
 
 	freeBuffers(): void {
-		this.#inBufferList = false;
-		if (this.#ssl !== 0n && !this.#busy) this.#thread.f.SSL_free_buffers(this.#ssl);
+		this.#isInBufferList = false;
+		if (this.#ssl !== 0n && !this.#isBusy) this.#thread.functions.SSL_free_buffers(this.#ssl);
 	}
 
 	// Implements PolledSocket.
 
 	readable(hasEnd: boolean, hasMark: boolean): void {
-		if (this.#ssl === 0n || this.#ended) return;
-		if (!this.#reading) this.#hasMore = true;
-		else if (this.#end !== undefined) this.#readHandshake(hasEnd || hasMark);
+		if (this.#ssl === 0n || this.#hasEnded) return;
+		if (!this.#isReading) this.#hasMore = true;
+		else if (this.#handshakeCallbacks !== undefined) this.#readHandshake(hasEnd || hasMark);
 		else this.#read(hasEnd || hasMark);
 	}
 
@@ -230,100 +230,100 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Number of bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
-		return this.#tcp.writeQueueSize;
+		return this.#tcpHandle.writeQueueSize;
 	}
 
 	useUserBuffer(memory: Uint8Array): void {
 		this.#memory = memory;
-		this.#address = this.#thread.library.addressOf(memory);
-		this.#room = memory.length;
+		this.#memoryAddress = this.#thread.library.addressOf(memory);
+		this.#memoryLength = memory.length;
 	}
 
 	readStart(): number {
-		if (this.#closed) return CANCELED;
-		this.#reading = true;
+		if (this.#isClosed) return CANCELED;
+		this.#isReading = true;
 		if (this.#hasMore) this.#scheduleRead();
 		return 0;
 	}
 
 	readStop(): number {
-		if (this.#closed) return CANCELED;
-		this.#reading = false;
+		if (this.#isClosed) return CANCELED;
+		this.#isReading = false;
 		return 0;
 	}
 
 	writeLatin1String(_request: null, text: string): number | PendingWrite {
 		const { length } = text;
-		if (this.#closed || length === 0) return this.#closed ? CANCELED : 0;
-		const { written, writtenAt } = this.#thread;
+		if (this.#isClosed || length === 0) return this.#isClosed ? CANCELED : 0;
+		const { plaintext, plaintextAddress } = this.#thread;
 		if (length > WRITE_BYTES) return this.writeBuffer(null, Buffer.from(text, 'latin1'));
-		written.write(text, 0, 'latin1');
-		return this.#write(writtenAt, length);
+		plaintext.write(text, 0, 'latin1');
+		return this.#write(plaintextAddress, length);
 	}
 
 	writeBuffer(_request: null, bytes: Uint8Array): number | PendingWrite {
 		const { byteLength } = bytes;
-		if (this.#closed || byteLength === 0) return this.#closed ? CANCELED : 0;
+		if (this.#isClosed || byteLength === 0) return this.#isClosed ? CANCELED : 0;
 		return this.#write(this.#thread.library.addressOf(bytes), byteLength);
 	}
 
 	/** Writes `chunks`: bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
-		if (this.#closed) return CANCELED;
+		if (this.#isClosed) return CANCELED;
 		const step = allBuffers ? 1 : 2;
 		let length = 0;
 		for (let at = 0; at < chunks.length; at += step) length += sizeOf(chunks[at], chunks[at + 1], allBuffers);
 		if (length === 0) return 0;
-		const { written, writtenAt } = this.#thread;
+		const { plaintext, plaintextAddress } = this.#thread;
 		const isLarge = length > WRITE_BYTES;
-		const memory = isLarge ? Buffer.allocUnsafeSlow(length) : written;
-		let filled = 0;
+		const memory = isLarge ? Buffer.allocUnsafeSlow(length) : plaintext;
+		let filledBytes = 0;
 		for (let at = 0; at < chunks.length; at += step) {
 			const chunk = chunks[at];
-			if (typeof chunk === 'string') filled += memory.write(chunk, filled, chunks[at + 1] as BufferEncoding);
+			if (typeof chunk === 'string') filledBytes += memory.write(chunk, filledBytes, chunks[at + 1] as BufferEncoding);
 			else {
-				memory.set(chunk as Uint8Array, filled);
-				filled += (chunk as Uint8Array).byteLength;
+				memory.set(chunk as Uint8Array, filledBytes);
+				filledBytes += (chunk as Uint8Array).byteLength;
 			}
 		}
-		return this.#write(isLarge ? this.#thread.library.addressOf(memory) : writtenAt, filled);
+		return this.#write(isLarge ? this.#thread.library.addressOf(memory) : plaintextAddress, filledBytes);
 	}
 
 	/** Sends `close_notify` after pending writes, then closes our half of the connection. */
 	shutdown(request: object): number {
-		if (this.#closed) return CANCELED;
-		this.#sayEnd();
-		return this.#closed ? CANCELED : this.#tcp.shutdown(request);
+		if (this.#isClosed) return CANCELED;
+		this.#sendCloseNotify();
+		return this.#isClosed ? CANCELED : this.#tcpHandle.shutdown(request);
 	}
 
 	/** Closes the connection. Calls after this have no effect. */
 	close(closed?: (this: StreamHandle) => void): void {
-		if (this.#closed) return;
-		this.#closed = true;
-		this.#end = undefined;
-		if (this.#busy) this.#closeAfter = closed ?? nothing;
+		if (this.#isClosed) return;
+		this.#isClosed = true;
+		this.#handshakeCallbacks = undefined;
+		if (this.#isBusy) this.#pendingCloseCallback = closed ?? nothing;
 		else this.#release(closed);
 	}
 
 	getpeername(name: object): number {
-		return this.#tcp.getpeername?.(name) ?? 0;
+		return this.#tcpHandle.getpeername?.(name) ?? 0;
 	}
 
 	getsockname(name: object): number {
-		return this.#tcp.getsockname?.(name) ?? 0;
+		return this.#tcpHandle.getsockname?.(name) ?? 0;
 	}
 
 	#release(closed: ((this: StreamHandle) => void) | undefined): void {
-		const { f } = this.#thread;
+		const { functions } = this.#thread;
 		const ssl = this.#ssl;
 		this.#ssl = 0n;
 		this.#poller.forget(this.#descriptor);
-		f.SSL_free(ssl);
-		this.#thread.connections--;
-		// Releases the additional reference to the descriptor's BIO from `#pair`.
-		if (this.#usesPair) f.BIO_free(this.#socketBio);
-		f.ERR_clear_error();
-		this.#tcp.close(() => closed?.call(this));
+		functions.SSL_free(ssl);
+		this.#thread.connectionCount--;
+		// Releases the additional reference to the descriptor's BIO from `#attachPair`.
+		if (this.#usesPair) functions.BIO_free(this.#socketBio);
+		functions.ERR_clear_error();
+		this.#tcpHandle.close(() => closed?.call(this));
 	}
 
 	// The handshake.
@@ -333,9 +333,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	 * is empty.
 	 */
 	#readHandshake(hasEnd: boolean): void {
-		const { inputAt, input } = this.#thread;
+		const { inputAddress, input } = this.#thread;
 		for (;;) {
-			const count = this.#poller.read(this.#descriptor, inputAt, input.length);
+			const count = this.#poller.read(this.#descriptor, inputAddress, input.length);
 			if (count === WOULD_BLOCK) return;
 			if (count <= 0) {
 				this.#fail(systemError(count === 0 ? CONNECTION_RESET : count, 'read'));
@@ -344,45 +344,45 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			const hasMore = hasEnd || count === input.length;
 			// The first read after the handshake depends on whether the socket may have more data.
 			this.#hasMore = hasMore;
-			if (!this.#continue(inputAt, count) || !hasMore) return;
+			if (!this.#continue(inputAddress, count) || !hasMore) return;
 		}
 	}
 
 	/** Continues the handshake with the bytes at an address. Returns false once it is over. */
 	#continue(address: bigint, length: number): boolean {
 		const thread = this.#thread;
-		const { f } = thread;
-		if (f.BIO_write(this.#memoryBio, address, length) !== length) {
+		const { functions } = thread;
+		if (functions.BIO_write(this.#memoryBio, address, length) !== length) {
 			this.#fail(thread.takeError());
 			return false;
 		}
 		for (;;) {
-			thread.current = this;
-			this.#busy = true;
-			const result = f.SSL_do_handshake(this.#ssl) as number;
-			const reason = result === 1 ? 0 : (f.SSL_get_error(this.#ssl, result) as number);
-			this.#busy = false;
-			thread.current = undefined;
+			thread.currentTarget = this;
+			this.#isBusy = true;
+			const result = functions.SSL_do_handshake(this.#ssl) as number;
+			const reason = result === 1 ? 0 : (functions.SSL_get_error(this.#ssl, result) as number);
+			this.#isBusy = false;
+			thread.currentTarget = undefined;
 			this.#sendRecords();
-			if (this.#closed) {
-				this.#release(this.#closeAfter);
+			if (this.#isClosed) {
+				this.#release(this.#pendingCloseCallback);
 				return false;
 			}
 			if (result === 1) {
-				this.#secured();
+				this.#handshakeCompleted();
 				return false;
 			}
 			// The BIO pair was full, and `#sendRecords` has emptied it.
 			if (reason === WANT_WRITE) {
-				f.ERR_clear_error();
+				functions.ERR_clear_error();
 				continue;
 			}
 			if (reason === WANT_READ) {
-				f.ERR_clear_error();
-				if (!this.#inBufferList) this.#keepBuffers();
+				functions.ERR_clear_error();
+				if (!this.#isInBufferList) this.#keepBuffers();
 				return true;
 			}
-			this.#broken = true;
+			this.#isBroken = true;
 			const error = thread.takeError();
 			// `ZERO_RETURN` is not an error of OpenSSL: the client has ended the connection with `close_notify`.
 			this.#fail(reason === ZERO_RETURN ? systemError(CONNECTION_RESET, 'read') : error);
@@ -394,30 +394,30 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#switchInput(): boolean {
 		if (!this.#readsFromMemory) return false;
 		this.#readsFromMemory = false;
-		const { f } = this.#thread;
-		f.BIO_up_ref(this.#socketBio);
-		f.SSL_set0_rbio(this.#ssl, this.#socketBio);
+		const { functions } = this.#thread;
+		functions.BIO_up_ref(this.#socketBio);
+		functions.SSL_set0_rbio(this.#ssl, this.#socketBio);
 		const hasMore = this.#hasMore;
 		this.#hasMore = false;
 		return hasMore;
 	}
 
-	#secured(): void {
-		const end = this.#end;
-		this.#end = undefined;
-		if (this.#queuedWrites === 0) this.#unpair();
-		end?.secured(this.svcSocket);
-		if (this.#closed) return;
+	#handshakeCompleted(): void {
+		const callbacks = this.#handshakeCallbacks;
+		this.#handshakeCallbacks = undefined;
+		if (this.#queuedWrites === 0) this.#detachPair();
+		callbacks?.secured(this.svcSocket);
+		if (this.#isClosed) return;
 		// OpenSSL may already hold data that the client has sent after its handshake.
-		if (this.#reading) this.#read(false);
+		if (this.#isReading) this.#read(false);
 		else this.#hasMore = true;
 	}
 
 	#fail(error: Error): void {
-		const end = this.#end;
-		this.#end = undefined;
-		this.#ended = true;
-		if (end) end.failed(error, this.svcSocket);
+		const callbacks = this.#handshakeCallbacks;
+		this.#handshakeCallbacks = undefined;
+		this.#hasEnded = true;
+		if (callbacks) callbacks.failed(error, this.svcSocket);
 		else this.svcSocket.destroy(error);
 	}
 
@@ -425,29 +425,29 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Schedules a read, because the poller reports no event for the available data. */
 	#scheduleRead(): void {
-		if (this.#readScheduled) return;
-		this.#readScheduled = true;
-		setImmediate(readOn, this);
+		if (this.#isReadScheduled) return;
+		this.#isReadScheduled = true;
+		setImmediate(continueReading, this);
 	}
 
 	/** Performs a read that was scheduled with `setImmediate`. */
-	readOn(): void {
-		this.#readScheduled = false;
-		if (!this.#hasMore || !this.#reading || this.#ssl === 0n || this.#ended) return;
+	continueReading(): void {
+		this.#isReadScheduled = false;
+		if (!this.#hasMore || !this.#isReading || this.#ssl === 0n || this.#hasEnded) return;
 		this.#hasMore = false;
-		if (this.#end === undefined) this.#read(false);
+		if (this.#handshakeCallbacks === undefined) this.#read(false);
 		else this.#readHandshake(false);
 	}
 
 	#read(hasEnd: boolean): void {
-		const { f } = this.#thread;
+		const { functions } = this.#thread;
 		const socket = this.svcSocket;
 		this.active = true;
 		// Errors left in the queue by other connections would be mistaken for errors of this connection.
-		f.ERR_clear_error();
-		for (let reads = 0; reads < READS_A_TURN; reads++) {
+		functions.ERR_clear_error();
+		for (let reads = 0; reads < MAX_READS_PER_TURN; reads++) {
 			const ssl = this.#ssl;
-			const count = f.SSL_read(ssl, this.#address, this.#room) as number;
+			const count = functions.SSL_read(ssl, this.#memoryAddress, this.#memoryLength) as number;
 			if (count <= 0) {
 				if (this.#handleNoData(count)) continue;
 				return;
@@ -461,21 +461,21 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				socket.nextMemory = undefined;
 				this.useUserBuffer(nextMemory);
 			}
-			if (!this.#reading) {
-				this.#inputEmpty = false;
+			if (!this.#isReading) {
+				this.#isInputEmpty = false;
 				this.#hasMore = true;
 				return;
 			}
-			if (hasEnd || !this.#inputEmpty || f.SSL_has_pending(ssl) !== 0) continue;
+			if (hasEnd || !this.#isInputEmpty || functions.SSL_has_pending(ssl) !== 0) continue;
 			// If the socket returned fewer bytes than requested, it is empty, and the poller reports whatever arrives next.
-			const bytes = f.BIO_number_read(this.#socketBio) as number;
-			const isEmpty = (bytes - this.#socketBytes) >>> 0 < SHORT_READ;
-			this.#socketBytes = bytes;
+			const bytes = functions.BIO_number_read(this.#socketBio) as number;
+			const isEmpty = (bytes - this.#socketBytesRead) >>> 0 < SHORT_READ_BYTES;
+			this.#socketBytesRead = bytes;
 			if (!isEmpty) continue;
-			if (!this.#inBufferList) this.#keepBuffers();
+			if (!this.#isInBufferList) this.#keepBuffers();
 			return;
 		}
-		this.#inputEmpty = false;
+		this.#isInputEmpty = false;
 		this.#hasMore = true;
 		this.#scheduleRead();
 	}
@@ -483,35 +483,35 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** Handles a read that returned no data. Returns true if the read must be repeated. */
 	#handleNoData(count: number): boolean {
 		const thread = this.#thread;
-		const { f } = thread;
+		const { functions } = thread;
 		const ssl = this.#ssl;
-		const reason = f.SSL_get_error(this.#ssl, count) as number;
+		const reason = functions.SSL_get_error(this.#ssl, count) as number;
 		const errno = reason === ERROR_SYSTEM ? thread.library.errno() : 0;
 		if (this.#usesPair) this.#flush();
 		if (this.#ssl === 0n) return false;
 		switch (reason) {
 			case WANT_READ:
-				f.ERR_clear_error();
+				functions.ERR_clear_error();
 				if (this.#switchInput()) return true;
-				this.#inputEmpty = f.SSL_has_pending(ssl) === 0;
-				this.#socketBytes = f.BIO_number_read(this.#socketBio) as number;
-				if (!this.#inBufferList) this.#keepBuffers();
+				this.#isInputEmpty = functions.SSL_has_pending(ssl) === 0;
+				this.#socketBytesRead = functions.BIO_number_read(this.#socketBio) as number;
+				if (!this.#isInBufferList) this.#keepBuffers();
 				return false;
 			case WANT_WRITE:
-				f.ERR_clear_error();
-				this.#pair();
+				functions.ERR_clear_error();
+				this.#attachPair();
 				return true;
 			case ZERO_RETURN:
-				f.ERR_clear_error();
+				functions.ERR_clear_error();
 				this.#finish(END_OF_STREAM);
 				return false;
 			default:
-				this.#broken = true;
+				this.#isBroken = true;
 				if (reason === ERROR_SSL) this.#fail(thread.takeError());
 				else {
 					// The error's text is not looked up: that would be slow, nothing uses the text, and many clients end connections in
 					// this way.
-					f.ERR_clear_error();
+					functions.ERR_clear_error();
 					this.#finish(errno === 0 ? END_OF_STREAM : -errno);
 				}
 				return false;
@@ -519,89 +519,89 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	#finish(status: number): void {
-		this.#ended = true;
+		this.#hasEnded = true;
 		this.svcSocket.read(status);
 	}
 
 	/** Lets OpenSSL keep its buffers until the connection is idle. Frees them now if too many connections already keep theirs. */
 	#keepBuffers(): void {
-		if (this.#thread.keepBuffers(this)) this.#inBufferList = true;
-		else this.#thread.f.SSL_free_buffers(this.#ssl);
+		if (this.#thread.keepBuffers(this)) this.#isInBufferList = true;
+		else this.#thread.functions.SSL_free_buffers(this.#ssl);
 	}
 
 	// Writing.
 
 	/** Writes the plaintext at an address. Returns 0 if the system has accepted all records, an error number, or the write in progress. */
 	#write(address: bigint, length: number): number | PendingWrite {
-		if (this.#broken || this.#ssl === 0n || this.#end !== undefined) return CONNECTION_RESET;
-		const { f } = this.#thread;
-		f.ERR_clear_error();
+		if (this.#isBroken || this.#ssl === 0n || this.#handshakeCallbacks !== undefined) return CONNECTION_RESET;
+		const { functions } = this.#thread;
+		functions.ERR_clear_error();
 		if (!this.#usesPair && length <= RECORD_BYTES) {
-			const count = f.SSL_write(this.#ssl, address, length) as number;
+			const count = functions.SSL_write(this.#ssl, address, length) as number;
 			if (count === length) {
-				if (!this.#inBufferList) this.#keepBuffers();
+				if (!this.#isInBufferList) this.#keepBuffers();
 				return 0;
 			}
 			if (!this.#mustWait(count)) return CONNECTION_RESET;
 		}
-		this.#pair();
+		this.#attachPair();
 		let result: number | PendingWrite = 0;
 		for (let at = 0; at < length; at += WRITE_BYTES) {
 			const bytes = Math.min(WRITE_BYTES, length - at);
-			for (let tries = 0; ; tries++) {
-				const count = f.SSL_write(this.#ssl, address + BigInt(at), bytes) as number;
-				const isWritten = count === bytes || !this.#mustWait(count) || tries === MAX_TRIES;
-				const sent = this.#sendRecords();
-				if (sent !== 0) result = sent;
+			for (let tryCount = 0; ; tryCount++) {
+				const count = functions.SSL_write(this.#ssl, address + BigInt(at), bytes) as number;
+				const isWritten = count === bytes || !this.#mustWait(count) || tryCount === MAX_TRIES;
+				const sendResult = this.#sendRecords();
+				if (sendResult !== 0) result = sendResult;
 				if (!isWritten) continue;
 				if (count !== bytes) {
-					this.#broken = true;
+					this.#isBroken = true;
 					result = CONNECTION_RESET;
 				}
 				break;
 			}
 			if (typeof result === 'number' && result < 0) break;
 		}
-		if (this.#queuedWrites === 0) this.#unpair();
-		if (!this.#inBufferList) this.#keepBuffers();
+		if (this.#queuedWrites === 0) this.#detachPair();
+		if (!this.#isInBufferList) this.#keepBuffers();
 		return result;
 	}
 
 	/** Handles a write that OpenSSL did not accept. Returns true if it must be repeated, and false if the connection is broken. */
 	#mustWait(count: number): boolean {
-		const { f } = this.#thread;
-		const reason = f.SSL_get_error(this.#ssl, count) as number;
-		f.ERR_clear_error();
+		const { functions } = this.#thread;
+		const reason = functions.SSL_get_error(this.#ssl, count) as number;
+		functions.ERR_clear_error();
 		if (reason === WANT_WRITE) return true;
-		this.#broken = true;
+		this.#isBroken = true;
 		return false;
 	}
 
 	/** Makes OpenSSL write records to the thread's BIO pair. */
-	#pair(): void {
+	#attachPair(): void {
 		if (this.#usesPair) return;
-		const { f, pairIn } = this.#thread;
+		const { functions, pairIn } = this.#thread;
 		this.#thread.dropRecords();
 		this.#usesPair = true;
-		f.BIO_up_ref(pairIn);
+		functions.BIO_up_ref(pairIn);
 		// `SSL_set0_wbio` makes OpenSSL release its reference to the descriptor's BIO. An additional reference keeps that BIO for
 		// later.
-		f.BIO_up_ref(this.#socketBio);
-		f.SSL_set0_wbio(this.#ssl, pairIn);
+		functions.BIO_up_ref(this.#socketBio);
+		functions.SSL_set0_wbio(this.#ssl, pairIn);
 	}
 
 	/** Makes OpenSSL write records to the descriptor again. */
-	#unpair(): void {
+	#detachPair(): void {
 		if (!this.#usesPair || this.#ssl === 0n) return;
 		this.#usesPair = false;
-		// OpenSSL takes over the additional reference to the descriptor's BIO from `#pair`.
-		this.#thread.f.SSL_set0_wbio(this.#ssl, this.#socketBio);
+		// OpenSSL takes over the additional reference to the descriptor's BIO from `#attachPair`.
+		this.#thread.functions.SSL_set0_wbio(this.#ssl, this.#socketBio);
 	}
 
 	/** Sends the records in the BIO pair. If nothing is pending afterwards, makes OpenSSL write to the descriptor again. */
 	#flush(): void {
 		this.#sendRecords();
-		if (this.#queuedWrites === 0) this.#unpair();
+		if (this.#queuedWrites === 0) this.#detachPair();
 	}
 
 	/** Sends the records in the BIO pair. Returns 0, an error number, or the write in progress, as `#write` does. */
@@ -609,12 +609,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const thread = this.#thread;
 		let result: number | PendingWrite = 0;
 		for (let count = thread.takeRecords(); count > 0; count = thread.takeRecords()) {
-			if (this.#closed || (typeof result === 'number' && result < 0)) continue;
-			const at = thread.pairAt;
-			let accepted = 0;
-			if (this.#queuedWrites === 0) accepted = Math.max(0, this.#poller.writeAt(this.#descriptor, at, count));
-			if (accepted === count) continue;
-			result = this.#enqueue(thread.library.copy(at + BigInt(accepted), count - accepted));
+			if (this.#isClosed || (typeof result === 'number' && result < 0)) continue;
+			const at = thread.recordsAddress;
+			let acceptedBytes = 0;
+			if (this.#queuedWrites === 0) acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, at, count));
+			if (acceptedBytes === count) continue;
+			result = this.#enqueue(thread.library.copy(at + BigInt(acceptedBytes), count - acceptedBytes));
 		}
 		return result;
 	}
@@ -624,46 +624,46 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	 * failed.
 	 */
 	#enqueue(records: Buffer): number | PendingWrite {
-		const result = this.#tcp.writeBuffer(null, records);
+		const result = this.#tcpHandle.writeBuffer(null, records);
 		if (typeof result === 'number') {
-			if (result < 0) this.#broken = true;
+			if (result < 0) this.#isBroken = true;
 			return result;
 		}
-		const outer: PendingWrite = { oncomplete: nothing, buffer: undefined, writeStatus: null };
+		const outerWrite: PendingWrite = { oncomplete: nothing, buffer: undefined, writeStatus: null };
 		this.#queuedWrites++;
 		const done = (status: number): void => {
 			this.#queuedWrites--;
-			if (this.#queuedWrites === 0) this.#unpair();
-			if (status < 0) this.#broken = true;
-			outer.oncomplete(status);
+			if (this.#queuedWrites === 0) this.#detachPair();
+			if (status < 0) this.#isBroken = true;
+			outerWrite.oncomplete(status);
 		};
 		const status = result.writeStatus;
 		if (typeof status === 'number') {
 			this.#queuedWrites--;
-			if (status < 0) this.#broken = true;
+			if (status < 0) this.#isBroken = true;
 			return status;
 		}
 		result.buffer = records;
 		result.oncomplete = done;
-		return outer;
+		return outerWrite;
 	}
 
-	#sayEnd(): void {
-		if (this.#broken || this.#end !== undefined) return;
-		const { f } = this.#thread;
-		f.ERR_clear_error();
-		const result = f.SSL_shutdown(this.#ssl) as number;
+	#sendCloseNotify(): void {
+		if (this.#isBroken || this.#handshakeCallbacks !== undefined) return;
+		const { functions } = this.#thread;
+		functions.ERR_clear_error();
+		const result = functions.SSL_shutdown(this.#ssl) as number;
 		if (result < 0 && this.#mustWait(result)) {
-			this.#pair();
-			f.SSL_shutdown(this.#ssl);
+			this.#attachPair();
+			functions.SSL_shutdown(this.#ssl);
 		}
-		f.ERR_clear_error();
+		functions.ERR_clear_error();
 		if (this.#usesPair) this.#flush();
 	}
 }
 
-function readOn(handle: OpensslHandle): void {
-	handle.readOn();
+function continueReading(handle: OpensslHandle): void {
+	handle.continueReading();
 }
 
 function sizeOf(chunk: unknown, encoding: unknown, isBuffer: boolean): number {

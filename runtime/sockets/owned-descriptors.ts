@@ -5,7 +5,7 @@
 import { closeSync } from 'node:fs';
 
 /** The set holds descriptors below this number. A connection with any other descriptor gets a Node handle, which Node closes. */
-export const MAX_OWNED = 1 << 16;
+export const OWNED_DESCRIPTOR_LIMIT = 1 << 16;
 
 /** A set of descriptors in shared memory. */
 export class OwnedDescriptors {
@@ -14,7 +14,7 @@ export class OwnedDescriptors {
 	/** Shared by the thread and the main thread. */
 	readonly memory: SharedArrayBuffer;
 
-	constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(MAX_OWNED / 8)) {
+	constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(OWNED_DESCRIPTOR_LIMIT / 8)) {
 		this.memory = memory;
 		this.#bits = new Int32Array(memory);
 	}

@@ -27,12 +27,12 @@ export function startTls(
 	const context = poller && terms.openssl;
 	if (context) {
 		const handle = new OpensslHandle(socket, poller, context, end, socket.hasMore);
-		socket.goOver(handle, handle);
+		socket.switchHandle(handle, handle);
 		handle.begin(first);
 		return;
 	}
 	const handle = new TlsHandle(socket, terms, end);
-	socket.goOver(handle);
+	socket.switchHandle(handle);
 	handle.begin(first);
 }
 
@@ -47,7 +47,7 @@ export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
  */
 export function clientProof(socket: DirectSocket): ClientProof | undefined {
 	try {
-		return socket._handle instanceof OpensslHandle ? socket._handle.client : undefined;
+		return socket._handle instanceof OpensslHandle ? socket._handle.clientProof : undefined;
 	} catch {
 		// Node cannot parse a certificate that OpenSSL has accepted.
 		return undefined;

@@ -132,9 +132,9 @@ export class HandshakerCache {
 			return new PlainHandshaker(options, this.#outcome);
 		}
 		const duties = {
-			stapled: ocsp && Buffer.from(ocsp),
-			client: clientAuth.terms,
-			secret: file === undefined ? undefined : (line: string) => logSecret(file, line),
+			ocspResponse: ocsp && Buffer.from(ocsp),
+			clientTerms: clientAuth.terms,
+			onSecret: file === undefined ? undefined : (line: string) => logSecret(file, line),
 		};
 		return new ServerHandshaker(options, duties, this.#outcome);
 	}

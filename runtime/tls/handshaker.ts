@@ -155,10 +155,10 @@ export class ServerHandshaker implements Handshaker {
 
 	#createServer(): Server {
 		const { newestKey, ...options } = this.#options;
-		const { stapled, client, secret } = this.#duties;
+		const { ocspResponse: stapled, clientTerms: client, onSecret: secret } = this.#duties;
 		const server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
 		const context = sharedContextOf(server);
-		if (client && context) clientVerifier()?.judge(context, client.criteria);
+		if (client && context) clientVerifier()?.enableFor(context, client.criteria);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		server.on('secureConnection', socket => this.outcome.secured(socket));
 		server.on('tlsClientError', (error, socket) => this.outcome.failed(error, socket));
@@ -190,9 +190,9 @@ class Terms implements HandshakeOptions {
 	constructor(options: HandshakerOptions, duties: HandshakeDuties) {
 		this.#options = options;
 		this.#duties = duties;
-		this.#isForNode = duties.client === undefined && duties.secret === undefined;
+		this.#isForNode = duties.clientTerms === undefined && duties.onSecret === undefined;
 		this.protocols = wireForm(options.ALPNProtocols);
-		this.stapled = duties.stapled;
+		this.stapled = duties.ocspResponse;
 		if (this.openssl === undefined && this.#isForNode) this.#context = this.#make();
 	}
 
@@ -204,7 +204,7 @@ class Terms implements HandshakeOptions {
 	get openssl(): OpensslContext | undefined {
 		if (this.#openssl !== undefined) return this.#openssl;
 		const thread = directTls();
-		if (thread === undefined || (this.#duties.client && clientVerifier() === undefined)) return undefined;
+		if (thread === undefined || (this.#duties.clientTerms && clientVerifier() === undefined)) return undefined;
 		this.#openssl = new OpensslContext(thread, this.#make(), this.protocols, this.#duties);
 		return this.#openssl;
 	}

@@ -246,7 +246,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	drain(waits = NO_WAIT): void {
 		this.#draining = true;
-		this.#isRefusing = waits.next === 0;
+		this.#isRefusing = waits.nextRequestMs === 0;
 		this.#deps.http1.drain(waits);
 		this.#deps.http2?.drain();
 		this.datagrams?.drain(waits);

@@ -62,7 +62,7 @@ export class UpstreamCall implements ClientCall {
 		this.#outcome.onInterim(status, headers);
 	}
 
-	lendable(length: number, headers: HeaderList): boolean {
+	canLendBody(length: number, headers: HeaderList): boolean {
 		// A response that this server decodes cannot be forwarded directly from the read buffer.
 		const decoded = this.request.decodeGzip === true && headers.get('content-encoding') !== undefined;
 		return !decoded && this.#outcome.mayReuseBody?.(length) === true;

@@ -96,8 +96,8 @@ class SentFrames {
 			if (type === FRAME_TYPE.data && !this.#final) this.fault = 'DATA before a final response';
 			return type === FRAME_TYPE.headers ? 'gather' : 'skip';
 		},
-		payload: () => true,
-		gathered: (_type, bytes, start, end) => {
+		payloadPart: () => true,
+		wholePayload: (_type, bytes, start, end) => {
 			const valid = decoder.decode(bytes, start, end, {
 				field: ({ name, value }) => {
 					if (name === ':status' && value >= '200') {

@@ -68,11 +68,11 @@ function frames(pieces: readonly Buffer[]): string {
 			seen += `${type}:${length};`;
 			return type === 1 && length < 1000 ? 'gather' : type === 0 ? 'stream' : 'skip';
 		},
-		payload(_bytes, start, end) {
+		payloadPart(_bytes, start, end) {
 			payload += end - start;
 			return true;
 		},
-		gathered(_type, bytes, start, end) {
+		wholePayload(_type, bytes, start, end) {
 			seen += `${bytes.toString('hex', start, end)};`;
 			return true;
 		},

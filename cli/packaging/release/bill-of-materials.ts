@@ -1,6 +1,6 @@
 /**
- * The bill of materials of the program, as CycloneDX: its npm packages, as npm itself lists them, and Node with the libraries
- * that Node contains. Also collects the texts of their licenses.
+ * What the program is made of, as CycloneDX: its npm packages, as npm itself lists them, and Node with the libraries that it
+ * contains. Also the texts of their licenses.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ export interface Component {
 	readonly [field: string]: unknown;
 }
 
-/** A CycloneDX document, limited to the members that are edited here. */
+/** A CycloneDX document, limited to the parts that are edited here. */
 interface Bill {
 	serialNumber?: string;
 	metadata: { timestamp?: string; component: Record<string, unknown> };
@@ -26,8 +26,8 @@ interface Bill {
 }
 
 /**
- * Returns npm's bill of the lock file, limited to the packages that the program depends on. npm's own `--omit dev` would also
- * leave out packages on which only development tools depend directly.
+ * Returns npm's document of the lock file, with the packages that the program depends on. npm's own `--omit dev` would also leave
+ * out packages that only development tools depend on directly.
  */
 function npmBill(): Bill {
 	const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--package-lock-only'];
@@ -52,7 +52,7 @@ function npmBill(): Bill {
 }
 
 /**
- * Returns the bill of materials as JSON. The same components always give the same bytes.
+ * Returns the document, with the same bytes for the same components.
  * @param nodeHashes The SHA-256 of Node's official executable for each platform.
  * @param otherComponents Further components, such as a container image's libraries.
  */
@@ -64,15 +64,15 @@ export function billOfMaterials(
 	const bill = npmBill();
 	delete bill.serialNumber;
 	delete bill.metadata.timestamp;
-	const programReference = 'svc';
+	const program = 'svc';
 	bill.metadata.component = {
-		'bom-ref': programReference,
+		'bom-ref': program,
 		type: 'application',
 		name: 'svc',
 		version: release.replace(/^v/, ''),
 		licenses: [{ license: { id: 'Apache-2.0' } }],
 	};
-	const nodeComponents = Object.entries(nodeHashes).map(
+	const runtimes = Object.entries(nodeHashes).map(
 		([platform, hash]): Component => ({
 			'bom-ref': `node-${platform}`,
 			type: 'platform',
@@ -89,13 +89,13 @@ export function billOfMaterials(
 	);
 	bill.components = [
 		...bill.components,
-		...nodeComponents,
+		...runtimes,
 		...otherComponents.map(other => ({ 'bom-ref': other.purl, ...other })),
 	];
 	const references = new Set(bill.components.map(component => component['bom-ref'] as string));
 	bill.dependencies = [
 		{
-			ref: programReference,
+			ref: program,
 			dependsOn: [
 				...(bill.dependencies.find(({ ref }) => /^svc@/.test(ref))?.dependsOn ?? []),
 				...Object.keys(nodeHashes).map(platform => `node-${platform}`),

@@ -1,6 +1,6 @@
 /**
- * A container image for several processors, as an OCI image layout in one tar file, made without a container engine. It contains
- * the libraries that the program needs, the certificates of public authorities, and the program, but no shell.
+ * A container image for several processors as an OCI image layout in one tar file, made without a container engine: the
+ * libraries that the program needs, the authorities that sign certificates, and the program. It has no shell.
  *
  * See the OCI image format specification: image-layout.md, image-index.md, manifest.md, config.md.
  */
@@ -12,20 +12,17 @@ import { list, type ReadEntry } from 'tar';
 import { type DownloadedPackage, downloadPackages } from './debian-archive.ts';
 import { compressGzip, type Effort, type PackedFile, tarFile } from './tar-file.ts';
 
-/**
- * The number of the user that the program runs as. Kubernetes requires a number, because the user has a name only inside the
- * image.
- */
+/** The user that the program runs as, which has no name outside the image. Kubernetes wants its number. */
 export const IMAGE_USER = 65532;
 
-/** The Debian packages from which the image contains files. */
+/** Debian's packages with files of the image. */
 const PACKAGES = ['ca-certificates', 'libc6', 'libgcc-s1', 'libstdc++6'] as const;
 
 /**
- * Matches the files of Debian packages that the image contains: shared libraries (without converters of character sets),
- * certificates of authorities, and licenses.
+ * The files of Debian's packages that the image contains: shared libraries without converters of character sets, authorities,
+ * licenses.
  */
-const IMAGE_FILES =
+const USED_FILES =
 	/^(?:(?:usr\/)?lib(?:64)?\/(?:[\w-]+\/)?[\w.+-]+\.so(?:\.[\d.]+)?|usr\/share\/(?:ca-certificates\/mozilla\/.*|doc\/[^/]+\/copyright))$/;
 
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
@@ -34,8 +31,7 @@ const CONFIGURATION_TYPE = 'application/vnd.oci.image.config.v1+json';
 const LAYER_TYPE = 'application/vnd.oci.image.layer.v1.tar+gzip';
 
 /**
- * The configuration in the image: a site that shows that the image works, and the probes of a container platform on a separate
- * port.
+ * The image's own configuration: a site that shows that the image works, and the probes of a container platform on a separate port.
  */
 const CONFIGFILE = `:8080 {
 	respond "svc is running. Its configuration is /etc/svc/Configfile."
@@ -74,7 +70,7 @@ interface Descriptor {
 	readonly [field: string]: unknown;
 }
 
-/** Downloads the Debian packages of the image. Returns the packages, and those of their files that belong in the image. */
+/** Returns the files of Debian's packages that belong in the image, and these packages. */
 export async function imageLibraries(
 	folder: string,
 	architecture: ImagePart['architecture'],
@@ -84,17 +80,17 @@ export async function imageLibraries(
 	const files: PackedFile[] = [];
 	for (const { file } of packages) files.push(...(await filesOf(file)));
 	const authorities = files.filter(({ path }) => path.startsWith('usr/share/ca-certificates/'));
-	const certificateBundle = authorities.map(({ content }) => String(content).trimEnd()).join('\n');
+	const bundle = authorities.map(({ content }) => String(content).trimEnd()).join('\n');
 	return {
 		files: [
 			...files.filter(file => !authorities.includes(file)),
-			{ path: 'etc/ssl/certs/ca-certificates.crt', content: `${certificateBundle}\n` },
+			{ path: 'etc/ssl/certs/ca-certificates.crt', content: `${bundle}\n` },
 		],
 		packages,
 	};
 }
 
-/** Returns the files of a Debian package that belong in the image. */
+/** Returns the used files of a Debian package. */
 async function filesOf(packageFile: string): Promise<PackedFile[]> {
 	const folder = mkdtempSync(`${packageFile}-`);
 	try {
@@ -106,7 +102,7 @@ async function filesOf(packageFile: string): Promise<PackedFile[]> {
 		const files: Promise<PackedFile>[] = [];
 		const onReadEntry = (entry: ReadEntry): void => {
 			const name = path.normalize(entry.path);
-			if (!IMAGE_FILES.test(name)) entry.resume();
+			if (!USED_FILES.test(name)) entry.resume();
 			else if (entry.type === 'SymbolicLink') files.push(Promise.resolve({ path: name, link: entry.linkpath! }));
 			else if (entry.type === 'File') {
 				const mode = entry.mode ?? 0o644;
@@ -190,7 +186,7 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 		}),
 	);
 	const index = addBlob(INDEX_TYPE, { schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations });
-	const nameAnnotation = { 'org.opencontainers.image.ref.name': release.replace(/^v/, '').replaceAll('+', '-') };
+	const name = { 'org.opencontainers.image.ref.name': release.replace(/^v/, '').replaceAll('+', '-') };
 	return tarFile(
 		[
 			{ path: 'oci-layout', content: '{"imageLayoutVersion":"1.0.0"}' },
@@ -199,7 +195,7 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 				content: JSON.stringify({
 					schemaVersion: 2,
 					mediaType: INDEX_TYPE,
-					manifests: [{ ...index, annotations: nameAnnotation }],
+					manifests: [{ ...index, annotations: name }],
 				}),
 			},
 			...[...blobs].map(([path, content]) => ({ path, content })),

@@ -1,37 +1,36 @@
-/** Translates the conditions of `if` blocks, and `allow` and `deny` lines, to expressions of matchers. */
+/** Translates the condition of an `if`, and rules of access, to an expression of matchers. */
 import { quoted, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { hasVariable, regexpOf, translated, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** An expression of matchers, with the variables that can be used in the requests that it matches. */
+/** An expression of matchers, and the variables that can be used in requests for which it holds. */
 export interface Condition {
 	readonly expression: string;
 	readonly variables: Variables;
 }
 
-/** What the translation of a condition depends on, besides its words. */
+/** What the translation of a condition depends on besides its words. */
 export interface ConditionContext {
 	readonly variables: Variables;
 	/**
-	 * The folder that `$document_root` stands for; undefined if it is not known, or if `$request_filename` is not the request path
-	 * below it.
+	 * The folder that `$document_root` means at this place, if it is known and `$request_filename` is the path below it; otherwise
+	 * undefined.
 	 */
 	readonly root: string | undefined;
-	/** The arguments of `valid_referers`, which decide `$invalid_referer`; undefined if there is no such line. */
+	/** The names that `valid_referers` accepts, by which `$invalid_referer` is decided. */
 	readonly referers: readonly string[] | undefined;
 	readonly unusedName: (kind: string) => string;
 }
 
-/** Translates the arguments of an `if`. Throws Untranslatable. */
-export function translateCondition(args: readonly string[], cx: ConditionContext): Condition {
+/** Translates the words of an `if`. Throws Untranslatable. */
+export function conditionOf(args: readonly string[], cx: ConditionContext): Condition {
 	const text = args
 		.join(' ')
 		.replace(/^\s*\(\s*/, '')
 		.replace(/\s*\)\s*$/, '');
-	const fileTest = /^(!?)-([fdex])\s+(.+)$/.exec(text);
-	if (fileTest)
-		return { expression: fileCondition(fileTest[1] === '!', fileTest[2]!, fileTest[3]!, cx), variables: cx.variables };
+	const file = /^(!?)-([fdex])\s+(.+)$/.exec(text);
+	if (file) return { expression: fileCondition(file[1] === '!', file[2]!, file[3]!, cx), variables: cx.variables };
 	const comparison = /^\$\{?(\w+)\}?\s*(?:(!?~\*?|!?=)\s*(.*))?$/s.exec(text);
 	if (!comparison) throw new Untranslatable('the condition is not one that the import knows');
 	const [, name = '', operator, operand = ''] = comparison;
@@ -46,13 +45,13 @@ export function translateCondition(args: readonly string[], cx: ConditionContext
 		const expression = `${subject} ${isNegated ? '' : `${label} `}${operandText}${word(pattern)}`;
 		return isNegated
 			? { expression: `not ${expression}`, variables: cx.variables }
-			: { expression, variables: cx.variables.withGroups(label, operand) };
+			: { expression, variables: cx.variables.after(label, operand) };
 	}
-	const expression = equalityCondition(name, operand, cx);
+	const expression = equality(name, operand, cx);
 	return { expression: isNegated ? `not ${expression}` : expression, variables: cx.variables };
 }
 
-function equalityCondition(name: string, value: string, cx: ConditionContext): string {
+function equality(name: string, value: string, cx: ConditionContext): string {
 	if (name === 'request_method' && /^[A-Z]+$/.test(value)) return `method ${value}`;
 	if (name === 'scheme' && /^https?$/.test(value)) return `protocol ${value}`;
 	if (name === 'https' && value === 'on') return 'protocol https';
@@ -73,7 +72,7 @@ function truthCondition(name: string, cx: ConditionContext): string {
 }
 
 function invalidReferer(names: readonly string[]): string {
-	const validExpressions = names.map(name => {
+	const valid = names.map(name => {
 		if (name === 'none') return 'vars {header.Referer} ""';
 		if (name === 'blocked')
 			return '( not vars {header.Referer} "" and not vars_regexp {header.Referer} (?i)^https?:// )';
@@ -86,17 +85,17 @@ function invalidReferer(names: readonly string[]): string {
 			.join('[^/]*');
 		return `vars_regexp {header.Referer} ${word(`(?i)^https?://${host}${name.includes('/') ? '' : '(?::\\d+)?(?:/|$)'}`)}`;
 	});
-	return `not ( ${validExpressions.join(' or ')} )`;
+	return `not ( ${valid.join(' or ')} )`;
 }
 
-function fileCondition(isNegated: boolean, test: string, fileText: string, cx: ConditionContext): string {
+function fileCondition(isNegated: boolean, test: string, written: string, cx: ConditionContext): string {
 	if (test === 'x') throw new Untranslatable('there is no test for executable files');
 	const { root } = cx;
 	if (root === undefined) throw new Untranslatable('the folder of the file is not known here');
-	const text = fileText.replace(/^\$request_filename/, '$document_root$uri');
-	const isBelowRoot =
+	const text = written.replace(/^\$request_filename/, '$document_root$uri');
+	const isBelow =
 		text.startsWith('$document_root/') || text.startsWith('$document_root$') || text.startsWith(`${root}/`);
-	if (!isBelowRoot) throw new Untranslatable('only files below the root are looked up');
+	if (!isBelow) throw new Untranslatable('only files below the root are looked up');
 	const pathBelowRoot = text.replace(/^\$document_root/, '');
 	const path = translated(
 		pathBelowRoot.startsWith(`${root}/`) ? pathBelowRoot.slice(root.length) : pathBelowRoot,
@@ -109,10 +108,10 @@ function fileCondition(isNegated: boolean, test: string, fileText: string, cx: C
 }
 
 /**
- * Translates `allow` and `deny` lines to an expression that matches the admitted addresses. As in nginx, the first line that
- * matches an address decides. Returns true if all addresses are admitted, and false if none are.
+ * Translates `allow` and `deny` lines, the first of which that matches decides, to an expression for the admitted addresses.
+ * Returns true if all addresses are admitted, and false if none are.
  */
-export function translateAddressRules(rules: readonly NginxDirective[], matcher: string): string | boolean {
+export function allowedAddresses(rules: readonly NginxDirective[], matcher: string): string | boolean {
 	let allowed: string | boolean = true;
 	for (const { name, args } of rules.toReversed()) {
 		const [range = ''] = args;
@@ -126,15 +125,15 @@ export function translateAddressRules(rules: readonly NginxDirective[], matcher:
 	return allowed;
 }
 
-function eitherOf(expression: string, alternative: string | boolean, matcher: string): string | boolean {
-	if (typeof alternative === 'boolean') return alternative || expression;
+function eitherOf(one: string, otherwise: string | boolean, matcher: string): string | boolean {
+	if (typeof otherwise === 'boolean') return otherwise || one;
 	// Ranges of successive `allow` lines become one matcher.
-	if (new RegExp(`^${matcher} [^()]*$`).test(alternative) && !/ (?:and|or) /.test(alternative))
-		return `${expression} ${alternative.slice(matcher.length + 1)}`;
-	return `${expression} or ( ${alternative} )`;
+	if (new RegExp(`^${matcher} [^()]*$`).test(otherwise) && !/ (?:and|or) /.test(otherwise))
+		return `${one} ${otherwise.slice(matcher.length + 1)}`;
+	return `${one} or ( ${otherwise} )`;
 }
 
-function bothOf(expression: string, condition: string | boolean): string | boolean {
-	if (typeof condition === 'boolean') return condition && expression;
-	return / or /.test(condition) ? `${expression} and ( ${condition} )` : `${expression} and ${condition}`;
+function bothOf(one: string, further: string | boolean): string | boolean {
+	if (typeof further === 'boolean') return further && one;
+	return / or /.test(further) ? `${one} and ( ${further} )` : `${one} and ${further}`;
 }

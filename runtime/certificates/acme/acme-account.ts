@@ -14,7 +14,7 @@ export interface AccountSettings {
 
 /** An account with its key for signing. */
 export interface AcmeAccount extends AcmeSigner {
-	readonly accountUrl: string;
+	readonly account: string;
 	/** Digest of the key for key authorizations (§8.1). */
 	readonly thumbprint: string;
 }
@@ -29,21 +29,20 @@ export async function openAccount(
 	signal: AbortSignal,
 ): Promise<AcmeAccount> {
 	const folder = accountFolder(server, settings);
-	const stored = await readStoredAccount(store, folder);
+	const stored = await storedAccount(store, folder);
 	if (stored) return stored;
 	const lock = await store.lock(`acme_account_${server}_${settings.email ?? 'default'}`, signal);
 	try {
 		// Another process may have registered the account while this one waited for the lock.
 		return (
-			(await readStoredAccount(store, folder)) ??
-			(await register(connection, store.fenced(lock), folder, settings, signal))
+			(await storedAccount(store, folder)) ?? (await register(connection, store.fenced(lock), folder, settings, signal))
 		);
 	} finally {
 		await lock.release();
 	}
 }
 
-/** Deletes the account and its key from the store, for use when the server no longer knows the account. */
+/** Deletes an account that the server no longer knows, and its key. */
 export async function forgetAccount(store: Store, server: string, settings: AccountSettings): Promise<void> {
 	await store.remove(accountFolder(server, settings));
 }
@@ -54,7 +53,7 @@ function accountFolder(server: string, { email, eab }: AccountSettings): string 
 	return `acme/${server}/accounts/${toKeySegment(email ?? 'default')}${bindingSuffix}`;
 }
 
-async function readStoredAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
+async function storedAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
 	const [text, pem] = await Promise.all([store.read(`${folder}/account.json`), store.read(`${folder}/account.key`)]);
 	const key = pem && parsePrivateKey(pem);
 	if (!text || !key || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return undefined;
@@ -90,7 +89,7 @@ async function register(
 	const payload = {
 		termsOfServiceAgreed: true,
 		...(settings.email ? { contact: [`mailto:${settings.email}`] } : {}),
-		...(settings.eab ? { externalAccountBinding: createBinding(key, settings.eab, newAccount) } : {}),
+		...(settings.eab ? { externalAccountBinding: binding(key, settings.eab, newAccount) } : {}),
 	};
 	const answer = await connection.post(newAccount, payload, { key }, signal);
 	if (answer.location === undefined)
@@ -100,17 +99,17 @@ async function register(
 	return accountOf(key, answer.location);
 }
 
-function accountOf(key: AcmeSigner['key'], accountUrl: string): AcmeAccount {
+function accountOf(key: AcmeSigner['key'], account: string): AcmeAccount {
 	return {
 		key,
-		accountUrl,
+		account,
 		thumbprint: createHash('sha256')
 			.update(JSON.stringify(publicJwk(key)))
 			.digest('base64url'),
 	};
 }
 
-function createBinding(key: AcmeSigner['key'], eab: NonNullable<AccountSettings['eab']>, url: string): object {
+function binding(key: AcmeSigner['key'], eab: NonNullable<AccountSettings['eab']>, url: string): object {
 	const secret = Buffer.from(eab.mac_key, 'base64url');
 	const header = { alg: 'HS256', kid: eab.key_id, url };
 	return JSON.parse(createJws(header, publicJwk(key), data => createHmac('sha256', secret).update(data).digest()));

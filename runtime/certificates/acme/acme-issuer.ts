@@ -31,22 +31,22 @@ import { fetchBinding } from './fetched-binding.ts';
 import { renewalAdvice } from './renewal-information.ts';
 
 /** Default timeout of an order in milliseconds. */
-const DEFAULT_ORDER_TIMEOUT_MS = 900_000;
+const ORDER_LIMIT = 900_000;
 /** Timeout for opening an account in milliseconds. */
-const ACCOUNT_TIMEOUT_MS = 120_000;
+const ACCOUNT_LIMIT = 120_000;
 /** Timeout of a check whether something listens on a port, in milliseconds. */
-const PORT_CHECK_TIMEOUT_MS = 300;
-/** Maximum orders in {@link ORDER_WINDOW_MS} milliseconds, because public servers have rate limits. */
+const PORT_LOOK = 300;
+/** Maximum orders in {@link ORDERS_WITHIN} milliseconds, because public servers have rate limits. */
 const MAX_ORDERS = 20;
-const ORDER_WINDOW_MS = 10_000;
-/** Directory URLs of known test servers, by the directory URL of the real server. */
+const ORDERS_WITHIN = 10_000;
+/** Directories of known test servers, each by the directory of the real server that it stands in for. */
 const DRY_RUN_DIRECTORIES: { readonly [directory: string]: string } = {
 	[DEFAULT_ACME_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
 };
 
 /** Creates the issuer. Rejects with IssueError if its files cannot be read. */
-export async function acmeIssuer(unexpandedSettings: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
-	const settings = expandEnvironment(unexpandedSettings, deps.environment);
+export async function acmeIssuer(written: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
+	const settings = expandEnvironment(written, deps.environment);
 	const roots = await Promise.all(
 		(issuerSetting<readonly string[]>(settings, 'trusted_roots') ?? []).map(file =>
 			readRoot(file, deps.workingDirectory),
@@ -55,13 +55,11 @@ export async function acmeIssuer(unexpandedSettings: IssuerSettings, deps: Issue
 	return new AcmeIssuer(settings, roots, deps);
 }
 
-/** An ACME server, with the connection to it and the account on it. */
+/** A server: its connection and, once it is known, the account. */
 interface Server {
 	readonly directory: string;
-	/** The segment that stands for the server in store keys. */
-	readonly storeSegment: string;
+	readonly segment: string;
 	readonly connection: AcmeConnection;
-	/** Undefined before the account is opened, and after opening it has failed. */
 	account: Promise<AcmeAccount> | undefined;
 }
 
@@ -86,14 +84,14 @@ class AcmeIssuer implements Issuer {
 		const dryRun = issuerSetting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
 		this.#server = serverOf(directory, roots);
 		this.#dryRun = dryRun === undefined ? undefined : serverOf(dryRun, roots);
-		this.storeName = this.#server.storeSegment;
+		this.storeName = this.#server.segment;
 		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, deps);
 	}
 
 	async issue(order: IssueOrder): Promise<IssuedCertificate> {
-		const timeoutMs = issuerSetting<number>(this.#settings, 'timeout') || DEFAULT_ORDER_TIMEOUT_MS;
-		const timeoutSignal = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1));
-		const signal = AbortSignal.any([order.signal, timeoutSignal]);
+		const limit = issuerSetting<number>(this.#settings, 'timeout') || ORDER_LIMIT;
+		const overdue = AbortSignal.timeout(Math.min(limit, 2 ** 31 - 1));
+		const signal = AbortSignal.any([order.signal, overdue]);
 		try {
 			// Failures count against the server's rate limits. After a failure, each attempt first orders from a test server, and then
 			// from the real one only if that succeeds.
@@ -102,10 +100,10 @@ class AcmeIssuer implements Issuer {
 			}
 			return await this.#order(this.#server, { ...order, signal });
 		} catch (error) {
-			if (!timeoutSignal.aborted || order.signal.aborted) throw error;
+			if (!overdue.aborted || order.signal.aborted) throw error;
 			throw new IssueError(
 				'issuer/timed-out',
-				`The order was not completed within ${Math.round(timeoutMs / 1000)} seconds.`,
+				`The order was not completed within ${Math.round(limit / 1000)} seconds.`,
 			);
 		}
 	}
@@ -119,20 +117,20 @@ class AcmeIssuer implements Issuer {
 		this.#dryRun?.connection.close();
 	}
 
-	/** Orders the certificate, with one challenge type after another until one succeeds. Each attempt is a new order. */
+	/** Tries the challenge types one after another; each failure costs an order. */
 	async #order(server: Server, order: IssueOrder): Promise<IssuedCertificate> {
 		const types = await this.#challengeTypes(order.name);
-		let firstFailure: unknown;
+		let failure: unknown;
 		for (const type of types) {
 			try {
-				await this.#awaitOrderSlot(order.signal);
+				await this.#takeTurn(order.signal);
 				const issued = await this.#withAccount(server, order, account =>
 					runOrder(
 						{
 							connection: server.connection,
 							account,
 							store: this.#deps.store,
-							server: server.storeSegment,
+							server: server.segment,
 							solver: new ChallengeSolver({
 								connection: server.connection,
 								account,
@@ -150,25 +148,25 @@ class AcmeIssuer implements Issuer {
 					),
 				);
 				this.#acceptedType = type;
-				if (server !== this.#server) await issued.onStored?.();
+				if (server !== this.#server) await issued.kept?.();
 				return issued;
 			} catch (error) {
 				if (!(error instanceof ValidationFailed)) throw error;
-				firstFailure ??= error;
+				failure ??= error;
 				this.#deps.log('warn', 'tls.obtain', 'a name could not be validated', {
 					name: order.name,
-					server: server.storeSegment,
+					server: server.segment,
 					challenge: type,
 					cause: error.message,
 				});
 			}
 		}
-		throw firstFailure;
+		throw failure;
 	}
 
 	/**
-	 * Returns the challenge types to try, the most promising first: the type that worked last, then types for whose port this
-	 * machine has a listener.
+	 * Returns the types to try, the most promising first: the one that worked last, then those to whose ports something on this
+	 * machine listens.
 	 */
 	async #challengeTypes(name: string): Promise<ChallengeType[]> {
 		if (this.#dns) return ['dns-01'];
@@ -189,15 +187,15 @@ class AcmeIssuer implements Issuer {
 		}
 		if (types.length === 1) return types;
 		const { http_port: http, https_port: https } = this.#deps.ports();
-		const portSetting = (field: string): number | undefined => issuerSetting<number>(this.#settings, field);
-		const [isHttpOpen, isTlsOpen] = await Promise.all([
-			isListening(portSetting('alt_http_port') ?? http),
-			isListening(portSetting('alt_tlsalpn_port') ?? https),
+		const alternative = (field: string): number | undefined => issuerSetting<number>(this.#settings, field);
+		const [overHttp, overTls] = await Promise.all([
+			isListening(alternative('alt_http_port') ?? http),
+			isListening(alternative('alt_tlsalpn_port') ?? https),
 		]);
 		// Types that are likely to work come first, because a type that fails costs an order, which counts against rate limits.
-		const score = (type: ChallengeType): number =>
-			(type === this.#acceptedType ? 2 : 0) + ((type === 'http-01' ? isHttpOpen : isTlsOpen) ? 1 : 0);
-		return types.sort((a, b) => score(b) - score(a));
+		const worth = (type: ChallengeType): number =>
+			(type === this.#acceptedType ? 2 : 0) + ((type === 'http-01' ? overHttp : overTls) ? 1 : 0);
+		return types.sort((a, b) => worth(b) - worth(a));
 	}
 
 	/** Calls `use` with the account. If the server no longer knows the account, registers it again and repeats the call, once. */
@@ -208,26 +206,26 @@ class AcmeIssuer implements Issuer {
 		} catch (error) {
 			if (!isUnknownAccount(error)) throw error;
 			server.account = undefined;
-			await forgetAccount(this.#deps.store, server.storeSegment, await this.#accountSettings(server));
+			await forgetAccount(this.#deps.store, server.segment, await this.#accountSettings(server));
 			return use(await untilAborted(this.#account(server), signal));
 		}
 	}
 
 	/**
-	 * Opens the account, once for all orders that wait for it. If one of these orders is canceled, the account is opened
-	 * nevertheless, because the other orders need it.
+	 * Opens the account once for all waiting orders. Canceling one of these orders does not cancel the opening, because the others
+	 * need it.
 	 */
 	async #account(server: Server): Promise<AcmeAccount> {
-		const timeoutSignal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
+		const limit = AbortSignal.timeout(ACCOUNT_LIMIT);
 		server.account ??= this.#accountSettings(server).then(settings =>
-			openAccount(server.connection, this.#deps.store, server.storeSegment, settings, timeoutSignal),
+			openAccount(server.connection, this.#deps.store, server.segment, settings, limit),
 		);
 		const opening = server.account;
 		try {
 			return await opening;
 		} catch (error) {
 			if (server.account === opening) server.account = undefined;
-			if (!timeoutSignal.aborted || error instanceof IssueError) throw error;
+			if (!limit.aborted || error instanceof IssueError) throw error;
 			throw new IssueError('issuer/timed-out', 'The account could not be opened in time.');
 		}
 	}
@@ -235,20 +233,19 @@ class AcmeIssuer implements Issuer {
 	async #accountSettings(server: Server): Promise<AccountSettings> {
 		const email = issuerSetting<string>(this.#settings, 'email');
 		const eab = issuerSetting<AccountSettings['eab']>(this.#settings, 'eab');
-		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.storeSegment)) };
+		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.segment)) };
 	}
 
 	/** Waits until another order may be started. */
-	async #awaitOrderSlot(signal: AbortSignal): Promise<void> {
+	async #takeTurn(signal: AbortSignal): Promise<void> {
 		for (;;) {
 			const now = Date.now();
-			while (this.#orderTimes[0] !== undefined && now - this.#orderTimes[0] >= ORDER_WINDOW_MS)
-				this.#orderTimes.shift();
+			while (this.#orderTimes[0] !== undefined && now - this.#orderTimes[0] >= ORDERS_WITHIN) this.#orderTimes.shift();
 			if (this.#orderTimes.length < MAX_ORDERS) {
 				this.#orderTimes.push(now);
 				return;
 			}
-			await waitUnlessAborted(this.#orderTimes[0]! + ORDER_WINDOW_MS - now + 5, signal);
+			await waitUnlessAborted(this.#orderTimes[0]! + ORDERS_WITHIN - now + 5, signal);
 		}
 	}
 }
@@ -256,17 +253,17 @@ class AcmeIssuer implements Issuer {
 /** Resolves like the promise. If the signal aborts first, rejects with its reason. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 	return new Promise((resolve, reject) => {
-		const onAbort = (): void => reject(signal.reason);
-		if (signal.aborted) onAbort();
-		signal.addEventListener('abort', onAbort, { once: true });
-		promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+		const stop = (): void => reject(signal.reason);
+		if (signal.aborted) stop();
+		signal.addEventListener('abort', stop, { once: true });
+		promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
 	});
 }
 
 /** Reports whether a port of this machine accepts connections. */
 function isListening(port: number): Promise<boolean> {
 	return new Promise(resolve => {
-		const socket = connect({ host: '127.0.0.1', port, timeout: PORT_CHECK_TIMEOUT_MS });
+		const socket = connect({ host: '127.0.0.1', port, timeout: PORT_LOOK });
 		const done = (listening: boolean): void => {
 			socket.destroy();
 			resolve(listening);
@@ -281,7 +278,7 @@ function serverOf(directory: string, roots: readonly string[]): Server {
 	const { host, pathname } = new URL(directory);
 	return {
 		directory,
-		storeSegment: toKeySegment(`${host}${pathname === '/' ? '' : pathname.replaceAll('/', '-')}`),
+		segment: toKeySegment(`${host}${pathname === '/' ? '' : pathname.replaceAll('/', '-')}`),
 		connection: new AcmeConnection(directory, roots, 'svc'),
 		account: undefined,
 	};

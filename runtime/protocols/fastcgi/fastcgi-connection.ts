@@ -61,10 +61,10 @@ export class FastcgiConnection
 	#hasResponseBytes = false;
 	#headText = '';
 	#head: CgiHead | undefined = undefined;
-	#pieces: Buffer[] = [];
+	#bodyPieces: Buffer[] = [];
 	#receivedBytes = 0;
 	#body: ClientBody | undefined = undefined;
-	#answered = false;
+	#isAnswered = false;
 	#hasRequestEnded = false;
 	#wantsData = true;
 	#stderrText = '';
@@ -96,10 +96,10 @@ export class FastcgiConnection
 		this.#hasResponseBytes = false;
 		this.#headText = '';
 		this.#head = undefined;
-		this.#pieces = [];
+		this.#bodyPieces = [];
 		this.#receivedBytes = 0;
 		this.#body = undefined;
-		this.#answered = false;
+		this.#isAnswered = false;
 		this.#hasRequestEnded = false;
 		this.#stderrText = '';
 		this.#reader = new RecordReader(this);
@@ -158,8 +158,15 @@ export class FastcgiConnection
 	/** Returns the records that begin a request with a body of this length. */
 	#beginRecords({ request }: ClientCall, length: number): Buffer {
 		const params = request.transport?.params ?? [];
-		const size = String(length);
-		const requestVariables = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', size, 'HTTP_CONTENT_LENGTH', size];
+		const lengthText = String(length);
+		const requestVariables = [
+			'REQUEST_METHOD',
+			request.method,
+			'CONTENT_LENGTH',
+			lengthText,
+			'HTTP_CONTENT_LENGTH',
+			lengthText,
+		];
 		return formatBeginRequest([...requestVariables, ...params], this.#options.keepAlive);
 	}
 
@@ -177,7 +184,7 @@ export class FastcgiConnection
 
 	#bodySent(): void {
 		this.#isRequestSent = true;
-		this.#clock.requestSent(this.#answered);
+		this.#clock.requestSent(this.#isAnswered);
 	}
 
 	/** Implements `BodyPumpOwner`: the client's body was cut short. */
@@ -197,7 +204,7 @@ export class FastcgiConnection
 
 	/** Implements UpstreamSocketOwner. */
 	get answering(): boolean {
-		return this.#answered && this.#call !== undefined;
+		return this.#isAnswered && this.#call !== undefined;
 	}
 
 	/** Implements UpstreamSocketOwner: stops sending the body. */
@@ -244,7 +251,7 @@ export class FastcgiConnection
 			return true;
 		}
 		if (this.#hasRequestEnded) this.#endCall(call);
-		else if (this.#head && !this.#answered) this.#startStreaming(call, this.#head);
+		else if (this.#head && !this.#isAnswered) this.#startStreaming(call, this.#head);
 		this.#limitNextRead(this.#body ? this.#body.readLimitBytes : this.#call?.room);
 		return this.#wantsData;
 	}
@@ -286,9 +293,9 @@ export class FastcgiConnection
 	}
 
 	/** Implements RecordSink. */
-	requestEnded(_status: number, protocol: number): void {
-		if (protocol !== 0) {
-			this.#responseError ??= `the application refused the request (${protocol})`;
+	requestEnded(_appStatus: number, protocolStatus: number): void {
+		if (protocolStatus !== 0) {
+			this.#responseError ??= `the application refused the request (${protocolStatus})`;
 			this.#isRefused = !this.#head;
 		}
 		this.#hasRequestEnded = true;
@@ -301,8 +308,8 @@ export class FastcgiConnection
 			this.#responseError = 'the body is longer than its Content-Length';
 			return;
 		}
-		if (this.#body) this.#wantsData = this.#body.push(this.#options.pieces.copy(bytes, 0, bytes.length));
-		else if (!this.#isBodiless()) this.#pieces.push(ownedCopy(bytes, 0, bytes.length));
+		if (this.#body) this.#wantsData = this.#body.push(this.#options.pieceMemory.copy(bytes, 0, bytes.length));
+		else if (!this.#isBodiless()) this.#bodyPieces.push(ownedCopy(bytes, 0, bytes.length));
 	}
 
 	#isBodiless(): boolean {
@@ -312,14 +319,14 @@ export class FastcgiConnection
 
 	/** Reports a response whose body is streamed. */
 	#startStreaming(call: ClientCall, head: CgiHead): void {
-		this.#answered = true;
+		this.#isAnswered = true;
 		if (this.#isBodiless()) {
 			call.answered(createResponse(head, null));
 			return;
 		}
-		const body = new ClientBody(this, head.length, this.#options.pieces, call.room ?? Infinity);
+		const body = new ClientBody(this, head.length, this.#options.pieceMemory, call.room ?? Infinity);
 		this.#body = body;
-		for (const piece of this.#pieces.splice(0)) this.#wantsData = body.push(piece);
+		for (const piece of this.#bodyPieces.splice(0)) this.#wantsData = body.push(piece);
 		call.answered(createResponse(head, body));
 	}
 
@@ -334,13 +341,13 @@ export class FastcgiConnection
 			this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
 			return;
 		}
-		if (!this.#answered) {
-			this.#answered = true;
-			const [first, ...otherPieces] = this.#pieces;
+		if (!this.#isAnswered) {
+			this.#isAnswered = true;
+			const [firstPiece, ...otherPieces] = this.#bodyPieces;
 			call.answered(
 				createResponse(
 					head,
-					first === undefined ? null : otherPieces.length === 0 ? first : Buffer.concat(this.#pieces),
+					firstPiece === undefined ? null : otherPieces.length === 0 ? firstPiece : Buffer.concat(this.#bodyPieces),
 				),
 			);
 			// The callback may have canceled the request.
@@ -371,7 +378,7 @@ export class FastcgiConnection
 			this.#close();
 			return;
 		}
-		const phase = !this.#isRequestSent && !this.#answered ? 'request' : 'response';
+		const phase = !this.#isRequestSent && !this.#isAnswered ? 'request' : 'response';
 		this.#fail(new UpstreamError(phase, error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
@@ -387,7 +394,7 @@ export class FastcgiConnection
 		this.#call = undefined;
 		this.#clear();
 		this.#close();
-		if (!this.#answered) {
+		if (!this.#isAnswered) {
 			const canRetry = this.#callCount > 1 && !this.#hasResponseBytes && !isBodyStarted && error.phase !== 'timeout';
 			call.failed(error, canRetry);
 			return;
@@ -409,7 +416,7 @@ export class FastcgiConnection
 		this.#pump = undefined;
 		this.#responseError = undefined;
 		this.#isRefused = false;
-		this.#pieces = [];
+		this.#bodyPieces = [];
 	}
 
 	#close(): void {

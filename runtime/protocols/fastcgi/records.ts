@@ -94,7 +94,7 @@ export class RecordReader {
 	#type = 0;
 	#remainingBytes = 0;
 	#paddingBytes = 0;
-	#endContent = Buffer.alloc(0);
+	#endRecordContent = Buffer.alloc(0);
 
 	constructor(sink: RecordSink) {
 		this.#sink = sink;
@@ -121,7 +121,7 @@ export class RecordReader {
 				this.#paddingBytes = this.#header[6]!;
 				if (this.#type === RECORD_TYPE.end) {
 					if (this.#remainingBytes !== 8) return false;
-					this.#endContent = Buffer.alloc(0);
+					this.#endRecordContent = Buffer.alloc(0);
 				}
 			}
 			if (this.#remainingBytes > 0) {
@@ -129,7 +129,7 @@ export class RecordReader {
 				const piece = bytes.subarray(at, at + partBytes);
 				at += partBytes;
 				this.#remainingBytes -= partBytes;
-				if (this.#type === RECORD_TYPE.end) this.#endContent = Buffer.concat([this.#endContent, piece]);
+				if (this.#type === RECORD_TYPE.end) this.#endRecordContent = Buffer.concat([this.#endRecordContent, piece]);
 				else if (partBytes > 0) this.#sink.content(this.#type, piece);
 			}
 			if (this.#remainingBytes > 0) return true;
@@ -139,7 +139,7 @@ export class RecordReader {
 			if (this.#paddingBytes > 0) return true;
 			this.#headerLength = 0;
 			if (this.#type === RECORD_TYPE.end)
-				this.#sink.requestEnded(this.#endContent.readUInt32BE(0), this.#endContent[4]!);
+				this.#sink.requestEnded(this.#endRecordContent.readUInt32BE(0), this.#endRecordContent[4]!);
 		}
 		return true;
 	}

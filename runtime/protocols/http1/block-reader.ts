@@ -37,12 +37,13 @@ export class BlockReader {
 	}
 
 	/**
-	 * Returns the bytes just received, from `start` to `end` (exclusive). They belong to the caller, who must return them with
-	 * `giveBack`. `moreFollows` says whether as many bytes again may follow, so that the next read should use a block, too.
+	 * Returns the bytes just received, from `start` to `end` (exclusive). They belong to the caller, who must return
+	 * them with `giveBack`. `moreFollows` means that many more bytes may follow, so that the next read should use a
+	 * block.
 	 */
 	takePiece(bytes: Buffer, start: number, end: number, moreFollows: boolean): Buffer {
 		const block = this.#block;
-		// Bytes that the socket held back are not in the block.
+		// Bytes that the socket had buffered before the block was set are not in the block.
 		if (block === undefined || !this.source.acceptsMemory || bytes.buffer !== block.buffer) {
 			if (moreFollows && block === undefined && this.source.acceptsMemory) this.#setBlock(this.#memory.takeBlock());
 			return this.#memory.copy(bytes, start, end);

@@ -8,10 +8,10 @@ export interface RelayOwner {
 	/** Number of bytes of the body that are still to be received; 0 if no bytes may be taken from the socket now. */
 	readonly outstandingBytes: number;
 	/**
-	 * Called when `count` bytes have been taken from the socket. `hasRoom` is false if the body's queue is full. `hasMore` is true
-	 * if the upstream sent data after the end of the body.
+	 * Called when `count` bytes have been taken from the socket. `hasRoom` is false if the body's queue is full.
+	 * `hasExtraBytes` is true if the upstream sent data after the end of the body.
 	 */
-	bytesRelayed(count: number, hasRoom: boolean, hasMore: boolean): void;
+	bytesRelayed(count: number, hasRoom: boolean, hasExtraBytes: boolean): void;
 	/** Called when bytes were lost, so that the response cannot be completed. */
 	relayFailed(): void;
 }
@@ -35,7 +35,7 @@ export function createBodyRelay(
 /** Relays one body. Used by the body's consumer between two pulls. */
 export class BodyRelay {
 	/** True once the kernel has moved some data. */
-	#active = false;
+	#hasMovedData = false;
 	/** True once the kernel has been given its first chance to move data. */
 	#wasProbed = false;
 	readonly #upstreamSocket: UpstreamSocket;
@@ -48,7 +48,7 @@ export class BodyRelay {
 		this.#body = body;
 		this.#relay = relay;
 		this.#owner = owner;
-		body.relayTo = (descriptor, maxBytes) => this.#sendTo(descriptor, maxBytes);
+		body.relayTo = descriptor => this.#sendTo(descriptor);
 	}
 
 	/**
@@ -58,28 +58,28 @@ export class BodyRelay {
 	get wantsShortRead(): boolean {
 		// When a pool closes, it closes the relay's pipe. Bodies that are in progress are then read normally.
 		if (this.#relay.closed) return false;
-		if (this.#active) return this.#body.awaited;
+		if (this.#hasMovedData) return this.#body.awaited;
 		const isFirstRead = !this.#wasProbed;
 		this.#wasProbed = true;
 		return isFirstRead;
 	}
 
-	#sendTo(descriptor: number, maxBytes: number = Infinity): number {
+	#sendTo(descriptor: number): number {
 		const { outstandingBytes: outstanding } = this.#owner;
 		const upstreamDescriptor = this.#upstreamSocket.descriptor;
 		if (outstanding === 0 || upstreamDescriptor < 0 || !this.#body.drained) return 0;
 		const relay = this.#relay;
-		const isIntact = relay.move(upstreamDescriptor, descriptor, Math.min(outstanding, maxBytes));
+		const isIntact = relay.move(upstreamDescriptor, descriptor, outstanding);
 		const { takenBytes, sentBytes, remainder } = relay;
 		if (!isIntact) {
 			this.#owner.relayFailed();
 			return sentBytes;
 		}
 		if (takenBytes === 0) return 0;
-		this.#active = true;
+		this.#hasMovedData = true;
 		// Data after the response must not become the response to the next request.
-		const hasMore = takenBytes === outstanding && relay.hasMore(upstreamDescriptor);
-		this.#owner.bytesRelayed(takenBytes, remainder === undefined || this.#body.push(remainder), hasMore);
+		const hasExtraBytes = takenBytes === outstanding && relay.hasMore(upstreamDescriptor);
+		this.#owner.bytesRelayed(takenBytes, remainder === undefined || this.#body.push(remainder), hasExtraBytes);
 		return sentBytes;
 	}
 }

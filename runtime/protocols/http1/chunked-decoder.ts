@@ -12,6 +12,7 @@ export interface ChunkSink {
 	push(piece: Buffer): void;
 }
 
+/** States of the decoder: the part of the coding to which the next byte belongs. */
 const SIZE_FIRST = 0;
 const SIZE = 1;
 const EXTENSION_NAME_FIRST = 2;
@@ -110,7 +111,7 @@ export class ChunkedDecoder {
 			case SIZE: {
 				const digit = hexDigit(code);
 				if (digit >= 0) {
-					// Twelve hexadecimal digits stay below 256 TiB, which a number represents exactly.
+					// A size of twelve hexadecimal digits is less than 2^48, which a number represents exactly.
 					if (++this.#sizeDigits > 12) return false;
 					this.#chunkRemaining = this.#chunkRemaining * 16 + digit;
 					this.#state = SIZE;

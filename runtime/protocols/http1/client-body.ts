@@ -33,7 +33,7 @@ export class ClientBody implements BodySource {
 	 * Lets the kernel move data from the upstream's socket to the socket with this descriptor, as much as it can. Returns the number
 	 * of bytes sent.
 	 */
-	relayTo: BodySource['sendTo'] = undefined;
+	relayTo: ((socket: number) => number) | undefined = undefined;
 	#wasPulled = false;
 	readonly #owner: BodyOwner;
 	readonly #memory: PiecePool;
@@ -73,7 +73,7 @@ export class ClientBody implements BodySource {
 	}
 
 	/** Undefined before the first pull, because the first chunk is sent together with the head. */
-	get sendTo(): BodySource['sendTo'] {
+	get sendTo(): ((socket: number) => number) | undefined {
 		return this.#wasPulled ? this.relayTo : undefined;
 	}
 

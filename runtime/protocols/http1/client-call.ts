@@ -23,13 +23,13 @@ export interface ClientOptions {
 	/** If false, every request has `Connection: close`. */
 	readonly keepAlive: boolean;
 	/** Memory into which chunks of bodies are copied. */
-	readonly pieces: PieceMemory;
+	readonly pieceMemory: PieceMemory;
 	/** Returns the relay that forwards the rest of large bodies inside the kernel; undefined if not available. */
 	readonly relay?: (() => SocketRelay | undefined) | undefined;
 	/** Cache of the field lines of repeated requests. */
-	readonly lines: FieldLineCache;
+	readonly lineCache: FieldLineCache;
 	/** Cache of the parsed heads of repeated responses. */
-	readonly heads: CachedHeads;
+	readonly headCache: CachedHeads;
 }
 
 /** The object that is currently responsible for a request: a connection or a queue. */
@@ -53,7 +53,7 @@ export interface ClientCall {
 	 * Reports whether the whole body of a response with these fields may be lent, that is, be valid only until `answered` returns.
 	 * If this function is missing, no body may be lent.
 	 */
-	lendable?(length: number, headers: HeaderList): boolean;
+	canLendBody?(length: number, headers: HeaderList): boolean;
 	/**
 	 * Called when the response head has been received; the body may still be incomplete. If `canWriteNow`, the body contains
 	 * everything received so far and the carrier is done with this read, so the response may be written during this call.

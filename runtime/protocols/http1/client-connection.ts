@@ -62,7 +62,7 @@ export class ClientConnection
 	#isRequestSent = false;
 	#hasResponseBytes = false;
 	#isPersistent = true;
-	#answered = false;
+	#isAnswered = false;
 	#body: ClientBody | undefined = undefined;
 	#relay: BodyRelay | undefined = undefined;
 	#remainingBytes = 0;
@@ -76,7 +76,7 @@ export class ClientConnection
 		this.#keeper = keeper;
 		this.#upstreamSocket = upstreamSocket;
 		this.#responseHeads = new ResponseHeads(options);
-		this.#blockReader = new BlockReader(upstreamSocket, options.pieces);
+		this.#blockReader = new BlockReader(upstreamSocket, options.pieceMemory);
 		upstreamSocket.holder = this;
 		this.#socket = upstreamSocket.bare();
 		this.#clock = new CallClock(options, this);
@@ -97,7 +97,7 @@ export class ClientConnection
 		this.#isRequestSent = false;
 		this.#responseHeads.begin();
 		this.#hasResponseBytes = false;
-		this.#answered = false;
+		this.#isAnswered = false;
 		this.#limitNextRead(call.room);
 		this.#writeRequest(call);
 	}
@@ -120,7 +120,7 @@ export class ClientConnection
 		this.#socket.resume();
 	}
 
-	/** Implements BodyOwner: nobody reads the rest of the body, so the connection does not wait for it. */
+	/** Implements BodyOwner: the consumer does not want the rest of the body, so the connection is closed. */
 	cancelBody(): void {
 		if (this.#call) this.#fail(new UpstreamError('response', 'the body was canceled'), true);
 	}
@@ -133,7 +133,7 @@ export class ClientConnection
 		const framing = requestFraming(length, request.method);
 		let head: string;
 		try {
-			head = formatRequestHead(request, framing, length, this.#options.keepAlive, this.#options.lines);
+			head = formatRequestHead(request, framing, length, this.#options.keepAlive, this.#options.lineCache);
 		} catch (error) {
 			if (!(error instanceof InvalidRequest)) throw error;
 			this.#fail(new UpstreamError('request', error.message, error));
@@ -168,7 +168,7 @@ export class ClientConnection
 	/** Implements RequestBodyOwner: the request is complete. */
 	bodySent(): void {
 		this.#isRequestSent = true;
-		this.#clock.requestSent(this.#answered);
+		this.#clock.requestSent(this.#isAnswered);
 	}
 
 	/** Implements RequestBodyOwner: the client's body was cut short. */
@@ -192,7 +192,7 @@ export class ClientConnection
 	}
 
 	get answering(): boolean {
-		return this.#answered && this.#call !== undefined;
+		return this.#isAnswered && this.#call !== undefined;
 	}
 
 	writeFailed(): void {
@@ -308,18 +308,18 @@ export class ClientConnection
 	}
 
 	/** Reports the response. The callback may cancel the request before it returns. */
-	#reportResponse(call: ClientCall, answer: UpstreamResponse): void {
-		this.#answered = true;
-		call.answered(answer, true);
+	#reportResponse(call: ClientCall, response: UpstreamResponse): void {
+		this.#isAnswered = true;
+		call.answered(response, true);
 	}
 
 	/**
 	 * Reports a response that has been received completely. During the callback, the connection can already carry another request.
 	 */
-	#reportComplete(call: ClientCall, answer: UpstreamResponse, hasMore: boolean): void {
-		this.#answered = true;
-		this.#endCall(hasMore);
-		call.answered(answer, true);
+	#reportComplete(call: ClientCall, response: UpstreamResponse, hasExtraBytes: boolean): void {
+		this.#isAnswered = true;
+		this.#endCall(hasExtraBytes);
+		call.answered(response, true);
 		call.released();
 	}
 
@@ -331,27 +331,27 @@ export class ClientConnection
 		const decoder = createResponseDecoder(head);
 		const pieces: Buffer[] = [];
 		const consumedEnd = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
-		const hasMore = consumedEnd < end || this.#upstreamSocket.filled;
+		const hasExtraBytes = consumedEnd < end || this.#upstreamSocket.filled;
 		if (decoder.ended && decoder.trailers === undefined) {
 			this.#reportComplete(
 				call,
 				toUpstreamResponse(head, this.#completeBodies.joinPieces(call, head, data, pieces)),
-				hasMore,
+				hasExtraBytes,
 			);
 			return;
 		}
 		this.#decoder = decoder;
 		const body = this.#createBody(head, 'chunked');
-		for (const piece of pieces) this.#wantsData = body.push(this.#options.pieces.copy(piece, 0, piece.length));
+		for (const piece of pieces) this.#wantsData = body.push(this.#options.pieceMemory.copy(piece, 0, piece.length));
 		if (decoder.ended) body.end(decoder.trailers);
 		this.#reportResponse(call, toUpstreamResponse(head, body));
-		if (decoder.ended && this.#call === call) this.#responseEnded(hasMore);
+		if (decoder.ended && this.#call === call) this.#responseEnded(hasExtraBytes);
 	}
 
 	/** Creates a body whose end has not arrived. */
 	#createBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
 		const room = this.#call!.room ?? Infinity;
-		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces, room);
+		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieceMemory, room);
 		this.#body = body;
 		this.#state = state;
 		return body;
@@ -363,8 +363,8 @@ export class ClientConnection
 		const body = this.#body!;
 		// If the kernel moves the rest of the body, reads need only detect that more has arrived.
 		const isShortRead = this.#relay?.wantsShortRead === true;
-		const hasMore = !isShortRead && body.readsAhead && this.#remainingBytes >= LARGE_PIECE_BYTES;
-		this.#wantsData = body.push(this.#blockReader.takePiece(bytes, start, bodyEnd, hasMore));
+		const moreFollows = !isShortRead && body.readsAhead && this.#remainingBytes >= LARGE_PIECE_BYTES;
+		this.#wantsData = body.push(this.#blockReader.takePiece(bytes, start, bodyEnd, moreFollows));
 		if (isShortRead) this.#upstreamSocket.shortenNextRead();
 		if (this.#remainingBytes > 0) return;
 		body.end(undefined);
@@ -377,12 +377,12 @@ export class ClientConnection
 		return this.#state === 'length' ? this.#remainingBytes : 0;
 	}
 
-	bytesRelayed(count: number, hasRoom: boolean, hasMore: boolean): void {
+	bytesRelayed(count: number, hasRoom: boolean, hasExtraBytes: boolean): void {
 		this.#clock.bytesReceived();
 		this.#remainingBytes -= count;
 		if (this.#remainingBytes === 0) {
 			this.#body!.end(undefined);
-			this.#responseEnded(hasMore);
+			this.#responseEnded(hasExtraBytes);
 		} else if (!hasRoom) {
 			this.#wantsData = false;
 			this.#socket.pause();
@@ -403,19 +403,21 @@ export class ClientConnection
 
 	/** Implements ChunkSink: content of a chunked body. */
 	push(piece: Buffer): void {
-		this.#wantsData = this.#body!.push(this.#options.pieces.copy(piece, 0, piece.length));
+		this.#wantsData = this.#body!.push(this.#options.pieceMemory.copy(piece, 0, piece.length));
 	}
 
-	#responseEnded(hasMore: boolean): void {
+	#responseEnded(hasExtraBytes: boolean): void {
 		const call = this.#call;
 		if (!call) return;
-		this.#endCall(hasMore);
+		this.#endCall(hasExtraBytes);
 		call.released();
 	}
 
-	/** Ends the request. @param hasMore True if bytes follow the response; the connection is then not reused. */
-	#endCall(hasMore: boolean): void {
-		const isComplete = this.#isRequestSent && !hasMore && !this.#output.pending;
+	/**
+	 * Ends the request. @param hasExtraBytes True if bytes follow the response, in which case the connection is not reused.
+	 */
+	#endCall(hasExtraBytes: boolean): void {
+		const isComplete = this.#isRequestSent && !hasExtraBytes && !this.#output.pending;
 		const reusable = this.#isPersistent && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.broken;
 		this.#call = undefined;
 		this.#clock.stop();
@@ -440,7 +442,7 @@ export class ClientConnection
 		this.#close();
 		if (!call) return;
 		bodyPump?.stop();
-		if (!this.#answered) {
+		if (!this.#isAnswered) {
 			const canRetry =
 				this.#callCount > 1 && !this.#hasResponseBytes && !bodyPump?.started && error.phase !== 'timeout';
 			call.failed(error, canRetry);
@@ -488,7 +490,7 @@ export class ClientConnection
 			call.released();
 			return;
 		}
-		const phase = !this.#isRequestSent && !this.#answered ? 'request' : 'response';
+		const phase = !this.#isRequestSent && !this.#isAnswered ? 'request' : 'response';
 		this.#fail(new UpstreamError(phase, error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 

@@ -41,8 +41,8 @@ const LF = 10;
 const COLON = 58;
 
 /**
- * Number of bytes in which the end of a head is searched for at first. Most heads are shorter, so that the rest of a read need not
- * be converted.
+ * Number of bytes that are first converted to a string to find the end of a head. Most heads are shorter than this,
+ * while a read may contain much more.
  */
 const HEAD_WINDOW_BYTES = 1024;
 /** Maximum number of fields in a response. */

@@ -10,8 +10,8 @@ const MAX_TRAILER_BYTES = 65536;
 const MAX_TRAILER_COUNT = 1000;
 
 /**
- * Maximum size of a buffer whose views are cached. Read buffers are not larger. The buffer of a long head may be larger, but it is
- * released soon.
+ * Maximum size, in bytes, of a buffer whose views are cached. Read buffers are not larger. The buffer of a long head
+ * may be larger, but it is released soon.
  */
 const MAX_VIEWED_BUFFER_BYTES = 65_536;
 
@@ -50,7 +50,7 @@ export class CompleteBodies {
 	 * otherwise it is a copy.
 	 */
 	extract(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
-		if (call.lendable?.(length, headers) !== true) return ownedCopy(data, start, start + length);
+		if (call.canLendBody?.(length, headers) !== true) return ownedCopy(data, start, start + length);
 		let view = this.#view;
 		// Consecutive responses of one upstream often have the same length. The previous view can then be reused.
 		if (view === undefined || this.#viewedBuffer !== data || this.#viewStart !== start || view.length !== length) {
@@ -67,7 +67,7 @@ export class CompleteBodies {
 	joinPieces(call: ClientCall, head: ResponseHead, data: Buffer, pieces: readonly Buffer[]): Buffer {
 		let length = 0;
 		for (const piece of pieces) length += piece.length;
-		if (length === 0 || call.lendable?.(length, head.headers) !== true) return Buffer.concat(pieces, length);
+		if (length === 0 || call.canLendBody?.(length, head.headers) !== true) return Buffer.concat(pieces, length);
 		const start = pieces[0]!.byteOffset - data.byteOffset;
 		let end = start;
 		for (const piece of pieces) {

@@ -8,7 +8,7 @@ import type { Http1Engine } from './engine.ts';
 import type { TimedItem } from './timer-wheel.ts';
 import { TransferPace } from './transfer-pace.ts';
 
-/** The connection, as its clock sees it. */
+/** The connection's callbacks for expired deadlines. */
 export interface ClockOwner {
 	/** Called when the client did not send data in time. */
 	readTimedOut(): void;
@@ -37,7 +37,7 @@ export class ConnectionClock implements TimedItem {
 	#overrides: TransferLimits | undefined = undefined;
 	/** The body of the current response, if its rate is limited. */
 	#pacedBody: PacedBody | undefined = undefined;
-	/** Milliseconds by which `#responseDeadline` has been postponed, because the response waited for its rate. */
+	/** Milliseconds by which `#responseDeadline` has been postponed, because the rate limit delayed the response. */
 	#postponedMs = 0;
 
 	constructor(engine: Http1Engine, socket: ClientSocket, owner: ClockOwner) {
@@ -69,7 +69,7 @@ export class ConnectionClock implements TimedItem {
 
 	check(now: number): void {
 		if (now >= this.#responseDeadline) {
-			// Time that the response spends waiting for its rate is not the client's.
+			// Time during which the rate limit delayed the response is not counted against the client.
 			const waitedMs = this.#pacedBody?.waitedMs(now) ?? 0;
 			this.#responseDeadline += waitedMs - this.#postponedMs;
 			this.#postponedMs = waitedMs;

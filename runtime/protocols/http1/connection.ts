@@ -15,7 +15,7 @@ import type { EngineConnection, Http1Engine } from './engine.ts';
 import { createExchangeFromHead } from './exchange-of-head.ts';
 import { PARSE_INCOMPLETE, PARSE_OK } from './field-parser.ts';
 import { KnownHost } from './known-host.ts';
-import { LINGER_IDLE_MS, LINGER_TOTAL_MS, PIPELINE_HIGH_WATER } from './limits.ts';
+import { LINGER_IDLE_MS, LINGER_TOTAL_MS, PIPELINE_HIGH_WATER_BYTES } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 import { type BodyFeeder, RequestBody } from './request-body.ts';
 import { ResponseWriter, type WriterOwner } from './response-writer.ts';
@@ -44,7 +44,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	#isRetired = false;
 	#expectsContinue = false;
 	/** True if the client has announced that this is its last request. */
-	#lastRequest = false;
+	#isLastRequest = false;
 	/** True while handlers process the exchange, before its response is written. */
 	#isHandling = false;
 	#requestCount = 0;
@@ -54,7 +54,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	 */
 	#idleSince: number;
 	/** True once the client has closed its side. */
-	#clientEnded = false;
+	#hasClientEnded = false;
 	/** True while received bytes are being processed. Writes are then gathered until the end. */
 	#isProcessing = false;
 	readonly clock: ConnectionClock;
@@ -86,15 +86,15 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	sendInterim(status: number, headers: HeaderList): void {
 		// Interim responses are sent only before the response head. 100 and 101 are excluded, because they change the exchange.
 		if (!this.#isHandling || this.#minorVersion === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
-		this.#writer.inform(status, headers);
+		this.#writer.addInterim(status, headers);
 		if (!this.#isProcessing) this.#writer.flush();
 	}
 
 	/** Does nothing. The connection is always read during an exchange, so a client's disconnect is noticed anyway. */
 	watch(): void {}
 
-	setLimits(bounds: TransferLimits): void {
-		this.clock.overrideLimits(bounds);
+	setLimits(overrides: TransferLimits): void {
+		this.clock.overrideLimits(overrides);
 	}
 
 	bodyAwaited(body: RequestBody): void {
@@ -103,7 +103,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (this.#expectsContinue && body.receivedBytes === 0) {
 			this.#expectsContinue = false;
 			if (this.#isHandling) {
-				this.#writer.inform(100, undefined);
+				this.#writer.addInterim(100, undefined);
 				if (!this.#isProcessing) this.#writer.flush();
 			}
 		}
@@ -128,14 +128,14 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	drain(onlyThis = false): void {
 		this.#isRetired ||= onlyThis;
 		if (this.#state !== HEAD || this.#pendingBytes !== undefined || this.#isProcessing) return;
-		const { next, first } = this.#engine.drainWaits;
-		if (next === 0) {
+		const { nextRequestMs, firstRequestMs } = this.#engine.drainWaits;
+		if (nextRequestMs === 0) {
 			this.#close();
 			return;
 		}
 		this.#engine.now = performance.now();
-		if (this.#requestCount === 0) this.clock.advanceReadDeadline(this.#engine.now + first);
-		else this.clock.setReadDeadline(this.#engine.now + next);
+		if (this.#requestCount === 0) this.clock.advanceReadDeadline(this.#engine.now + firstRequestMs);
+		else this.clock.setReadDeadline(this.#engine.now + nextRequestMs);
 	}
 
 	get idleSince(): number {
@@ -189,7 +189,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			case WAIT:
 			case BLOCKED:
 				this.#keepBytes(bytes, 0);
-				if (this.#pendingBytes!.length >= PIPELINE_HIGH_WATER) this.#input.pause();
+				if (this.#pendingBytes!.length >= PIPELINE_HIGH_WATER_BYTES) this.#input.pause();
 				break;
 			case LINGER:
 				if (this.#lingerDeadline === Infinity) return;
@@ -248,7 +248,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (at < length && this.#state <= BLOCKED) this.#keepBytes(bytes, at);
 		this.#isProcessing = false;
 		if (this.#state === UPGRADED) this.#handOver(at < length ? bytes.subarray(at) : undefined);
-		else if (this.#state === HEAD && (this.#clientEnded || (this.#shouldCloseIdle && !this.#inHead))) this.#close();
+		else if (this.#state === HEAD && (this.#hasClientEnded || (this.#shouldCloseIdle && !this.#inHead))) this.#close();
 		else this.#writer.flush();
 	}
 
@@ -298,16 +298,16 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		const isPersistent = parser.keepAlive && parser.method !== 'CONNECT';
 		this.#keepAlive = isPersistent && ++this.#requestCount !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
-		this.#lastRequest = !parser.keepAlive && body === undefined && at === bytes.length;
+		this.#isLastRequest = !parser.keepAlive && body === undefined && at === bytes.length;
 		this.#state = body === undefined || body.complete ? WAIT : BODY;
 		if (body?.isFull) this.#input.pause();
 		engine.now = performance.now();
 		this.clock.exchangeStarted();
 		const x = createExchangeFromHead(engine, this.info, host, body, this);
-		body?.countFor(x);
+		body?.countBytesFor(x);
 		this.#exchange = x;
 		this.#isHandling = true;
-		if (this.#clientEnded && this.#state === BODY) this.#cutShort();
+		if (this.#hasClientEnded && this.#state === BODY) this.#cutShort();
 		const result = this.#handle(x);
 		if (result === undefined) this.#respond(x);
 		else {
@@ -388,7 +388,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		}
 		if (
 			x.upgradeCallback &&
-			(this.#minorVersion === 0 || this.#clientEnded || (body !== undefined && !body.complete))
+			(this.#minorVersion === 0 || this.#hasClientEnded || (body !== undefined && !body.complete))
 		) {
 			x.upgradeCallback = undefined;
 			x.markGone();
@@ -427,7 +427,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
 		const { drainWaits: waits, limits } = this.#engine;
-		this.clock.setReadDeadline(this.#engine.deadlineIn(waits.next || limits.idleTimeout));
+		this.clock.setReadDeadline(this.#engine.deadlineIn(waits.nextRequestMs || limits.idleTimeout));
 		this.#input.resume();
 	}
 
@@ -454,7 +454,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	/** True if idle connections are to be closed. */
 	get #shouldCloseIdle(): boolean {
-		return this.#isDraining && this.#engine.drainWaits.next === 0;
+		return this.#isDraining && this.#engine.drainWaits.nextRequestMs === 0;
 	}
 
 	get #isDraining(): boolean {
@@ -463,7 +463,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	/** Closes our side, then waits briefly for the client to close its side, because a reset could discard our last response. */
 	#close(): void {
-		const canCloseAtOnce = this.#clientEnded || (this.#lastRequest && this.#pendingBytes === undefined);
+		const canCloseAtOnce = this.#hasClientEnded || (this.#isLastRequest && this.#pendingBytes === undefined);
 		this.#state = LINGER;
 		this.#body = undefined;
 		this.#pendingBytes = undefined;
@@ -500,7 +500,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	end(): void {
-		this.#clientEnded = true;
+		this.#hasClientEnded = true;
 		switch (this.#state) {
 			case HEAD:
 				// Some of the held bytes may not have been examined yet. A malformed head among them is rejected even if the client

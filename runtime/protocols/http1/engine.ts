@@ -105,7 +105,7 @@ export class Http1Engine {
 
 	/** Returns the current `Date` header line. */
 	dateLine(): string {
-		return this.#dateLine.at(this.now);
+		return this.#dateLine.lineAt(this.now);
 	}
 
 	/** Returns the deadline that is `milliseconds` from now; Infinity for 0. */
@@ -140,7 +140,7 @@ export class Http1Engine {
 		this.#timer ??= this.#startTimer();
 	}
 
-	/** Removes a connection that continues with another protocol. The other protocol still counts it. */
+	/** Removes a connection that continues with another protocol. It stays open, so `host.closed` is not called. */
 	release(connection: EngineConnection): void {
 		if (this.connections.delete(connection)) this.#stopTimerIfUnused(connection);
 	}

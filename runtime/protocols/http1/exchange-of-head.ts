@@ -12,7 +12,10 @@ import type { RequestBody } from './request-body.ts';
 import { SERVER_NAME } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 
-/** Creates the exchange for the head in the engine's parser. `host` is the host of its authority. It starts at `engine.now`. */
+/**
+ * Creates the exchange for the head in the engine's parser. `host` is the host of its authority. The exchange starts
+ * at `engine.now`.
+ */
 export function createExchangeFromHead(
 	engine: Http1Engine,
 	info: SocketInfo,

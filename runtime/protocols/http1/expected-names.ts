@@ -54,8 +54,8 @@ export class ExpectedNames {
 	}
 
 	/**
-	 * Returns the fields (name, value, …) without listed fields that occur twice, and without fields that backends could confuse
-	 * with listed ones.
+	 * Returns `items` (alternating names and values) without listed fields that occur twice, and without fields that
+	 * backends could confuse with listed ones.
 	 */
 	withoutAmbiguous(items: readonly string[]): string[] {
 		const accepted: string[] = [];

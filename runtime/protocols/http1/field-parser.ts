@@ -52,7 +52,7 @@ export class FieldParser {
 	contentLength = -1;
 	/** How the message uses `Transfer-Encoding`: TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;
-	/** `close`, `keepAlive` and `upgrade`: whether `Connection` contains this option. */
+	/** True if `Connection` contains `close`. The next two fields mean the same for `keep-alive` and `upgrade`. */
 	close = false;
 	keepAlive = false;
 	upgrade = false;

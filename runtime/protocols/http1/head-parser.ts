@@ -122,13 +122,13 @@ export class RequestHeadParser {
 		if (code !== SP || i === methodStart) return this.#refuse(400, 'bad_method');
 		const method = text.slice(methodStart, i);
 		const targetStart = ++i;
-		let query = -1;
+		let queryStart = -1;
 		let hasPercent = false;
 		for (; i < limit; i++) {
 			code = text.charCodeAt(i);
 			if (TARGET_CLASS[code] === 0) break;
 			if (code === QUESTION) {
-				if (query < 0) query = i;
+				if (queryStart < 0) queryStart = i;
 			} else if (code === PERCENT) hasPercent = true;
 		}
 		if (i >= limit) return PARSE_INCOMPLETE;
@@ -150,15 +150,17 @@ export class RequestHeadParser {
 		this.end = fields.end;
 		this.method = method;
 		return (
-			this.#readTarget(text, targetStart, targetEnd, query, hasPercent) || this.#readHost() || this.#readFraming(minor)
+			this.#readTarget(text, targetStart, targetEnd, queryStart, hasPercent) ||
+			this.#checkHost() ||
+			this.#readFraming(minor)
 		);
 	}
 
-	#readTarget(text: string, start: number, end: number, query: number, hasPercent: boolean): number {
+	#readTarget(text: string, start: number, end: number, queryStart: number, hasPercent: boolean): number {
 		const host = this.fields.host;
 		if (text.charCodeAt(start) === SLASH && this.method !== 'CONNECT') {
-			this.path = text.slice(start, query < 0 ? end : query);
-			this.query = query < 0 ? undefined : text.slice(query + 1, end);
+			this.path = text.slice(start, queryStart < 0 ? end : queryStart);
+			this.query = queryStart < 0 ? undefined : text.slice(queryStart + 1, end);
 			this.authority = host ?? '';
 		} else {
 			const target = this.#target;
@@ -172,7 +174,7 @@ export class RequestHeadParser {
 		return PARSE_OK;
 	}
 
-	#readHost(): number {
+	#checkHost(): number {
 		if (this.minor === 1 && !this.fields.host) return this.#refuse(400, 'no_host');
 		return PARSE_OK;
 	}
@@ -203,11 +205,11 @@ export class RequestHeadParser {
 
 /** Returns PARSE_OK for `HTTP/1.0` or `HTTP/1.1` at `start` followed by CRLF; otherwise PARSE_INCOMPLETE, 400 or 505. */
 function parseVersion(text: string, start: number, limit: number): number {
-	const expected = 'HTTP/';
+	const prefix = 'HTTP/';
 	let i = start;
 	for (let k = 0; k < 5; k++, i++) {
 		if (i >= limit) return PARSE_INCOMPLETE;
-		if (text.charCodeAt(i) !== expected.charCodeAt(k)) return 400;
+		if (text.charCodeAt(i) !== prefix.charCodeAt(k)) return 400;
 	}
 	if (i >= limit) return PARSE_INCOMPLETE;
 	const major = text.charCodeAt(i++) - 48;

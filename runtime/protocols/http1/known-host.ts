@@ -8,14 +8,14 @@ import { copyString, equalStrings } from '../../../compiler/exchange/same-text.t
  */
 const LONG_READ_BYTES = 1024;
 
-/** The last authority that a connection's requests had, and its host. */
+/** The last authority that a connection's requests had, and the host in it. */
 export class KnownHost {
 	#authority = '';
 	#host = '';
 
 	/**
-	 * Returns the host of an authority: '' for an empty authority, undefined if malformed. `readLength` is the length of the read
-	 * that contained it.
+	 * Returns the host of an authority: '' for an empty authority, undefined if malformed. `readLength` is the number
+	 * of bytes in the read that contained `authority`.
 	 */
 	hostOf(authority: string, readLength: number): string | undefined {
 		if (equalStrings(authority, this.#authority)) return this.#host;

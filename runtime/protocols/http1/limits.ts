@@ -23,10 +23,10 @@ export const DEFAULT_LIMITS: ProtocolLimits = {
 export const MAX_METHOD_LENGTH = 32;
 
 /** When this many bytes of a request body are unread, the socket is paused. */
-export const BODY_HIGH_WATER = 65_536;
+export const BODY_HIGH_WATER_BYTES = 65_536;
 
 /** When this many bytes of pipelined requests are held during an exchange, the socket is paused. */
-export const PIPELINE_HIGH_WATER = 65_536;
+export const PIPELINE_HIGH_WATER_BYTES = 65_536;
 
 /** A body of up to this many bytes is sent as one string with its head. */
 export const MAX_COALESCED_BYTES = 4096;

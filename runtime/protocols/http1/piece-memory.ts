@@ -20,14 +20,14 @@ const MAX_FREE_BLOCKS = 64;
  * page by page, and garbage collection slows down other threads.
  */
 export class PieceMemory {
-	readonly #free: Buffer[] = [];
-	readonly #freeSmall: Buffer[] = [];
+	readonly #freeBlocks: Buffer[] = [];
+	readonly #freeSmallBlocks: Buffer[] = [];
 	/** The underlying memory of all blocks, whether free or in use. */
 	readonly #blockBuffers = new WeakSet<ArrayBufferLike>();
 
 	/** Returns a free block to read into. */
 	takeBlock(): Buffer {
-		return this.#free.pop() ?? this.#allocate(BLOCK_BYTES);
+		return this.#freeBlocks.pop() ?? this.#allocate(BLOCK_BYTES);
 	}
 
 	#allocate(sizeBytes: number): Buffer {
@@ -41,7 +41,9 @@ export class PieceMemory {
 		const length = end - start;
 		if (length < MEDIUM_PIECE_BYTES || length > BLOCK_BYTES) return ownedCopy(bytes, start, end);
 		const block =
-			length <= SMALL_BLOCK_BYTES ? (this.#freeSmall.pop() ?? this.#allocate(SMALL_BLOCK_BYTES)) : this.takeBlock();
+			length <= SMALL_BLOCK_BYTES
+				? (this.#freeSmallBlocks.pop() ?? this.#allocate(SMALL_BLOCK_BYTES))
+				: this.takeBlock();
 		bytes.copy(block, 0, start, end);
 		return length === block.length ? block : block.subarray(0, length);
 	}
@@ -50,8 +52,8 @@ export class PieceMemory {
 	giveBack(piece: Uint8Array): void {
 		const { buffer } = piece;
 		if (piece.length < MEDIUM_PIECE_BYTES || !this.#blockBuffers.has(buffer)) return;
-		const free = buffer.byteLength === BLOCK_BYTES ? this.#free : this.#freeSmall;
-		if (free.length >= MAX_FREE_BLOCKS) return;
-		free.push(piece.length === buffer.byteLength ? (piece as Buffer) : Buffer.from(buffer as ArrayBuffer));
+		const freeBlocks = buffer.byteLength === BLOCK_BYTES ? this.#freeBlocks : this.#freeSmallBlocks;
+		if (freeBlocks.length >= MAX_FREE_BLOCKS) return;
+		freeBlocks.push(piece.length === buffer.byteLength ? (piece as Buffer) : Buffer.from(buffer as ArrayBuffer));
 	}
 }

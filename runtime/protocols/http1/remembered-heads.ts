@@ -3,7 +3,7 @@ import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-l
 import type { ResponseHead } from './client-head.ts';
 import { hasExactFields } from './response-head.ts';
 
-/** Maximum bytes of a cached head. */
+/** Maximum bytes of a cached head, or of the cached lines of a field list. */
 const MAX_CACHED_LENGTH = 2048;
 
 const LF = 10;

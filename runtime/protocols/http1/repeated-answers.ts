@@ -27,7 +27,7 @@ export class RepeatedAnswers {
 	 * Returns a response as one string: the status line, fields, `Date` line, `Content-Length` with the end of the head, and an
 	 * ASCII body. Returns undefined if it is not cached, or if the body is not known to be ASCII.
 	 */
-	text(status: string, fields: string, date: string, headEnd: string, body: string): string | undefined {
+	findText(status: string, fields: string, date: string, headEnd: string, body: string): string | undefined {
 		const slot = slotIndexOf(status, fields, body);
 		const cached = this.#slots[slot];
 		if (cached !== undefined && consistsOf(cached, status, fields, date, headEnd, body)) return flatText(cached);
@@ -36,8 +36,8 @@ export class RepeatedAnswers {
 	}
 
 	/**
-	 * Returns a response like {@link text}, but with a body whose characters represent bytes. If the response is not cached, joins
-	 * its parts.
+	 * Returns a response like {@link findText}, but with a body whose characters represent bytes. If the response is
+	 * not cached, joins its parts.
 	 */
 	textOfBytes(status: string, fields: string, date: string, headEnd: string, body: string): string {
 		const slot = slotIndexOf(status, fields, body);

@@ -13,9 +13,9 @@ const SLOT_COUNT = 64;
 /** Maximum length of a cached head. */
 const MAX_HEAD_LENGTH = 1024;
 
-/** After this many consecutive insertions without a hit, only one head in {@link ONE_HEAD_IN} is cached. */
+/** After this many consecutive insertions without a hit, only one of {@link SAMPLING_INTERVAL} heads is cached. */
 const MAX_MISSES = 64;
-const ONE_HEAD_IN = 256;
+const SAMPLING_INTERVAL = 256;
 
 /** The result of parsing a head. */
 export interface RepeatedHead {
@@ -48,7 +48,9 @@ export class RepeatedHeads {
 
 	/** Reports whether a head of this length should be cached. Caching is suspended while no head repeats. */
 	shouldCache(length: number): boolean {
-		return length <= MAX_HEAD_LENGTH && (--this.#remainingMisses > 0 || this.#remainingMisses % ONE_HEAD_IN === 0);
+		return (
+			length <= MAX_HEAD_LENGTH && (--this.#remainingMisses > 0 || this.#remainingMisses % SAMPLING_INTERVAL === 0)
+		);
 	}
 
 	/** Caches a head, unless it contains credentials. */

@@ -10,7 +10,7 @@ import type { BlockReader } from './block-reader.ts';
 import { MIN_RELAYED_BYTES } from './body-relay.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { CHUNKED_BODY } from './head-parser.ts';
-import { BODY_HIGH_WATER } from './limits.ts';
+import { BODY_HIGH_WATER_BYTES } from './limits.ts';
 import { LARGE_PIECE_BYTES } from './piece-memory.ts';
 
 /** The connection that receives a body. */
@@ -40,7 +40,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	 * Lets the kernel move data that has not been received yet to the socket with this descriptor. Returns the number of bytes
 	 * moved. Undefined if the kernel cannot do that.
 	 */
-	#relayTo: BodySource['sendTo'] = undefined;
+	#relayTo: ((socket: number) => number) | undefined = undefined;
 	/** True once the kernel has moved some data. */
 	#hasRelayed = false;
 	/** True once the kernel has been given a chance to move data. */
@@ -81,7 +81,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** Sets the exchange whose `bytesReceived` counts this body. */
-	countFor(exchange: Exchange): void {
+	countBytesFor(exchange: Exchange): void {
 		this.#exchange = exchange;
 		exchange.bytesReceived = this.#receivedBytes;
 	}
@@ -113,7 +113,7 @@ export class RequestBody implements BodySource, ChunkSink {
 
 	/** True if further bytes should stay in the socket for the moment. */
 	get isFull(): boolean {
-		return this.#queuedBytes >= BODY_HIGH_WATER;
+		return this.#queuedBytes >= BODY_HIGH_WATER_BYTES;
 	}
 
 	/** True while a pull is pending. */
@@ -218,7 +218,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** Undefined before the first pull, because the first chunk is sent together with the head. */
-	get sendTo(): BodySource['sendTo'] {
+	get sendTo(): ((socket: number) => number) | undefined {
 		return this.#wasPulled ? this.#relayTo : undefined;
 	}
 
@@ -235,15 +235,15 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** Returns a function that moves the rest of the body inside the kernel; undefined if not available. */
-	#createRelay(): BodySource['sendTo'] {
+	#createRelay(): ((socket: number) => number) | undefined {
 		const blockReader = this.#blockReader;
 		const relay = blockReader?.relay?.();
 		if (!blockReader || !relay) return undefined;
-		return (socket, maxBytes = Infinity) => {
+		return socket => {
 			const clientDescriptor = blockReader.source.descriptor;
 			if (clientDescriptor < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#discarding)
 				return 0;
-			const isIntact = relay.move(clientDescriptor, socket, Math.min(this.#remainingBytes, maxBytes));
+			const isIntact = relay.move(clientDescriptor, socket, this.#remainingBytes);
 			const { takenBytes, sentBytes, remainder } = relay;
 			if (takenBytes === 0) return 0;
 			this.#hasRelayed = true;

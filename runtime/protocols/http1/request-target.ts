@@ -30,16 +30,16 @@ export function parseTarget(method: string, target: string, result: RequestTarge
 	}
 	const scheme = /^https?:\/\//i.exec(target)?.[0];
 	if (scheme === undefined) return false;
-	const start = scheme.length;
-	const authorityLength = target.slice(start).search(/[/?]/);
-	const end = authorityLength < 0 ? target.length : start + authorityLength;
-	const authority = target.slice(start, end);
+	const authorityStart = scheme.length;
+	const authorityLength = target.slice(authorityStart).search(/[/?]/);
+	const authorityEnd = authorityLength < 0 ? target.length : authorityStart + authorityLength;
+	const authority = target.slice(authorityStart, authorityEnd);
 	if (parseAuthority(authority) === undefined) return false;
 	result.authority = authority;
-	const question = target.indexOf('?', end);
-	const path = question < 0 ? target.slice(end) : target.slice(end, question);
-	result.query = question < 0 ? undefined : target.slice(question + 1);
+	const questionMark = target.indexOf('?', authorityEnd);
+	const path = questionMark < 0 ? target.slice(authorityEnd) : target.slice(authorityEnd, questionMark);
+	result.query = questionMark < 0 ? undefined : target.slice(questionMark + 1);
 	// A proxy forwards `OPTIONS *` as `OPTIONS http://host` (RFC 9112 §3.2.4).
-	result.path = path === '' ? (method === 'OPTIONS' && question < 0 ? '*' : '/') : path;
+	result.path = path === '' ? (method === 'OPTIONS' && questionMark < 0 ? '*' : '/') : path;
 	return true;
 }

@@ -14,7 +14,7 @@ export const SERVER_NAME = 'svc';
  * The reason phrases that Node sends, some of which are older than the registered ones. They are listed here because loading
  * `node:http` is slow.
  */
-const PHRASES: { readonly [status: number]: string } = {
+const REASON_PHRASES: { readonly [status: number]: string } = {
 	...STATUS_CODES,
 	413: 'Payload Too Large',
 	418: "I'm a Teapot",
@@ -55,7 +55,7 @@ interface CachedLine {
 	name: string;
 	value: string;
 	text: string;
-	/** Whether the line has been used again, and its text has been flattened. */
+	/** True once the line has been used a second time and `text` has been flattened. */
 	isFlat: boolean;
 }
 
@@ -135,9 +135,9 @@ export class FieldWriter {
 					if (name.toLowerCase() === 'upgrade') this.hasUpgrade = true;
 					break;
 				case 10: {
-					const lower = name.toLowerCase();
-					if (lower === 'keep-alive') continue;
-					if (lower !== 'connection') break;
+					const lowerName = name.toLowerCase();
+					if (lowerName === 'keep-alive') continue;
+					if (lowerName !== 'connection') break;
 					if (/(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(value)) this.close = true;
 					continue;
 				}
@@ -156,7 +156,7 @@ export class FieldWriter {
 		return text;
 	}
 
-	/** Formats a field as a line, or as '' if it would break out of the line. */
+	/** Formats a field as a line. Returns '' if its name or value cannot be sent. */
 	#formatLine(name: string, value: string): string {
 		const slot = this.#cachedLines[(name.length * 5 + value.length * 3) % CACHED_LINE_COUNT]!;
 		if (slot.value === value && slot.name === name) {
@@ -199,11 +199,11 @@ export class DateLine {
 	#validUntil = 0;
 
 	/** Returns the line with its CRLF. `now` is from `performance.now()`, at most a second old. */
-	at(now: number): string {
+	lineAt(now: number): string {
 		if (now >= this.#validUntil) {
-			const date = Date.now();
-			this.#line = `Date: ${new Date(date).toUTCString()}\r\n`;
-			this.#validUntil = now + 1000 - (date % 1000);
+			const dateMs = Date.now();
+			this.#line = `Date: ${new Date(dateMs).toUTCString()}\r\n`;
+			this.#validUntil = now + 1000 - (dateMs % 1000);
 		}
 		return this.#line;
 	}
@@ -211,6 +211,6 @@ export class DateLine {
 
 function buildStatusLines(): string[] {
 	const lines: string[] = [];
-	for (let status = 0; status < 1000; status++) lines.push(`HTTP/1.1 ${status} ${PHRASES[status] ?? ''}\r\n`);
+	for (let status = 0; status < 1000; status++) lines.push(`HTTP/1.1 ${status} ${REASON_PHRASES[status] ?? ''}\r\n`);
 	return lines;
 }

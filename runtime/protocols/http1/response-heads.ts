@@ -30,7 +30,7 @@ export class ResponseHeads {
 
 	constructor(options: ClientOptions) {
 		this.#options = options;
-		this.#lastHead = new LastHead(options.heads);
+		this.#lastHead = new LastHead(options.headCache);
 	}
 
 	/** Must be called when a request is sent. */

@@ -40,7 +40,7 @@ export class ResponseWriter implements OutputOwner {
 	readonly #output: SocketOutput;
 	readonly #engine: Http1Engine;
 	readonly #owner: WriterOwner;
-	#gathered = '';
+	#gatheredText = '';
 	#exchange: Exchange | undefined = undefined;
 	#source: BodySource | undefined = undefined;
 	#isChunked = false;
@@ -58,7 +58,7 @@ export class ResponseWriter implements OutputOwner {
 
 	/** True if so much output is gathered that it should be sent before more is added. */
 	get isFull(): boolean {
-		return this.#gathered.length >= MAX_GATHERED_BYTES;
+		return this.#gatheredText.length >= MAX_GATHERED_BYTES;
 	}
 
 	/** True if so much output is waiting for the client that no more should be produced. */
@@ -74,22 +74,22 @@ export class ResponseWriter implements OutputOwner {
 
 	/** Passes gathered output to the socket. */
 	flush(): void {
-		if (this.#gathered === '') return;
-		const text = this.#gathered;
-		this.#gathered = '';
+		if (this.#gatheredText === '') return;
+		const text = this.#gatheredText;
+		this.#gatheredText = '';
 		this.#output.text(text);
 	}
 
 	/** Adds an interim response to the gathered output. */
-	inform(status: number, headers: HeaderList | undefined): void {
-		this.#gathered += statusLine(status) + (headers ? this.#engine.fieldWriter.write(headers) : '');
-		this.#gathered += '\r\n';
+	addInterim(status: number, headers: HeaderList | undefined): void {
+		this.#gatheredText += statusLine(status) + (headers ? this.#engine.fieldWriter.write(headers) : '');
+		this.#gatheredText += '\r\n';
 	}
 
-	/** Adds the response that rejects a message, which has not become an exchange. */
+	/** Adds the response to a message that is rejected before it becomes an exchange. */
 	refuse(status: number): void {
 		this.keepAlive = false;
-		this.#gathered += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.dateLine()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
+		this.#gatheredText += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.dateLine()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
 	}
 
 	/**
@@ -127,10 +127,10 @@ export class ResponseWriter implements OutputOwner {
 			status !== 205 &&
 			method !== 'HEAD'
 		) {
-			const headEnd = this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
-			const cached = engine.responseCache.text(statusLine(status), fields, date, headEnd, body);
+			const headEnd = this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			const cached = engine.responseCache.findText(statusLine(status), fields, date, headEnd, body);
 			if (cached !== undefined) {
-				this.#gathered += cached;
+				this.#gatheredText += cached;
 				response.bytesSent = body.length;
 				return 'written';
 			}
@@ -142,8 +142,8 @@ export class ResponseWriter implements OutputOwner {
 			method !== 'HEAD' &&
 			body.length <= this.#owner.clock.writeChunk
 		) {
-			const headEnd = this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
-			this.#gathered += engine.responseCache.textOfBytes(statusLine(status), fields, date, headEnd, toLatin1(body));
+			const headEnd = this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			this.#gatheredText += engine.responseCache.textOfBytes(statusLine(status), fields, date, headEnd, toLatin1(body));
 			response.bytesSent = body.length;
 			return 'written';
 		}
@@ -159,7 +159,7 @@ export class ResponseWriter implements OutputOwner {
 			if (!isBodiless && declaredLength >= 0) head += `Content-Length: ${declaredLength}\r\n`;
 			else if (status === 304 && fieldWriter.contentLength >= 0)
 				head += `Content-Length: ${fieldWriter.contentLength}\r\n`;
-			this.#gathered += head + this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			this.#gatheredText += head + this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
 			if (isStream(body)) body.cancel();
 			return 'written';
 		}
@@ -174,7 +174,8 @@ export class ResponseWriter implements OutputOwner {
 			if (length === body.length && length <= MAX_COALESCED_BYTES) {
 				// If there are as many bytes as characters, the body is ASCII, which is the same in Latin-1.
 				head += `Content-Length: ${length}\r\n`;
-				this.#gathered += head + this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
+				this.#gatheredText +=
+					head + this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
 				response.bytesSent = length;
 				return 'written';
 			}
@@ -197,7 +198,7 @@ export class ResponseWriter implements OutputOwner {
 			this.#isChunked = true;
 			head += 'Transfer-Encoding: chunked\r\n';
 		} else keepAlive = false;
-		head += this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+		head += this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
 
 		if (source) {
 			if (source.prependHead !== undefined && this.#writeAsOneBuffer(source, head)) {
@@ -205,7 +206,7 @@ export class ResponseWriter implements OutputOwner {
 				return 'written';
 			}
 			this.flush();
-			this.#gathered = head;
+			this.#gatheredText = head;
 			this.#exchange = x;
 			this.#source = source;
 			this.#remainingBytes = length ?? -1;
@@ -216,10 +217,10 @@ export class ResponseWriter implements OutputOwner {
 		if (body !== null && length! > 0) {
 			const bytes = body as Uint8Array;
 			response.bytesSent = length!;
-			const text = this.#gathered + head;
-			this.#gathered = '';
+			const text = this.#gatheredText + head;
+			this.#gatheredText = '';
 			if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.framed(text, bytes, '');
-		} else this.#gathered += head;
+		} else this.#gatheredText += head;
 		return 'written';
 	}
 
@@ -228,9 +229,9 @@ export class ResponseWriter implements OutputOwner {
 	 */
 	#writeAsOneBuffer(source: BodySource, head: string): boolean {
 		if (!this.#output.isDirect) return false;
-		const message = source.prependHead!(this.#gathered + head);
+		const message = source.prependHead!(this.#gatheredText + head);
 		if (message === undefined) return false;
-		this.#gathered = '';
+		this.#gatheredText = '';
 		// Until the write has been accepted, the memory belongs to the socket, and the source must not be pulled again.
 		if (this.#output.bytes(message)) source.pull();
 		return true;
@@ -248,18 +249,18 @@ export class ResponseWriter implements OutputOwner {
 
 	#upgrade(status: number, headers: HeaderList): void {
 		const fieldWriter = this.#engine.fieldWriter;
-		this.#gathered += statusLine(status) + fieldWriter.write(headers);
-		if (!fieldWriter.hasDate) this.#gathered += this.#engine.dateLine();
-		this.#gathered += status === 101 ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
+		this.#gatheredText += statusLine(status) + fieldWriter.write(headers);
+		if (!fieldWriter.hasDate) this.#gatheredText += this.#engine.dateLine();
+		this.#gatheredText += status === 101 ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
 		this.flush();
 	}
 
 	/** Returns the `Connection` field, if one is needed, and the end of the head. */
-	#headEnd(keepAlive: boolean, minor: number, upgrade: boolean): string {
+	#formatHeadEnd(keepAlive: boolean, minor: number, announcesUpgrade: boolean): string {
 		this.keepAlive = keepAlive;
-		if (keepAlive && minor === 1) return upgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
+		if (keepAlive && minor === 1) return announcesUpgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
 		if (keepAlive) return 'Connection: keep-alive\r\n\r\n';
-		return upgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
+		return announcesUpgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
 	}
 
 	/** Moves chunks from source to socket until one of them must wait. Returns true if the response has ended. */
@@ -354,12 +355,12 @@ export class ResponseWriter implements OutputOwner {
 				return true;
 			}
 			if (this.#isChunked) {
-				this.#gathered += '0\r\n';
+				this.#gatheredText += '0\r\n';
 				const trailers = this.#exchange!.response.trailers;
 				const fieldWriter = this.#engine.fieldWriter;
-				if (trailers) this.#gathered += fieldWriter.write(trailers);
-				if (source.trailers) this.#gathered += fieldWriter.write(source.trailers);
-				this.#gathered += '\r\n';
+				if (trailers) this.#gatheredText += fieldWriter.write(trailers);
+				if (source.trailers) this.#gatheredText += fieldWriter.write(source.trailers);
+				this.#gatheredText += '\r\n';
 			}
 			return true;
 		}
@@ -374,15 +375,15 @@ export class ResponseWriter implements OutputOwner {
 		}
 		this.#exchange!.response.bytesSent += length;
 		const isSmall = length <= MAX_COALESCED_BYTES;
-		if (this.#isChunked) this.#gathered += `${length.toString(16)}\r\n`;
+		if (this.#isChunked) this.#gatheredText += `${length.toString(16)}\r\n`;
 		if (isSmall) {
-			this.#gathered += toLatin1(piece);
-			if (this.#isChunked) this.#gathered += '\r\n';
+			this.#gatheredText += toLatin1(piece);
+			if (this.#isChunked) this.#gatheredText += '\r\n';
 			if (this.isFull) this.flush();
 			return false;
 		}
-		const head = this.#gathered;
-		this.#gathered = '';
+		const head = this.#gatheredText;
+		this.#gatheredText = '';
 		if (head === '') this.#output.bytes(piece);
 		else this.#output.framed(head, piece, this.#isChunked ? '\r\n' : '');
 		return false;

@@ -8,7 +8,6 @@ export class SliceSource implements BodySource {
 	readonly #sliceBytes: number;
 	#offset = 0;
 
-	/** `sliceBytes` is the number of bytes per slice. */
 	constructor(bytes: Uint8Array, sliceBytes: number) {
 		this.#bytes = bytes;
 		this.#sliceBytes = sliceBytes;

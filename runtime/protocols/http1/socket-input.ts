@@ -64,13 +64,13 @@ export class SocketInput implements SocketOwner, BlockSource {
 	#nextReadIsShort = false;
 	#blockReader: BlockReader | undefined = undefined;
 	#isPaused = false;
-	#upgraded: UpgradedStream | undefined = undefined;
-	/** True while the end of the peer's side is being delivered. */
+	#upgradedStream: UpgradedStream | undefined = undefined;
+	/** True while `sink.end` is being called. */
 	#isEnding = false;
 
 	/**
-	 * `memory.readMemory` is read only if the socket need not be used as a stream. No event is delivered before the constructor
-	 * has returned.
+	 * `memory.readMemory` is accessed only if the socket need not be used as a stream. No event is delivered before
+	 * the constructor has returned.
 	 */
 	constructor(
 		accepted: Socket | DirectSocket,
@@ -110,13 +110,13 @@ export class SocketInput implements SocketOwner, BlockSource {
 		socket.once('close', () => this.closed(failure));
 	}
 
-	/** If the system has accepted everything written, closes both sides. If it has not, returns false. */
+	/** Closes both sides if the system has accepted everything written. Returns false if it has not. */
 	closeIfFlushed(): boolean {
 		const { socket } = this;
 		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
 		// With TLS, close_notify is sent first, unless the peer has just closed its side.
 		if (socket.tls !== undefined && !this.#isEnding) return false;
-		socket.leave();
+		socket.destroyFast();
 		return true;
 	}
 
@@ -138,7 +138,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 		if (!(socket instanceof Socket)) {
 			const stream = new UpgradedStream(socket);
 			stream.pause();
-			this.#upgraded = stream;
+			this.#upgradedStream = stream;
 			if (unreadBytes) stream.receive(unreadBytes, 0, unreadBytes.length);
 			return stream;
 		}
@@ -151,11 +151,11 @@ export class SocketInput implements SocketOwner, BlockSource {
 	received(count: number): void {
 		if (this.#nextReadIsShort) this.setReadMemory(undefined);
 		const block = this.#block;
-		if (this.#upgraded === undefined) {
+		if (this.#upgradedStream === undefined) {
 			this.#isReceiving = true;
 			this.sink.data(block === undefined ? this.#memory!.firstBytes(count) : block.subarray(0, count));
 			this.#isReceiving = false;
-		} else if (!this.#upgraded.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
+		} else if (!this.#upgradedStream.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
 	}
 
 	/** Implements `BlockSource`. */
@@ -189,8 +189,8 @@ export class SocketInput implements SocketOwner, BlockSource {
 	}
 
 	ended(): void {
-		if (this.#upgraded) {
-			this.#upgraded.receiveEnd();
+		if (this.#upgradedStream) {
+			this.#upgradedStream.receiveEnd();
 			return;
 		}
 		this.#isEnding = true;
@@ -203,7 +203,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 	}
 
 	closed(error: Error | undefined): void {
-		this.#upgraded?.socketClosed(error);
+		this.#upgradedStream?.socketClosed(error);
 		this.sink.closed();
 	}
 }

@@ -77,7 +77,7 @@ export class TimerWheel<T extends TimedItem> {
 
 	/** Returns the first tick that starts after the deadline, or the last one of this revolution if that is earlier. */
 	#tickOf(deadline: number): number {
-		const next = this.#currentTick + 1;
-		return Math.min(Math.max(next, Math.ceil(deadline / this.#tickMs)), next + SLOT_COUNT - 2);
+		const nextTick = this.#currentTick + 1;
+		return Math.min(Math.max(nextTick, Math.ceil(deadline / this.#tickMs)), nextTick + SLOT_COUNT - 2);
 	}
 }

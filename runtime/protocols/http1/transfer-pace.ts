@@ -1,4 +1,7 @@
-/** The deadline of a transfer, from an idle timeout, a minimum average rate, and a deadline for the whole transfer. */
+/**
+ * Computes the deadline of a transfer from an idle timeout, a minimum average rate, and a deadline for the whole
+ * transfer.
+ */
 
 /** Milliseconds after which a minimum rate applies if there is no idle timeout. */
 const RATE_GRACE_MS = 5000;
@@ -8,8 +11,8 @@ const RATE_GRACE_MS = 5000;
  * waits for us.
  */
 export class TransferPace {
-	#idleTimeout = 0;
-	#minRate = 0;
+	#idleTimeoutMs = 0;
+	#minBytesPerSecond = 0;
 	#endDeadline = Infinity;
 	#waitedMs = 0;
 	#waitStart = -1;
@@ -19,8 +22,8 @@ export class TransferPace {
 	 * `endDeadline` is a time of `performance.now()`.
 	 */
 	start(idleTimeout: number, minRate: number, endDeadline: number): void {
-		this.#idleTimeout = idleTimeout;
-		this.#minRate = minRate;
+		this.#idleTimeoutMs = idleTimeout;
+		this.#minBytesPerSecond = minRate;
 		this.#endDeadline = endDeadline;
 		this.#waitedMs = 0;
 		this.#waitStart = -1;
@@ -28,8 +31,8 @@ export class TransferPace {
 
 	/** Changes the limits of the current transfer. */
 	setLimits(idleTimeout: number, minRate: number): void {
-		this.#idleTimeout = idleTimeout;
-		this.#minRate = minRate;
+		this.#idleTimeoutMs = idleTimeout;
+		this.#minBytesPerSecond = minRate;
 	}
 
 	/** Changes the deadline for the whole transfer, a time of `performance.now()`. */
@@ -37,17 +40,17 @@ export class TransferPace {
 		this.#endDeadline = endDeadline;
 	}
 
-	/** Starts a wait. `movedBytes` is the total transferred so far. Returns the deadline of the wait. */
-	startWait(now: number, movedBytes: number): number {
+	/** Starts a wait. `transferredBytes` is the total so far. Returns the deadline of the wait. */
+	startWait(now: number, transferredBytes: number): number {
 		if (this.#waitStart >= 0) this.#waitedMs += now - this.#waitStart;
 		this.#waitStart = now;
-		const idleTimeout = this.#idleTimeout;
+		const idleTimeout = this.#idleTimeoutMs;
 		let deadline = idleTimeout === 0 ? Infinity : now + idleTimeout;
-		if (this.#minRate > 0) {
+		if (this.#minBytesPerSecond > 0) {
 			// The total wait is limited to the time that the bytes so far take at the minimum rate, plus `idleTimeout`.
 			deadline = Math.min(
 				deadline,
-				now + (idleTimeout || RATE_GRACE_MS) + (movedBytes / this.#minRate) * 1000 - this.#waitedMs,
+				now + (idleTimeout || RATE_GRACE_MS) + (transferredBytes / this.#minBytesPerSecond) * 1000 - this.#waitedMs,
 			);
 		}
 		return Math.min(deadline, this.#endDeadline);

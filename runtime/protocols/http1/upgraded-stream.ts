@@ -9,12 +9,15 @@ import { ownedCopy } from './owned-copy.ts';
 /** A Duplex over a socket that is not itself a stream. Each direction can be closed separately. */
 export class UpgradedStream extends Duplex implements JoinableStream, OutputOwner {
 	readonly #socket: ClientSocket;
-	#hasPeerEnded = false;
+	#hasReceivedEnd = false;
 	/** The other stream of a joined pair. Bytes received by one are written directly to the other. */
-	#peer: UpgradedStream | undefined = undefined;
-	/** Writes the bytes that `#peer` has received. */
+	#joinedStream: UpgradedStream | undefined = undefined;
+	/** Writes to the socket the bytes that `#joinedStream` has received. */
 	#output: SocketOutput | undefined = undefined;
-	/** True while the peer is not read, because data that it has received is still waiting to be written to this socket. */
+	/**
+	 * True while `#joinedStream` is not read, because data that it has received is still waiting to be written to
+	 * this socket.
+	 */
 	#isFull = false;
 	#closesWhenDrained = false;
 
@@ -30,28 +33,28 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	 * should not be read until it is resumed.
 	 */
 	receive(bytes: Buffer, start: number, end: number): boolean {
-		const peer = this.#peer;
-		if (peer !== undefined) return peer.#writeFromPeer(bytes, start, end);
+		const joinedStream = this.#joinedStream;
+		if (joinedStream !== undefined) return joinedStream.#writeFromJoined(bytes, start, end);
 		return this.destroyed || this.push(ownedCopy(bytes, start, end));
 	}
 
 	/** Must be called when the other end of the socket has closed its side. */
 	receiveEnd(): void {
-		if (this.destroyed || this.#hasPeerEnded) return;
-		this.#hasPeerEnded = true;
-		if (this.#peer) this.#peer.#socket.end();
+		if (this.destroyed || this.#hasReceivedEnd) return;
+		this.#hasReceivedEnd = true;
+		if (this.#joinedStream) this.#joinedStream.#socket.end();
 		else this.push(null);
 	}
 
 	/** Must be called when the socket has closed. After an orderly end, received data can still be read; later writes fail. */
 	socketClosed(error: Error | undefined): void {
-		if (this.#peer || error || !this.#hasPeerEnded) this.destroy(error);
+		if (this.#joinedStream || error || !this.#hasReceivedEnd) this.destroy(error);
 	}
 
 	joinTo(otherStream: Duplex): boolean {
 		if (!(otherStream instanceof UpgradedStream) || !this.#isUntouched || !otherStream.#isUntouched) return false;
-		this.#peer = otherStream;
-		otherStream.#peer = this;
+		this.#joinedStream = otherStream;
+		otherStream.#joinedStream = this;
 		this.#output = new SocketOutput(this.#socket, this);
 		otherStream.#output = new SocketOutput(otherStream.#socket, otherStream);
 		this.#socket.resume();
@@ -64,19 +67,19 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		if (this.#closesWhenDrained) this.destroy();
 		else if (this.#isFull) {
 			this.#isFull = false;
-			this.#peer!.#socket.resume();
+			this.#joinedStream!.#socket.resume();
 		}
 	}
 
 	get #isUntouched(): boolean {
-		return !this.destroyed && !this.#hasPeerEnded && this.readableLength === 0 && this.writableLength === 0;
+		return !this.destroyed && !this.#hasReceivedEnd && this.readableLength === 0 && this.writableLength === 0;
 	}
 
-	/** Writes bytes that the peer stream has received. Returns false if the peer should not be read for now. */
-	#writeFromPeer(bytes: Buffer, start: number, end: number): boolean {
+	/** Writes bytes that the joined stream has received. Returns false if that stream should not be read for now. */
+	#writeFromJoined(bytes: Buffer, start: number, end: number): boolean {
 		const output = this.#output!;
 		if (this.destroyed) return true;
-		// Messages are mostly short. As strings, they need no memory outside the heap.
+		// Most messages are short. Writing them as strings needs no memory outside the heap.
 		if (end - start <= MAX_TEXT_BYTES) output.text(bytes.toString('latin1', start, end));
 		else output.bytes(ownedCopy(bytes, start, end));
 		this.#isFull = output.needsDrain;
@@ -97,10 +100,11 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 
 	override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
 		this.#socket.destroy();
-		const peer = this.#peer;
+		const joinedStream = this.#joinedStream;
 		// After an orderly end, pending data is still sent to the other side before it is closed.
-		if (peer && this.#hasPeerEnded && !error && peer.#output!.pending) peer.#closesWhenDrained = true;
-		else peer?.destroy();
+		if (joinedStream && this.#hasReceivedEnd && !error && joinedStream.#output!.pending)
+			joinedStream.#closesWhenDrained = true;
+		else joinedStream?.destroy();
 		done(error);
 	}
 }

@@ -8,9 +8,10 @@ import type { FieldSink } from './hpack-decoder.ts';
 import { writeInteger, writeString } from './response-fields.ts';
 import { STATIC_FIELDS } from './static-table.ts';
 
-const STATIC_NAMES: ReadonlyMap<string, number> = new Map(
+const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = new Map(
 	Array.from({ length: STATIC_FIELDS.length / 2 }, (_, i) => [STATIC_FIELDS[i * 2]!, i + 1] as const).reverse(),
 );
+/** Indexes in the static table (RFC 7541 Appendix A). */
 const AUTHORITY = 1;
 const METHOD_GET = 2;
 const METHOD_POST = 3;
@@ -35,7 +36,7 @@ const SENSITIVE_NAMES: ReadonlySet<string> = new Set(['authorization', 'proxy-au
 /** Encodes requests without using the upstream's dynamic table, so that one encoder serves all connections of a pool. */
 export class RequestEncoder {
 	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
-	#at = 0;
+	#writeIndex = 0;
 
 	/**
 	 * Encodes a request head. The bytes are valid until the next call.
@@ -48,51 +49,51 @@ export class RequestEncoder {
 		isFirstBlock: boolean,
 		length: number | undefined,
 	): Uint8Array {
-		this.#at = 0;
+		this.#writeIndex = 0;
 		this.#reserve(64);
 		const { headers, method, upgrade } = request;
-		if (isFirstBlock) this.#memory[this.#at++] = CLEAR_TABLE;
+		if (isFirstBlock) this.#memory[this.#writeIndex++] = CLEAR_TABLE;
 		if (upgrade !== undefined) {
 			this.#writeField(':method', METHOD_GET, 'CONNECT');
 			this.#writeField(':protocol', 0, upgrade.toLowerCase());
 		} else if (method === 'GET' || method === 'POST') {
-			this.#memory[this.#at++] = 0x80 | (method === 'GET' ? METHOD_GET : METHOD_POST);
+			this.#memory[this.#writeIndex++] = 0x80 | (method === 'GET' ? METHOD_GET : METHOD_POST);
 		} else this.#writeField(':method', METHOD_GET, method);
-		this.#memory[this.#at++] = 0x80 | (scheme === 'https' ? SCHEME_HTTPS : SCHEME_HTTP);
+		this.#memory[this.#writeIndex++] = 0x80 | (scheme === 'https' ? SCHEME_HTTPS : SCHEME_HTTP);
 		const host = headers.get('host');
 		if (host !== undefined && host !== '') this.#writeField(':authority', AUTHORITY, host);
-		if (request.target === '/') this.#memory[this.#at++] = 0x80 | PATH;
+		if (request.target === '/') this.#memory[this.#writeIndex++] = 0x80 | PATH;
 		else this.#writeField(':path', PATH, request.target);
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const name = headers.nameAt(i).toLowerCase();
 			// `Sec-WebSocket-Key` belongs to the handshake of HTTP/1.1 (RFC 8441 §5).
 			if (name === 'host' || (upgrade !== undefined && name === 'sec-websocket-key')) continue;
-			this.#writeField(name, STATIC_NAMES.get(name) ?? 0, headers.valueAt(i));
+			this.#writeField(name, STATIC_INDEX_BY_NAME.get(name) ?? 0, headers.valueAt(i));
 		}
 		if (length !== undefined) this.#writeField('content-length', CONTENT_LENGTH, String(length));
-		return this.#memory.subarray(0, this.#at);
+		return this.#memory.subarray(0, this.#writeIndex);
 	}
 
 	/** Encodes trailers. */
 	encodeTrailers(headers: HeaderList): Uint8Array {
-		this.#at = 0;
+		this.#writeIndex = 0;
 		for (const [name, value] of headers) this.#writeField(name.toLowerCase(), 0, value);
-		return this.#memory.subarray(0, this.#at);
+		return this.#memory.subarray(0, this.#writeIndex);
 	}
 
 	#writeField(name: string, index: number, rawValue: string): void {
 		const value = trimBlanks(rawValue);
 		this.#reserve(name.length + value.length + 32);
 		const memory = this.#memory;
-		let at = writeInteger(memory, this.#at, SENSITIVE_NAMES.has(name) ? NEVER_INDEXED : LITERAL, 4, index);
+		let at = writeInteger(memory, this.#writeIndex, SENSITIVE_NAMES.has(name) ? NEVER_INDEXED : LITERAL, 4, index);
 		if (index === 0) at = writeString(memory, at, name);
-		this.#at = writeString(memory, at, value);
+		this.#writeIndex = writeString(memory, at, value);
 	}
 
 	#reserve(length: number): void {
-		if (this.#at + length <= this.#memory.length) return;
-		const larger = Buffer.allocUnsafeSlow((this.#at + length) * 2);
-		this.#memory.copy(larger, 0, 0, this.#at);
+		if (this.#writeIndex + length <= this.#memory.length) return;
+		const larger = Buffer.allocUnsafeSlow((this.#writeIndex + length) * 2);
+		this.#memory.copy(larger, 0, 0, this.#writeIndex);
 		this.#memory = larger;
 	}
 }
@@ -106,7 +107,7 @@ export class ResponseReader implements FieldSink {
 	items: string[] = [];
 	/** The status; 0 if there is none, as in trailers. */
 	status = 0;
-	length: number | undefined = undefined;
+	contentLength: number | undefined = undefined;
 	/** Describes what is wrong with the block; undefined if it is valid. */
 	mistake: string | undefined = undefined;
 	readonly #maxBytes: number;
@@ -120,7 +121,7 @@ export class ResponseReader implements FieldSink {
 	begin(): void {
 		this.items = [];
 		this.status = 0;
-		this.length = undefined;
+		this.contentLength = undefined;
 		this.mistake = undefined;
 		this.#decodedBytes = 0;
 	}
@@ -150,9 +151,9 @@ export class ResponseReader implements FieldSink {
 			return;
 		}
 		if (kind === FIELD_KIND.contentLength) {
-			if (!/^\d{1,15}$/.test(value) || (this.length !== undefined && this.length !== Number(value))) {
+			if (!/^\d{1,15}$/.test(value) || (this.contentLength !== undefined && this.contentLength !== Number(value))) {
 				this.mistake = 'Content-Length is not a number';
-			} else this.length = Number(value);
+			} else this.contentLength = Number(value);
 			return;
 		}
 		if (name !== 'proxy-authenticate') this.items.push(name, value);

@@ -37,7 +37,7 @@ const MAX_BLOCK_BYTES = 262_144;
 const LAST_STREAM_ID = 0x7fffffff - 2;
 const EMPTY = new Uint8Array(0);
 
-/** State shared by the connections of one pool on one thread. */
+/** Encoder and buffers shared by the connections of one pool on one thread. */
 export class ClientCoders {
 	readonly outputMemory: OutputMemory = new OutputMemory();
 	readonly encoder: RequestEncoder = new RequestEncoder();
@@ -82,11 +82,11 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	 * Functions that start the requests waiting for the upstream's settings. Undefined once the settings have arrived, or once they
 	 * can no longer arrive.
 	 */
-	#awaitingSettings: (() => void)[] | undefined = [];
+	#settingsCallbacks: (() => void)[] | undefined = [];
 	/**
-	 * Streams whose request bodies are held back. A body is held back until the upstream has announced its stream limit, and then as
-	 * long as the number of earlier open streams reaches that limit. The upstream usually refuses streams beyond its limit, and
-	 * these can then be sent again.
+	 * Streams whose request bodies are held back. A body is held back until the upstream has announced its stream
+	 * limit, and then as long as the number of earlier open streams reaches that limit. The upstream usually refuses
+	 * streams beyond its limit, and a request whose body has not been sent can then be sent again.
 	 */
 	readonly #heldStreams = new Set<ClientStream>();
 	#isRetired = false;
@@ -125,7 +125,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	/** Number of exchanges in progress. */
-	get active(): number {
+	get activeCount(): number {
 		return this.#streams.size;
 	}
 
@@ -136,7 +136,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	/** Sends a request. Allowed only if `hasRoom`. */
 	sendRequest(call: ClientCall): void {
-		if (call.request.upgrade === undefined || this.#awaitingSettings === undefined) this.#openStream(call);
+		if (call.request.upgrade === undefined || this.#settingsCallbacks === undefined) this.#openStream(call);
 		else {
 			// The request waits for the upstream's settings, which say whether it supports extended CONNECT (RFC 8441 §3).
 			let isWaiting = true;
@@ -147,7 +147,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 					call.failed(new UpstreamError('response', 'the request was canceled'), false);
 				},
 			};
-			this.#awaitingSettings.push(() => {
+			this.#settingsCallbacks.push(() => {
 				if (!isWaiting) return;
 				isWaiting = false;
 				this.#openStream(call);
@@ -211,7 +211,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	admitsBody(stream: ClientStream, force: boolean): boolean {
 		this.#heldStreams.delete(stream);
 		if (force) return true;
-		if (this.#awaitingSettings === undefined && this.#streams.size - this.#heldStreams.size <= this.#maxStreams)
+		if (this.#settingsCallbacks === undefined && this.#streams.size - this.#heldStreams.size <= this.#maxStreams)
 			return true;
 		this.#heldStreams.add(stream);
 		return false;
@@ -284,23 +284,23 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	frame(type: number, flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
-		if (this.#headerBlock && (type !== FRAME_TYPE.continuation || id !== this.#headerBlock.stream)) {
+		if (this.#headerBlock && (type !== FRAME_TYPE.continuation || id !== this.#headerBlock.streamId)) {
 			return this.#fail(H2_ERROR.protocol, 'a block of fields was interrupted');
 		}
 		switch (type) {
 			case FRAME_TYPE.data:
-				return this.#data(flags, id, bytes, start, end);
+				return this.#handleData(flags, id, bytes, start, end);
 			case FRAME_TYPE.headers:
-				return this.#headers(flags, id, bytes, start, end);
+				return this.#handleHeaders(flags, id, bytes, start, end);
 			case FRAME_TYPE.continuation:
-				return this.#continuation(flags, bytes, start, end);
+				return this.#handleContinuation(flags, bytes, start, end);
 			case FRAME_TYPE.resetStream:
 				if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a reset has no code');
 				if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'a reset of an unknown stream');
 				this.#streams.get(id)?.reset(bytes.readUInt32BE(start));
 				return !this.#isClosed;
 			case FRAME_TYPE.settings:
-				return this.#settings(flags, id, bytes, start, end);
+				return this.#handleSettings(flags, id, bytes, start, end);
 			case FRAME_TYPE.ping:
 				if (id !== 0 || end - start !== 8) return this.#fail(H2_ERROR.protocol, 'a ping is malformed');
 				if ((flags & FRAME_FLAG.ack) === 0) {
@@ -310,10 +310,10 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 				return true;
 			case FRAME_TYPE.goAway:
 				if (id !== 0 || end - start < 8) return this.#fail(H2_ERROR.protocol, 'a GOAWAY frame is malformed');
-				this.#goAway(bytes.readUInt32BE(start) & MAX_WINDOW, bytes.readUInt32BE(start + 4));
+				this.#handleGoAway(bytes.readUInt32BE(start) & MAX_WINDOW, bytes.readUInt32BE(start + 4));
 				return !this.#isClosed;
 			case FRAME_TYPE.windowUpdate:
-				return this.#windowUpdate(id, bytes, start, end);
+				return this.#handleWindowUpdate(id, bytes, start, end);
 			case FRAME_TYPE.pushPromise:
 				return this.#fail(H2_ERROR.protocol, 'a server push that was not enabled');
 			default:
@@ -340,7 +340,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		return ++this.#unreadReplies <= maxUnread || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}
 
-	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+	#handleData(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
 		const frameBytes = end - start;
 		if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'content of an unknown stream');
 		let contentStart = start;
@@ -363,7 +363,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		return !this.#isClosed;
 	}
 
-	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+	#handleHeaders(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
 		if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'fields of an unknown stream');
 		let contentStart = start;
 		let contentEnd = end;
@@ -379,27 +379,27 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		);
 	}
 
-	#continuation(flags: number, bytes: Buffer, start: number, end: number): boolean {
+	#handleContinuation(flags: number, bytes: Buffer, start: number, end: number): boolean {
 		const block = this.#headerBlock;
 		if (!block) return this.#fail(H2_ERROR.protocol, 'a continuation without a block of fields');
 		if (!block.add(bytes, start, end)) return this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
 		if ((flags & FRAME_FLAG.endHeaders) === 0) return true;
 		this.#headerBlock = undefined;
 		const completeBlock = block.bytes();
-		return this.#decode(block.stream, block.endStream, completeBlock, 0, completeBlock.length);
+		return this.#decode(block.streamId, block.endStream, completeBlock, 0, completeBlock.length);
 	}
 
 	#decode(id: number, endsStream: boolean, bytes: Buffer, start: number, end: number): boolean {
-		const fields = this.#responseReader;
-		fields.begin();
+		const responseReader = this.#responseReader;
+		responseReader.begin();
 		// Header blocks depend on previous ones, so the blocks of ended streams must be decoded, too.
-		if (!this.#decoder.decode(bytes, start, end, fields))
+		if (!this.#decoder.decode(bytes, start, end, responseReader))
 			return this.#fail(H2_ERROR.compression, 'fields are malformed');
-		this.#streams.get(id)?.fields(fields, endsStream);
+		this.#streams.get(id)?.fields(responseReader, endsStream);
 		return !this.#isClosed;
 	}
 
-	#settings(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+	#handleSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
 		if (id !== 0 || (end - start) % 6 !== 0) return this.#fail(H2_ERROR.frameSize, 'settings are malformed');
 		if ((flags & FRAME_FLAG.ack) !== 0) return true;
 		if (!this.#mayReply()) return false;
@@ -423,12 +423,12 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			}
 		}
 		this.frames.writeSettings([]);
-		this.#releaseWaiting();
+		this.#runSettingsCallbacks();
 		if (!this.#isClosed) this.#keeper.sessionFreed(this);
 		return !this.#isClosed;
 	}
 
-	#windowUpdate(id: number, bytes: Buffer, start: number, end: number): boolean {
+	#handleWindowUpdate(id: number, bytes: Buffer, start: number, end: number): boolean {
 		if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a window update is malformed');
 		const increment = bytes.readUInt32BE(start) & MAX_WINDOW;
 		if (id === 0) {
@@ -448,7 +448,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	/**
 	 * Handles a GOAWAY. Streams above `lastStreamId` were not processed, so their requests may be sent elsewhere (RFC 9113 §6.8).
 	 */
-	#goAway(lastStreamId: number, code: number): void {
+	#handleGoAway(lastStreamId: number, code: number): void {
 		this.#retire();
 		const message =
 			code === 0 ? 'the connection is going away' : `the upstream closed the connection with code ${code}`;
@@ -458,15 +458,15 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		if (this.#streams.size === 0) this.end();
 	}
 
-	#releaseWaiting(): void {
-		const callbacks = this.#awaitingSettings ?? [];
-		this.#awaitingSettings = undefined;
-		for (const listener of callbacks) listener();
+	#runSettingsCallbacks(): void {
+		const callbacks = this.#settingsCallbacks ?? [];
+		this.#settingsCallbacks = undefined;
+		for (const callback of callbacks) callback();
 		this.#startBodies();
 	}
 
 	#startBodies(): void {
-		if (this.#awaitingSettings !== undefined || this.#isClosed) return;
+		if (this.#settingsCallbacks !== undefined || this.#isClosed) return;
 		for (const stream of this.#heldStreams) {
 			if (this.#streams.size - this.#heldStreams.size >= this.#maxStreams) return;
 			this.#heldStreams.delete(stream);
@@ -498,7 +498,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#failure = error;
 		this.#retire();
 		for (const stream of [...this.#streams.values()]) stream.connectionLost(error, false);
-		this.#releaseWaiting();
+		this.#runSettingsCallbacks();
 		const { socket } = this.#upstreamSocket;
 		if (socket.writableLength === 0 || socket.destroyed) {
 			socket.destroy();

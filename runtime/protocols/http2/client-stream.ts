@@ -61,9 +61,9 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#call: ClientCall | undefined;
 	readonly #clock: CallClock;
 	#source: RecordingSource | undefined = undefined;
-	#sourceStarted = false;
-	#requestEnded = false;
-	#answered = false;
+	#isSourceStarted = false;
+	#hasRequestEnded = false;
+	#isAnswered = false;
 	#isBodiless = false;
 	#interimCount = 0;
 	#contentLength: number | undefined = undefined;
@@ -100,7 +100,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		const { body, method, upgrade } = request;
 		if (upgrade !== undefined) {
 			this.#session.writeHead(this, request, false, undefined);
-			this.#clock.requestSent(this.#answered);
+			this.#clock.requestSent(this.#isAnswered);
 			return;
 		}
 		if (isStream(body) && body.length !== 0) {
@@ -115,9 +115,9 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		const bytes = isStream(body) || body === null ? undefined : typeof body === 'string' ? Buffer.from(body) : body;
 		if (bytes === undefined || bytes.length === 0) {
 			const declaresLength = method === 'POST' || method === 'PUT' || method === 'PATCH';
-			this.#requestEnded = true;
+			this.#hasRequestEnded = true;
 			this.#session.writeHead(this, request, true, declaresLength ? 0 : undefined);
-			this.#clock.requestSent(this.#answered);
+			this.#clock.requestSent(this.#isAnswered);
 			return;
 		}
 		this.#session.writeHead(this, request, false, bytes.length);
@@ -145,13 +145,14 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#sendBody(force = false): void {
 		this.#clock.headReceived();
 		const source = this.#source;
-		if (!source || this.#sourceStarted) return;
+		if (!source || this.#isSourceStarted) return;
 		if (!this.#session.admitsBody(this, force)) {
-			// If the upstream announces no limit, or its limit is below what it accepts, the body must not wait forever.
+			// The body must not wait forever if the upstream announces no limit, or accepts more streams than it
+			// announces.
 			this.#clock.waitForHead(this.#maxHoldMs, () => this.#sendBody(true));
 			return;
 		}
-		this.#sourceStarted = true;
+		this.#isSourceStarted = true;
 		this.#clock.bodyStarted();
 		this.output.sendSource(source, source.length);
 	}
@@ -170,9 +171,9 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 
 	bodyEnded(source: BodySource | undefined, isStreamEnded: boolean): void {
 		if (this.#call === undefined) return;
-		this.#requestEnded = true;
+		this.#hasRequestEnded = true;
 		if (!isStreamEnded) this.#session.writeEnd(this, source?.trailers);
-		this.#clock.requestSent(this.#answered);
+		this.#clock.requestSent(this.#isAnswered);
 	}
 
 	bodyBroken(): void {
@@ -207,22 +208,22 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (!call) return;
 		this.#clock.bytesReceived();
 		if (reader.mistake !== undefined) {
-			this.#malformed(reader.mistake);
+			this.#failMalformed(reader.mistake);
 			return;
 		}
 		const { status } = reader;
-		if (this.#answered) {
-			if (!endsStream || status !== 0) this.#malformed('a second response head');
+		if (this.#isAnswered) {
+			if (!endsStream || status !== 0) this.#failMalformed('a second response head');
 			else this.#endExchange(reader.trailers());
 			return;
 		}
 		if (status === 0 || (status < 200 && endsStream) || status === 101) {
-			this.#malformed('the response has no valid status');
+			this.#failMalformed('the response has no valid status');
 		} else if (status >= 200)
-			this.#handleResponse(call, status, new HeaderList(reader.items), reader.length, endsStream);
+			this.#handleResponse(call, status, new HeaderList(reader.items), reader.contentLength, endsStream);
 		else if (++this.#interimCount > MAX_INTERIM_RESPONSES) {
 			this.#fail(new UpstreamError('response', 'too many interim responses'));
-		} else if (status === 100 && this.#source && !this.#sourceStarted) this.#sendBody(true);
+		} else if (status === 100 && this.#source && !this.#isSourceStarted) this.#sendBody(true);
 		else call.interimReceived(status, new HeaderList(reader.items));
 	}
 
@@ -236,7 +237,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#clock.headReceived();
 		const { upgrade, method } = this.#request;
 		if (upgrade !== undefined && status < 300 && !endsStream) {
-			this.#answered = true;
+			this.#isAnswered = true;
 			this.#clock.stop();
 			headers.add('Upgrade', upgrade);
 			const key = this.#request.headers.get('sec-websocket-key');
@@ -260,10 +261,10 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		this.#isBodiless = method === 'HEAD' || status === 204 || status === 304;
 		if (endsStream && !this.#isBodiless && length !== undefined && length > 0) {
-			this.#malformed('the body is shorter than its Content-Length');
+			this.#failMalformed('the body is shorter than its Content-Length');
 			return;
 		}
-		this.#answered = true;
+		this.#isAnswered = true;
 		if (this.#isBodiless && length !== undefined && status !== 204) headers.add('Content-Length', String(length));
 		if (endsStream || this.#isBodiless) {
 			call.answered(createResponse(status, headers, null));
@@ -271,7 +272,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#contentLength = length;
-		const body = new ClientBody(this, length, this.#options.pieces, call.room ?? Infinity);
+		const body = new ClientBody(this, length, this.#options.pieceMemory, call.room ?? Infinity);
 		this.#body = body;
 		call.answered(createResponse(status, headers, body));
 	}
@@ -282,8 +283,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#clock.bytesReceived();
 		const contentBytes = end - start;
 		if (this.#call === undefined) return true;
-		if (!this.#answered) {
-			this.#malformed('content came before the response head');
+		if (!this.#isAnswered) {
+			this.#failMalformed('content came before the response head');
 			return true;
 		}
 		if (this.#tunnelBody) {
@@ -301,11 +302,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			contentBytes > 0 &&
 			(!body || (this.#contentLength !== undefined && this.#receivedBytes > this.#contentLength))
 		) {
-			this.#malformed('the body is longer than its Content-Length');
+			this.#failMalformed('the body is longer than its Content-Length');
 			return true;
 		}
 		if (body && contentBytes > 0) {
-			this.#isPaused = !body.push(this.#options.pieces.copy(bytes, start, end));
+			this.#isPaused = !body.push(this.#options.pieceMemory.copy(bytes, start, end));
 			if (this.#isPaused) this.#withheldBytes += frameBytes;
 			else if (!endsStream) this.#returnWindow(frameBytes, body.readsAhead);
 		} else if (!endsStream) this.#returnWindow(frameBytes, true);
@@ -353,7 +354,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 
 	tunnelClosed(error: Error | null): void {
 		if (this.#call === undefined) return;
-		if (!error && this.#requestEnded && this.#tunnelBody!.complete) this.#endExchange(undefined);
+		if (!error && this.#hasRequestEnded && this.#tunnelBody!.complete) this.#endExchange(undefined);
 		else this.#abort('the request was canceled');
 	}
 
@@ -363,12 +364,12 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (!call) return;
 		const body = this.#body;
 		if (body && this.#contentLength !== undefined && this.#receivedBytes < this.#contentLength) {
-			this.#malformed('the body is shorter than its Content-Length');
+			this.#failMalformed('the body is shorter than its Content-Length');
 			return;
 		}
 		this.#releaseCall();
 		// The part of the request that has not been sent is dropped.
-		if (!this.#requestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
+		if (!this.#hasRequestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
 		this.#session.streamEnded(this, true);
@@ -376,7 +377,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	/** Fails the exchange because the response violates HTTP/2. A malformed response must not be forwarded (RFC 9113 §8.1.1). */
-	#malformed(message: string): void {
+	#failMalformed(message: string): void {
 		this.#fail(new UpstreamError('response', message), false, false, H2_ERROR.protocol);
 	}
 
@@ -387,7 +388,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/**
 	 * Fails the exchange.
 	 * @param isStreamClosed True if the upstream knows already that the stream has ended.
-	 * @param isUpstreamBlameless True if the upstream is not to blame.
+	 * @param isUpstreamBlameless True if the failure is not counted against the upstream.
 	 * @param code The error code sent to the upstream.
 	 */
 	#fail(
@@ -398,13 +399,16 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	): void {
 		const call = this.#call;
 		if (!call) return;
-		const isBodyUnsent = !this.#sourceStarted && !this.#answered;
+		const isBodyUnsent = !this.#isSourceStarted && !this.#isAnswered;
 		this.#releaseCall();
 		if (!isStreamClosed) this.#session.writeReset(this, code);
-		const { hasCarriedResponse: proven } = this.#session;
+		const { hasCarriedResponse: isConnectionProven } = this.#session;
 		this.#session.streamEnded(this, false);
-		if (!this.#answered) {
-			call.failed(error, isBodyUnsent && isStreamClosed && (proven || error.unsent) && error.phase === 'response');
+		if (!this.#isAnswered) {
+			call.failed(
+				error,
+				isBodyUnsent && isStreamClosed && (isConnectionProven || error.unsent) && error.phase === 'response',
+			);
 			return;
 		}
 		this.#tunnel?.destroy(error);
@@ -416,7 +420,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#releaseCall(): void {
 		this.#call = undefined;
 		this.#clock.stop();
-		if (!this.#requestEnded) this.output.cancel();
+		if (!this.#hasRequestEnded) this.output.cancel();
 	}
 }
 

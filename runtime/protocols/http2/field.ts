@@ -34,7 +34,7 @@ export const FIELD_KIND = {
 	invalid: 15,
 } as const;
 
-const KINDS: ReadonlyMap<string, number> = new Map([
+const KIND_BY_NAME: ReadonlyMap<string, number> = new Map([
 	[':authority', FIELD_KIND.authority],
 	[':method', FIELD_KIND.method],
 	[':path', FIELD_KIND.path],
@@ -78,7 +78,7 @@ export class DecodedField {
 }
 
 function nameKind(name: string): number {
-	const knownKind = KINDS.get(name);
+	const knownKind = KIND_BY_NAME.get(name);
 	if (knownKind !== undefined) return knownKind;
 	const length = name.length;
 	if (name.charCodeAt(0) === 58) return FIELD_KIND.unknownPseudo;

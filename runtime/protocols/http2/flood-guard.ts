@@ -2,8 +2,8 @@
 import { FLOOD_BUDGET, FLOOD_REFILL_PER_SECOND } from './limits.ts';
 
 /**
- * Reasons for closing a connection that the client is responsible for. The set is fixed, because the reasons are labels of
- * counters.
+ * Reasons for closing a connection because of the client's behavior. The set is fixed, because the reasons are labels
+ * of counters.
  */
 export const CUT_REASONS = [
 	'rapid_reset',

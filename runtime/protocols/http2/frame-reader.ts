@@ -5,7 +5,7 @@ import { MAX_FRAME_SIZE } from './limits.ts';
 /** Receives frames. The bytes are valid only during the call. */
 export interface FrameSink {
 	/** Handles a frame. Returns false if the connection should not be read any more. */
-	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean;
+	frame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean;
 	/** Called if the connection does not start with the preface. */
 	badPreface(): void;
 	/** Called if a frame exceeds the maximum size. */
@@ -29,25 +29,25 @@ function allocateFrame(size: number): Buffer {
 /** Splits received bytes into frames, and passes each to the sink. */
 export class FrameReader {
 	readonly #sink: FrameSink;
-	#prefaceBytes = 0;
+	#matchedPrefaceBytes = 0;
 	/** Bytes of an incomplete frame or frame header. */
-	#partial: Buffer | undefined = undefined;
+	#partialFrame: Buffer | undefined = undefined;
 	#partialBytes = 0;
 
 	/** @param expectsPreface False on the client side, because servers do not send a preface. */
 	constructor(sink: FrameSink, expectsPreface: boolean = true) {
 		this.#sink = sink;
-		if (!expectsPreface) this.#prefaceBytes = CLIENT_PREFACE.length;
+		if (!expectsPreface) this.#matchedPrefaceBytes = CLIENT_PREFACE.length;
 	}
 
 	/** True if the input so far ends within the preface or a frame. */
 	get isIncomplete(): boolean {
-		return this.#partialBytes > 0 || this.#prefaceBytes < CLIENT_PREFACE.length;
+		return this.#partialBytes > 0 || this.#matchedPrefaceBytes < CLIENT_PREFACE.length;
 	}
 
 	/** Processes received bytes. */
 	read(bytes: Buffer): void {
-		let at = this.#prefaceBytes < CLIENT_PREFACE.length ? this.#readPreface(bytes) : 0;
+		let at = this.#matchedPrefaceBytes < CLIENT_PREFACE.length ? this.#readPreface(bytes) : 0;
 		if (at < 0) return;
 		if (this.#partialBytes > 0) {
 			at = this.#completePartial(bytes, at);
@@ -70,8 +70,8 @@ export class FrameReader {
 
 	#readPreface(bytes: Buffer): number {
 		let at = 0;
-		while (this.#prefaceBytes < CLIENT_PREFACE.length && at < bytes.length) {
-			if (bytes[at++] !== CLIENT_PREFACE.charCodeAt(this.#prefaceBytes++)) {
+		while (this.#matchedPrefaceBytes < CLIENT_PREFACE.length && at < bytes.length) {
+			if (bytes[at++] !== CLIENT_PREFACE.charCodeAt(this.#matchedPrefaceBytes++)) {
 				this.#sink.badPreface();
 				return -1;
 			}
@@ -86,7 +86,7 @@ export class FrameReader {
 			at = this.#fill(bytes, at, FRAME_HEADER_BYTES);
 			if (this.#partialBytes < FRAME_HEADER_BYTES) return -1;
 		}
-		const header = this.#partial!;
+		const header = this.#partialFrame!;
 		const size = (header[0]! << 16) | (header[1]! << 8) | header[2]!;
 		if (size > MAX_FRAME_SIZE) {
 			this.#sink.frameTooLarge();
@@ -95,35 +95,35 @@ export class FrameReader {
 		const frameBytes = FRAME_HEADER_BYTES + size;
 		at = this.#fill(bytes, at, frameBytes);
 		if (this.#partialBytes < frameBytes) return -1;
-		const frame = this.#partial!;
-		this.#partial = undefined;
+		const frame = this.#partialFrame!;
+		this.#partialFrame = undefined;
 		this.#partialBytes = 0;
 		const canContinue = this.#deliver(frame, 0, frameBytes);
 		if (frame.length === MAX_FRAME_BYTES && freeBuffers.length < MAX_FREE_BUFFERS) freeBuffers.push(frame);
 		return canContinue ? at : -1;
 	}
 
-	/** Fills the partial frame up to `wantedBytes`. Returns the index after the bytes consumed. */
-	#fill(bytes: Buffer, start: number, wantedBytes: number): number {
-		if (this.#partial!.length < wantedBytes) {
-			const larger = allocateFrame(wantedBytes);
-			this.#partial!.copy(larger, 0, 0, this.#partialBytes);
-			this.#partial = larger;
+	/** Fills the partial frame up to a length of `targetBytes`. Returns the index after the bytes consumed. */
+	#fill(bytes: Buffer, start: number, targetBytes: number): number {
+		if (this.#partialFrame!.length < targetBytes) {
+			const larger = allocateFrame(targetBytes);
+			this.#partialFrame!.copy(larger, 0, 0, this.#partialBytes);
+			this.#partialFrame = larger;
 		}
-		const end = Math.min(bytes.length, start + wantedBytes - this.#partialBytes);
-		bytes.copy(this.#partial!, this.#partialBytes, start, end);
+		const end = Math.min(bytes.length, start + targetBytes - this.#partialBytes);
+		bytes.copy(this.#partialFrame!, this.#partialBytes, start, end);
 		this.#partialBytes += end - start;
 		return end;
 	}
 
 	#keepPartial(bytes: Buffer, start: number): void {
 		this.#partialBytes = bytes.length - start;
-		this.#partial = allocateFrame(Math.max(this.#partialBytes, FRAME_HEADER_BYTES));
-		bytes.copy(this.#partial, 0, start);
+		this.#partialFrame = allocateFrame(Math.max(this.#partialBytes, FRAME_HEADER_BYTES));
+		bytes.copy(this.#partialFrame, 0, start);
 	}
 
 	#deliver(bytes: Buffer, at: number, end: number): boolean {
-		const stream = ((bytes[at + 5]! & 127) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!;
-		return this.#sink.frame(bytes[at + 3]!, bytes[at + 4]!, stream, bytes, at + FRAME_HEADER_BYTES, end);
+		const streamId = ((bytes[at + 5]! & 127) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!;
+		return this.#sink.frame(bytes[at + 3]!, bytes[at + 4]!, streamId, bytes, at + FRAME_HEADER_BYTES, end);
 	}
 }

@@ -35,8 +35,8 @@ export class FrameWriter implements OutputOwner {
 		const memory = this.#memory;
 		if (memory.owner !== this) return;
 		memory.owner = undefined;
-		const length = memory.at;
-		memory.at = 0;
+		const length = memory.writeIndex;
+		memory.writeIndex = 0;
 		const socket = this.#socket;
 		if (length === 0 || socket.destroyed || socket.writableEnded) return;
 		const { bytes } = memory;
@@ -58,7 +58,7 @@ export class FrameWriter implements OutputOwner {
 	beginFrame(length: number, type: number, flags: number, streamId: number): number {
 		const memory = this.#memory;
 		memory.reserve(this, FRAME_HEADER_BYTES + length);
-		const { bytes, at } = memory;
+		const { bytes, writeIndex: at } = memory;
 		bytes[at] = length >>> 16;
 		bytes[at + 1] = length >>> 8;
 		bytes[at + 2] = length;
@@ -68,7 +68,7 @@ export class FrameWriter implements OutputOwner {
 		bytes[at + 6] = streamId >>> 16;
 		bytes[at + 7] = streamId >>> 8;
 		bytes[at + 8] = streamId;
-		memory.at = at + FRAME_HEADER_BYTES + length;
+		memory.writeIndex = at + FRAME_HEADER_BYTES + length;
 		return at + FRAME_HEADER_BYTES;
 	}
 
@@ -79,7 +79,7 @@ export class FrameWriter implements OutputOwner {
 		bytes[payloadStart - 9] = length >>> 16;
 		bytes[payloadStart - 8] = length >>> 8;
 		bytes[payloadStart - 7] = length;
-		this.#memory.at = end;
+		this.#memory.writeIndex = end;
 	}
 
 	/** The memory to which the index returned by `beginFrame` refers. */
@@ -145,10 +145,10 @@ export class FrameWriter implements OutputOwner {
 	}
 
 	/** Sets END_STREAM on the last DATA frame. Returns false if the frame has already been sent. */
-	endStreamAt(frame: number): boolean {
+	endStreamAt(frameIndex: number): boolean {
 		const memory = this.#memory;
-		if (memory.owner !== this || frame + FRAME_HEADER_BYTES > memory.at) return false;
-		memory.bytes[frame + 4]! |= FRAME_FLAG.endStream;
+		if (memory.owner !== this || frameIndex + FRAME_HEADER_BYTES > memory.writeIndex) return false;
+		memory.bytes[frameIndex + 4]! |= FRAME_FLAG.endStream;
 		return true;
 	}
 }

@@ -3,15 +3,15 @@ import { MAX_CONTINUATIONS } from './limits.ts';
 
 /** The header block being received: a HEADERS frame followed by CONTINUATION frames. */
 export class HeaderBlock {
-	readonly stream: number;
+	readonly streamId: number;
 	readonly endStream: boolean;
 	readonly #maxBytes: number;
 	readonly #parts: Buffer[] = [];
 	#length = 0;
 
 	/** @param maxBytes Maximum number of bytes of the block. */
-	constructor(stream: number, endStream: boolean, maxBytes: number) {
-		this.stream = stream;
+	constructor(streamId: number, endStream: boolean, maxBytes: number) {
+		this.streamId = streamId;
 		this.endStream = endStream;
 		this.#maxBytes = maxBytes;
 	}

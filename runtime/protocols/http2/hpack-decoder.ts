@@ -81,9 +81,9 @@ export class HpackDecoder {
 		const index = this.#readInteger(bytes, end, prefixBits);
 		if (index < 0) return undefined;
 		if (index > 0) {
-			const named = this.#entryAt(index);
-			const value = named && this.#readString(bytes, end);
-			return value === undefined ? undefined : new DecodedField(named!.name, value, named!.kind);
+			const namedEntry = this.#entryAt(index);
+			const value = namedEntry && this.#readString(bytes, end);
+			return value === undefined ? undefined : new DecodedField(namedEntry!.name, value, namedEntry!.kind);
 		}
 		const name = this.#readString(bytes, end);
 		const value = name === undefined ? undefined : this.#readString(bytes, end);
@@ -111,9 +111,9 @@ export class HpackDecoder {
 	/** Evicts the oldest entries until the table has at most `size` bytes. */
 	#evict(size: number): void {
 		while (this.#entryCount > 0 && this.#tableBytes > size) {
-			const oldest = (this.#nextIndex - this.#entryCount + MAX_TABLE_ENTRIES) % MAX_TABLE_ENTRIES;
-			this.#tableBytes -= this.#ring![oldest]!.size;
-			this.#ring![oldest] = undefined;
+			const oldestIndex = (this.#nextIndex - this.#entryCount + MAX_TABLE_ENTRIES) % MAX_TABLE_ENTRIES;
+			this.#tableBytes -= this.#ring![oldestIndex]!.size;
+			this.#ring![oldestIndex] = undefined;
 			this.#entryCount--;
 		}
 	}

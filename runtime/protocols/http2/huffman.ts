@@ -19,7 +19,10 @@ const CODE_LENGTHS: readonly number[] = [
  */
 const EOS_LENGTH = 30;
 
-/** Layout of a transition: the low bits are the next node, and the bits above them the byte that it completes. */
+/**
+ * Layout of a transition: the low bits are the next node, and the bits above them are the byte that the transition
+ * completes.
+ */
 const NODE_BITS = 9;
 const NODE_MASK: number = (1 << NODE_BITS) - 1;
 const COMPLETES_BYTE: number = 1 << 17;
@@ -28,7 +31,10 @@ const INVALID = -1;
 /** The codes of all bytes, and the state machine that decodes four bits at a time. */
 interface HuffmanTables {
 	readonly codes: Uint32Array;
-	/** Transitions by node and the next four bits: INVALID, or the next node. With COMPLETES, the transition also yields a byte. */
+	/**
+	 * Transitions by node and the next four bits: INVALID, or the next node. With the flag COMPLETES_BYTE, the
+	 * transition also yields a byte.
+	 */
 	readonly transitions: Int32Array;
 	/** For each node, whether a string may end there, that is, whether the bits since the last byte are fewer than eight ones. */
 	readonly mayEnd: Uint8Array;
@@ -71,7 +77,8 @@ export function huffmanEncode(text: string, target: Buffer, at: number): number 
 }
 
 /**
- * Decodes the bytes from `start` to `end` into `target`. Returns the length, or −1 if they are invalid or `target` is too small.
+ * Decodes the bytes from `start` to `end` into `target`. Returns the number of decoded bytes, or −1 if the code is
+ * invalid or `target` is too small.
  */
 export function huffmanDecode(bytes: Buffer, start: number, end: number, target: Buffer): number {
 	const { transitions, mayEnd } = TABLES;
@@ -93,17 +100,19 @@ export function huffmanDecode(bytes: Buffer, start: number, end: number, target:
 
 function buildTables(): HuffmanTables {
 	const codes = new Uint32Array(256);
-	const order = CODE_LENGTHS.map((_, byte) => byte).sort((a, b) => CODE_LENGTHS[a]! - CODE_LENGTHS[b]! || a - b);
+	const bytesByCodeLength = CODE_LENGTHS.map((_, byte) => byte).sort(
+		(a, b) => CODE_LENGTHS[a]! - CODE_LENGTHS[b]! || a - b,
+	);
 	let code = 0;
 	let length = 0;
-	for (const byte of order) {
+	for (const byte of bytesByCodeLength) {
 		code *= 2 ** (CODE_LENGTHS[byte]! - length);
 		length = CODE_LENGTHS[byte]!;
 		codes[byte] = code++;
 	}
 	// A tree whose nodes have two children each. A child is 0 for none, a node's number, or −1 − byte for a leaf.
 	const children: number[] = [0, 0];
-	const add = (value: number, bits: number, leaf: number): void => {
+	const addCode = (value: number, bits: number, leaf: number): void => {
 		let node = 0;
 		for (let bit = bits - 1; bit > 0; bit--) {
 			const slot = node * 2 + (Math.floor(value / 2 ** bit) & 1);
@@ -115,9 +124,9 @@ function buildTables(): HuffmanTables {
 		}
 		children[node * 2 + (value & 1)] = leaf;
 	};
-	for (let byte = 0; byte < 256; byte++) add(codes[byte]!, CODE_LENGTHS[byte]!, -1 - byte);
+	for (let byte = 0; byte < 256; byte++) addCode(codes[byte]!, CODE_LENGTHS[byte]!, -1 - byte);
 	const EOS = -1 - 256;
-	add(2 ** EOS_LENGTH - 1, EOS_LENGTH, EOS);
+	addCode(2 ** EOS_LENGTH - 1, EOS_LENGTH, EOS);
 	const nodeCount = children.length / 2;
 	const transitions = new Int32Array(nodeCount * 16);
 	for (let start = 0; start < nodeCount; start++) {
@@ -136,7 +145,7 @@ function buildTables(): HuffmanTables {
 		}
 	}
 	const mayEnd = new Uint8Array(nodeCount);
-	for (let node = 0, ones = 0; ones < 8; ones++) {
+	for (let node = 0, oneCount = 0; oneCount < 8; oneCount++) {
 		mayEnd[node] = 1;
 		node = children[node * 2 + 1]!;
 	}

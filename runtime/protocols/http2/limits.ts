@@ -48,7 +48,7 @@ export const MAX_UNREAD_CONTROL_BYTES = 65_536;
 /** Number of recently reset streams that are remembered, because late frames of these streams are tolerated. */
 export const MAX_REMEMBERED_RESETS = 512;
 
-/** Milliseconds from the end of a response until its request is reset, if too much of the request is still missing. */
+/** Milliseconds from the end of a response until its stream is reset, if too much of the request is still missing. */
 export const RESET_DELAY_MS = 1000;
 /**
  * Maximum milliseconds that a successful response waits for the rest of an unread request. If no data arrives, it waits only

@@ -10,20 +10,23 @@ export interface OutputOwner {
 /** Maximum free buffers kept: 1 MiB. */
 const MAX_FREE_BUFFERS = 16;
 
-/** The buffer. At any time, its contents belong to one connection, the `owner`. */
+/** Memory for gathered frames. At any time, its contents belong to one connection, the `owner`. */
 export class OutputMemory {
 	bytes: Buffer = Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
 	/** Position of the next frame. */
-	at = 0;
+	writeIndex = 0;
 	owner: OutputOwner | undefined = undefined;
 	readonly #free: Buffer[] = [];
 
-	/** Reserves up to `OUTPUT_BUFFER_BYTES` bytes at `at`. The caller writes them to `bytes` and advances `at`. */
+	/**
+	 * Reserves up to `OUTPUT_BUFFER_BYTES` bytes at `writeIndex`. The caller writes to `bytes` and advances
+	 * `writeIndex`.
+	 */
 	reserve(owner: OutputOwner, length: number): void {
 		if (this.owner !== owner) {
 			this.owner?.flush();
 			this.owner = owner;
-		} else if (this.at + length > OUTPUT_BUFFER_BYTES) {
+		} else if (this.writeIndex + length > OUTPUT_BUFFER_BYTES) {
 			owner.flush();
 			this.owner = owner;
 		}

@@ -12,9 +12,9 @@ export interface QueueOwner {
 /** A round-robin queue of the streams that have something to send. */
 export class OutputQueue {
 	readonly #owner: QueueOwner;
-	#ready: StreamOutput[] = [];
+	#readyStreams: StreamOutput[] = [];
 	/** Streams that wait until the connection's window grows. */
-	#starving: StreamOutput[] = [];
+	#starvingStreams: StreamOutput[] = [];
 	#isScheduled = false;
 
 	constructor(owner: QueueOwner) {
@@ -24,15 +24,15 @@ export class OutputQueue {
 	add(output: StreamOutput): void {
 		if (output.isQueued) return;
 		output.isQueued = true;
-		this.#ready.push(output);
+		this.#readyStreams.push(output);
 	}
 
 	/** Must be called when the connection's window has grown. */
 	windowGrew(): void {
-		const starving = this.#starving;
+		const starving = this.#starvingStreams;
 		if (starving.length === 0) return;
-		this.#starving = [];
-		for (const output of starving) this.#ready.push(output);
+		this.#starvingStreams = [];
+		for (const output of starving) this.#readyStreams.push(output);
 	}
 
 	/** Schedules `sendPending` for the end of the current task. */
@@ -47,12 +47,12 @@ export class OutputQueue {
 
 	/** Lets streams send in turns until none of them can send. After many frames, lets other connections run first. */
 	run(): void {
-		for (let frames = 0; this.#ready.length > 0 && !this.#owner.frames.full; frames++) {
-			if (frames === MAX_FRAMES_PER_TURN) {
+		for (let frameCount = 0; this.#readyStreams.length > 0 && !this.#owner.frames.full; frameCount++) {
+			if (frameCount === MAX_FRAMES_PER_TURN) {
 				setImmediate(() => this.#owner.sendPending());
 				return;
 			}
-			const output = this.#ready.shift()!;
+			const output = this.#readyStreams.shift()!;
 			output.isQueued = false;
 			const result = output.takeTurn();
 			if (result === TURN_MORE) this.add(output);
@@ -68,8 +68,8 @@ export class OutputQueue {
 	 * the window could make the list grow without limit.
 	 */
 	#addStarving(output: StreamOutput): void {
-		this.#starving.push(output);
-		if (this.#starving.length <= 2 * MAX_CONCURRENT_STREAMS) return;
-		this.#starving = this.#starving.filter(({ active }) => active);
+		this.#starvingStreams.push(output);
+		if (this.#starvingStreams.length <= 2 * MAX_CONCURRENT_STREAMS) return;
+		this.#starvingStreams = this.#starvingStreams.filter(({ active }) => active);
 	}
 }

@@ -2,7 +2,7 @@
 
 /** The receive window of a stream or a connection. */
 export class ReceiveWindow {
-	#openBytes: number;
+	#availableBytes: number;
 	#size: number;
 	readonly #maxSize: number;
 	/** Number of bytes that have been read but not yet returned to the peer with a WINDOW_UPDATE. */
@@ -13,15 +13,15 @@ export class ReceiveWindow {
 	 * @param maxSize Maximum size in bytes.
 	 */
 	constructor(size: number, maxSize: number) {
-		this.#openBytes = size;
+		this.#availableBytes = size;
 		this.#size = size;
 		this.#maxSize = maxSize;
 	}
 
 	/** Accounts for received bytes. Returns false if they exceed the window. */
 	consume(bytes: number): boolean {
-		this.#openBytes -= bytes;
-		return this.#openBytes >= 0;
+		this.#availableBytes -= bytes;
+		return this.#availableBytes >= 0;
 	}
 
 	/**
@@ -31,7 +31,7 @@ export class ReceiveWindow {
 	release(bytes: number, keepsUp: boolean): number {
 		this.#unreturnedBytes += bytes;
 		// The data that has not been read may fill the rest of the window, so that the peer waits for this increment.
-		if (this.#unreturnedBytes * 2 < this.#size && this.#openBytes > this.#unreturnedBytes) return 0;
+		if (this.#unreturnedBytes * 2 < this.#size && this.#availableBytes > this.#unreturnedBytes) return 0;
 		let increment = this.#unreturnedBytes;
 		this.#unreturnedBytes = 0;
 		if (keepsUp && this.#size < this.#maxSize) {
@@ -39,7 +39,7 @@ export class ReceiveWindow {
 			increment += size - this.#size;
 			this.#size = size;
 		}
-		this.#openBytes += increment;
+		this.#availableBytes += increment;
 		return increment;
 	}
 }

@@ -1,5 +1,6 @@
 /**
- * Remembers the streams that we have reset recently. Frames that were already in transit to them are not errors (RFC 9113 §5.4.2).
+ * Remembers the streams that we have reset recently. Frames that were already in transit on these streams are not
+ * errors (RFC 9113 §5.4.2).
  */
 import { MAX_REMEMBERED_RESETS } from './limits.ts';
 
@@ -15,8 +16,8 @@ export class RecentResets {
 		this.#ids.add(id);
 		if (this.#ids.size <= MAX_REMEMBERED_RESETS) return;
 		// A set iterates in insertion order, so this removes the oldest.
-		for (const oldest of this.#ids) {
-			this.#ids.delete(oldest);
+		for (const oldestId of this.#ids) {
+			this.#ids.delete(oldestId);
 			return;
 		}
 	}

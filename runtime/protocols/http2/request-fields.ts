@@ -16,7 +16,7 @@ export const SECTION_VALID = 0;
 export const SECTION_MALFORMED = 1;
 
 /** Matches characters not allowed in a request target: everything but visible ASCII, and `#`, which would start a fragment. */
-const NOT_IN_TARGET = /[^!"$-~]/;
+const FORBIDDEN_IN_TARGET = /[^!"$-~]/;
 
 /** The head of a request, from which its exchange is created. */
 export interface RequestHead {
@@ -76,11 +76,11 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.#expectedNames = expectedNames;
 	}
 
-	begin(trailers: boolean): void {
+	begin(isTrailers: boolean): void {
 		this.items = [];
 		this.protocol = undefined;
 		this.contentLength = -1;
-		this.#isTrailers = trailers;
+		this.#isTrailers = isTrailers;
 		this.#sizeBytes = 0;
 		this.#fieldCount = 0;
 		this.#malformedReason = '';
@@ -177,8 +177,8 @@ export class RequestFields implements FieldSink, RequestHead {
 	}
 
 	/**
-	 * Ends the head. Returns `SECTION_VALID`, `SECTION_MALFORMED`, or the status that rejects it. `endsStream` is true if no body
-	 * follows.
+	 * Ends the head. Returns `SECTION_VALID`, `SECTION_MALFORMED`, or the status with which the request is rejected.
+	 * `endsStream` is true if no body follows.
 	 */
 	endHead(endsStream: boolean): number {
 		if (this.#malformedReason !== '') return this.#refuse(SECTION_MALFORMED, this.#malformedReason);
@@ -224,17 +224,17 @@ export class RequestFields implements FieldSink, RequestHead {
 			return SECTION_VALID;
 		}
 		if (target.charCodeAt(0) !== 47) return this.#refuse(SECTION_MALFORMED, 'bad_target');
-		const question = target.indexOf('?');
-		this.path = question < 0 ? target : target.slice(0, question);
-		this.query = question < 0 ? undefined : target.slice(question + 1);
+		const questionMark = target.indexOf('?');
+		this.path = questionMark < 0 ? target : target.slice(0, questionMark);
+		this.query = questionMark < 0 ? undefined : target.slice(questionMark + 1);
 		return SECTION_VALID;
 	}
 
 	#finishHead(endsStream: boolean): number {
 		const { path, query } = this;
 		if (
-			NOT_IN_TARGET.test(path) ||
-			(query !== undefined && NOT_IN_TARGET.test(query)) ||
+			FORBIDDEN_IN_TARGET.test(path) ||
+			(query !== undefined && FORBIDDEN_IN_TARGET.test(query)) ||
 			/%(?![0-9A-Fa-f]{2})/.test(path)
 		) {
 			return this.#refuse(400, 'bad_target');
@@ -281,7 +281,7 @@ export class RequestFields implements FieldSink, RequestHead {
 }
 
 function isSameAuthority(a: string, b: string): boolean {
-	const first = parseAuthority(a);
-	const second = parseAuthority(b);
-	return first !== undefined && first.host === second?.host && first.port === second.port;
+	const authorityA = parseAuthority(a);
+	const authorityB = parseAuthority(b);
+	return authorityA !== undefined && authorityA.host === authorityB?.host && authorityA.port === authorityB.port;
 }

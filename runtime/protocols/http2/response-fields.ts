@@ -7,8 +7,9 @@ import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { STATIC_FIELDS } from './static-table.ts';
 
 /** For each name in the static table, the index of its first entry. */
-const STATIC_NAMES: ReadonlyMap<string, number> = buildStaticNames();
+const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = buildStaticNames();
 const STATUS_INDEX: readonly number[] = buildStatusIndexes();
+/** Indexes in the static table. */
 const CONTENT_LENGTH = 28;
 const STATUS_NAME = 8;
 
@@ -46,16 +47,16 @@ const MAX_FIELDS_BYTES = 262_144;
 /** The format in which a protocol writes one field: HPACK or QPACK. */
 export interface FieldLineFormat {
 	/** Indexes of names in the static table. A name that is missing or has index 0 is written as a literal. */
-	readonly names: ReadonlyMap<string, number>;
+	readonly nameIndexes: ReadonlyMap<string, number>;
 	/**
-	 * Writes the name of a field. A flag marks sensitive fields, which must not be indexed. Returns the index at which the value
-	 * must be written.
+	 * Writes the name of a field. `isSensitive` marks a field that must not be indexed. Returns the index at which
+	 * the value must be written.
 	 */
 	writeName(target: Buffer, at: number, name: string, index: number, isSensitive: boolean): number;
 }
 
 const HPACK: FieldLineFormat = {
-	names: STATIC_NAMES,
+	nameIndexes: STATIC_INDEX_BY_NAME,
 	writeName(target, at, name, index, isSensitive) {
 		const valueStart = writeInteger(target, at, isSensitive ? NEVER_INDEXED : LITERAL, 4, index);
 		return index === 0 ? writeString(target, valueStart, name) : valueStart;
@@ -67,10 +68,10 @@ export class ResponseFields {
 	readonly #onInvalidField: () => void;
 	readonly #cachedLists: (CachedFields | undefined)[] = new Array(CACHED_LIST_COUNT).fill(undefined);
 	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
-	#at = 0;
+	#writeIndex = 0;
 	/** True if a field was dropped. Such a list is not cached, so that every occurrence is counted. */
 	#hasDropped = false;
-	#date: Uint8Array = new Uint8Array(0);
+	#encodedDate: Uint8Array = new Uint8Array(0);
 	#dateValidUntil = 0;
 
 	readonly #format: FieldLineFormat;
@@ -88,29 +89,29 @@ export class ResponseFields {
 		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % CACHED_LIST_COUNT;
 		const cached = this.#cachedLists[slot];
 		if (cached !== undefined && hasSameFields(headers, cached.items)) return cached;
-		const encoded = this.#encode(headers);
-		if (encoded.bytes.length <= MAX_CACHED_BYTES && !this.#hasDropped) {
+		const encodedFields = this.#encode(headers);
+		if (encodedFields.bytes.length <= MAX_CACHED_BYTES && !this.#hasDropped) {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
-			this.#cachedLists[slot] = { ...encoded, bytes: new Uint8Array(encoded.bytes), items };
+			this.#cachedLists[slot] = { ...encodedFields, bytes: new Uint8Array(encodedFields.bytes), items };
 		}
-		return encoded;
+		return encodedFields;
 	}
 
 	/** Returns the encoded `Date` field. `now` is from `performance.now()`, at most a second old. */
-	date(now: number): Uint8Array {
+	encodeDate(now: number): Uint8Array {
 		if (now >= this.#dateValidUntil) {
-			const date = Date.now();
-			this.#at = 0;
-			this.#writeField('date', new Date(date).toUTCString());
-			this.#date = new Uint8Array(this.#memory.subarray(0, this.#at));
-			this.#dateValidUntil = now + 1000 - (date % 1000);
+			const dateMs = Date.now();
+			this.#writeIndex = 0;
+			this.#writeField('date', new Date(dateMs).toUTCString());
+			this.#encodedDate = new Uint8Array(this.#memory.subarray(0, this.#writeIndex));
+			this.#dateValidUntil = now + 1000 - (dateMs % 1000);
 		}
-		return this.#date;
+		return this.#encodedDate;
 	}
 
 	#encode(headers: HeaderList): EncodedFields {
-		this.#at = 0;
+		this.#writeIndex = 0;
 		this.#hasDropped = false;
 		let hasDate = false;
 		let contentLength = -1;
@@ -147,7 +148,7 @@ export class ResponseFields {
 			// HTTP/1.1 strips whitespace around a value. Here, it would make the message malformed (RFC 9113 §8.2.1).
 			this.#writeField(name, trimBlanks(value));
 		}
-		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
+		return { bytes: this.#memory.subarray(0, this.#writeIndex), hasDate, contentLength };
 	}
 
 	#dropField(): void {
@@ -156,27 +157,30 @@ export class ResponseFields {
 	}
 
 	#writeField(name: string, value: string): void {
-		const neededBytes = this.#at + name.length + value.length + 16;
+		const neededBytes = this.#writeIndex + name.length + value.length + 16;
 		if (neededBytes > this.#memory.length) {
 			if (neededBytes > MAX_FIELDS_BYTES) {
 				this.#dropField();
 				return;
 			}
 			const larger = Buffer.allocUnsafeSlow(neededBytes * 2);
-			this.#memory.copy(larger, 0, 0, this.#at);
+			this.#memory.copy(larger, 0, 0, this.#writeIndex);
 			this.#memory = larger;
 		}
 		const memory = this.#memory;
-		const { names, writeName } = this.#format;
-		const at = writeName(memory, this.#at, name, names.get(name) ?? 0, SENSITIVE_NAMES.has(name));
-		this.#at = writeString(memory, at, value);
+		const { nameIndexes: names, writeName } = this.#format;
+		const at = writeName(memory, this.#writeIndex, name, names.get(name) ?? 0, SENSITIVE_NAMES.has(name));
+		this.#writeIndex = writeString(memory, at, value);
 	}
 }
 
 /** Maximum bytes written by `writeStatus` and `writeLength` together. */
 export const MAX_STATUS_AND_LENGTH_BYTES = 32;
 
-/** Starts a block with a status. `isFirstBlock` is true for the first block of a connection. Returns the index after it. */
+/**
+ * Starts a block with a status. `isFirstBlock` is true for the first block of a connection. Returns the index after
+ * the status.
+ */
 export function writeStatus(target: Buffer, at: number, status: number, isFirstBlock: boolean): number {
 	let i = at;
 	if (isFirstBlock) target[i++] = CLEAR_TABLE;
@@ -192,21 +196,21 @@ export function writeStatus(target: Buffer, at: number, status: number, isFirstB
 
 /** Adds a `Content-Length`. Returns the index after it. */
 export function writeLength(target: Buffer, at: number, length: number): number {
-	let digits = 1;
-	for (let remaining = length; remaining >= 10; remaining = Math.floor(remaining / 10)) digits++;
+	let digitCount = 1;
+	for (let remaining = length; remaining >= 10; remaining = Math.floor(remaining / 10)) digitCount++;
 	const i = writeInteger(target, at, LITERAL, 4, CONTENT_LENGTH);
-	target[i] = digits;
-	return writeDigits(target, i + 1, length, digits);
+	target[i] = digitCount;
+	return writeDigits(target, i + 1, length, digitCount);
 }
 
 /** Writes a number in decimal, with the given number of digits. Returns the index after it. */
-export function writeDigits(target: Buffer, at: number, value: number, digits: number): number {
+export function writeDigits(target: Buffer, at: number, value: number, digitCount: number): number {
 	let remaining = value;
-	for (let i = at + digits - 1; i >= at; i--) {
+	for (let i = at + digitCount - 1; i >= at; i--) {
 		target[i] = 48 + (remaining % 10);
 		remaining = Math.floor(remaining / 10);
 	}
-	return at + digits;
+	return at + digitCount;
 }
 
 /** Writes an integer with a prefix of `prefixBits`, below the bits of `flags` (RFC 7541 §5.1). Returns the index after it. */

@@ -29,17 +29,17 @@ export function writeHead(
 	isFirstBlock: boolean,
 ): void {
 	// The date is encoded first, because `encode` returns bytes that are valid only until the next call.
-	const dateField = fields.date(now);
+	const dateField = fields.encodeDate(now);
 	const encoded = fields.encode(headers);
 	const block = encoded.bytes;
 	const declaredLength = length === HANDLER_LENGTH ? encoded.contentLength : length;
 	const date = status < 200 || encoded.hasDate ? undefined : dateField;
 	const maxBytes = MAX_STATUS_AND_LENGTH_BYTES + MAX_DATE_BYTES + block.length;
 	if (maxBytes > MAX_FRAME_SIZE) {
-		const start = Buffer.allocUnsafe(MAX_STATUS_AND_LENGTH_BYTES);
-		let at = writeStatus(start, 0, status, isFirstBlock);
-		if (declaredLength >= 0) at = writeLength(start, at, declaredLength);
-		frames.writeHeaders(streamId, endsStream, [start.subarray(0, at), block, ...(date ? [date] : [])]);
+		const blockStart = Buffer.allocUnsafe(MAX_STATUS_AND_LENGTH_BYTES);
+		let at = writeStatus(blockStart, 0, status, isFirstBlock);
+		if (declaredLength >= 0) at = writeLength(blockStart, at, declaredLength);
+		frames.writeHeaders(streamId, endsStream, [blockStart.subarray(0, at), block, ...(date ? [date] : [])]);
 		return;
 	}
 	const payloadStart = frames.beginFrame(

@@ -18,7 +18,7 @@ export class SessionDeadlines {
 	#headDeadline = Infinity;
 	#writeDeadline = Infinity;
 
-	/** The deadline for the first request is that for completing a head, although no head has begun. */
+	/** The first request must arrive within the timeout for heads, although no head has begun. */
 	constructor(engine: Http2Engine) {
 		this.#engine = engine;
 		const { headTimeout, idleTimeout } = engine.limits;
@@ -53,7 +53,7 @@ export class SessionDeadlines {
 		return true;
 	}
 
-	expired(now: number): ExpiredDeadline {
+	findExpired(now: number): ExpiredDeadline {
 		if (now >= this.#writeDeadline) return 'write';
 		if (now >= this.#headDeadline) return 'head';
 		// A header block that has begun has its own deadline.

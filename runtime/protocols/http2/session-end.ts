@@ -21,7 +21,7 @@ export class SessionEnd {
 	readonly #socket: ClientSocket;
 	readonly #frames: FrameWriter;
 	/** True once the shutdown has been announced with a first GOAWAY, which does not name the last stream yet. */
-	#announced = false;
+	#isAnnounced = false;
 	#isClientLeaving = false;
 	#deadline = Infinity;
 	#discardedBytes = 0;
@@ -34,11 +34,12 @@ export class SessionEnd {
 	}
 
 	/**
-	 * Announces the shutdown, and sends a PING whose reply shows that the client knows. Returns false if it was announced before.
+	 * Announces the shutdown, and sends a PING whose reply shows that the client knows about it. Returns false if it
+	 * was announced before.
 	 */
 	announce(): boolean {
-		if (this.#announced || this.refusesStreams || this.hasEnded) return false;
-		this.#announced = true;
+		if (this.#isAnnounced || this.refusesStreams || this.hasEnded) return false;
+		this.#isAnnounced = true;
 		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, MAX_WINDOW, H2_ERROR.none);
 		this.#frames.writePing(PING_PAYLOAD, false);
 		this.#deadline = performance.now() + GOAWAY_WAIT_MS;
@@ -47,7 +48,7 @@ export class SessionEnd {
 
 	/** Must be called when the client replies to our PING, which means that it has read everything sent before it. */
 	pingAnswered(lastStreamId: number): void {
-		if (this.#announced && !this.refusesStreams) this.#announceLastStream(lastStreamId);
+		if (this.#isAnnounced && !this.refusesStreams) this.#announceLastStream(lastStreamId);
 	}
 
 	#announceLastStream(lastStreamId: number): void {

@@ -158,7 +158,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 
 	check(now: number): void {
 		if (this.sessionEnd.check(now, this.lastStreamId)) return;
-		switch (this.#deadlines.expired(now)) {
+		switch (this.#deadlines.findExpired(now)) {
 			case 'write':
 				if (this.frames.hasProgressed()) {
 					this.#deadlines.setBlocked(false);
@@ -210,17 +210,17 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		// The first frame must be SETTINGS, and a header block must not be interrupted by other frames (RFC 9113 §3.4, §4.3).
 		if (
 			this.#headerBlock !== undefined &&
-			(type !== FRAME_TYPE.continuation || streamId !== this.#headerBlock.stream)
+			(type !== FRAME_TYPE.continuation || streamId !== this.#headerBlock.streamId)
 		) {
 			return this.fail(H2_ERROR.protocol);
 		}
 		if (!this.#controlFrames.hasSettings && type !== FRAME_TYPE.settings) return this.fail(H2_ERROR.protocol);
 		switch (type) {
 			case FRAME_TYPE.data:
-				this.#data(flags, streamId, bytes, start, end);
+				this.#handleData(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.headers:
-				this.#headers(flags, streamId, bytes, start, end);
+				this.#handleHeaders(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.priority:
 				this.#controlFrames.priority(streamId, end - start);
@@ -244,7 +244,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				this.#controlFrames.windowUpdate(streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.continuation:
-				this.#continuation(flags, bytes, start, end);
+				this.#handleContinuation(flags, bytes, start, end);
 				break;
 			default:
 				// Extension frames are ignored (RFC 9113 §4.1), but their number is limited.
@@ -253,14 +253,14 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		return !this.sessionEnd.hasEnded;
 	}
 
-	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
+	#handleData(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
 		const size = end - start;
 		if (id === 0 || id > this.lastStreamId) {
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
-		const content = rangeWithoutPadding(flags, bytes, start, end, 0);
-		if (content === undefined) {
+		const contentRange = rangeWithoutPadding(flags, bytes, start, end, 0);
+		if (contentRange === undefined) {
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
@@ -281,7 +281,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			this.streamError(stream, H2_ERROR.flowControl);
 			return;
 		}
-		const [contentStart, contentEnd] = content;
+		const [contentStart, contentEnd] = contentRange;
 		const padding = size - (contentEnd - contentStart);
 		if (padding > 0) this.dataConsumed(stream, padding, false);
 		if (contentEnd > contentStart) {
@@ -300,14 +300,14 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		}
 	}
 
-	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
-		const content = rangeWithoutPadding(flags, bytes, start, end, (flags & FRAME_FLAG.priority) !== 0 ? 5 : 0);
+	#handleHeaders(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
+		const contentRange = rangeWithoutPadding(flags, bytes, start, end, (flags & FRAME_FLAG.priority) !== 0 ? 5 : 0);
 		// Clients open streams with odd, ascending IDs (RFC 9113 §5.1.1).
-		if ((id & 1) === 0 || content === undefined) {
+		if ((id & 1) === 0 || contentRange === undefined) {
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
-		const [contentStart, contentEnd] = content;
+		const [contentStart, contentEnd] = contentRange;
 		const endStream = (flags & FRAME_FLAG.endStream) !== 0;
 		if ((flags & FRAME_FLAG.endHeaders) !== 0) {
 			this.#handleHeaderBlock(id, endStream, bytes, contentStart, contentEnd);
@@ -317,7 +317,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.#headerBlock.add(bytes, contentStart, contentEnd);
 	}
 
-	#continuation(flags: number, bytes: Buffer, start: number, end: number): void {
+	#handleContinuation(flags: number, bytes: Buffer, start: number, end: number): void {
 		const block = this.#headerBlock;
 		if (block === undefined) {
 			this.fail(H2_ERROR.protocol);
@@ -330,7 +330,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		if ((flags & FRAME_FLAG.endHeaders) === 0) return;
 		this.#headerBlock = undefined;
 		const completeBlock = block.bytes();
-		this.#handleHeaderBlock(block.stream, block.endStream, completeBlock, 0, completeBlock.length);
+		this.#handleHeaderBlock(block.streamId, block.endStream, completeBlock, 0, completeBlock.length);
 	}
 
 	/** Handles a complete header block. It is always decoded, because later blocks depend on it (RFC 9113 §4.3). */
@@ -409,7 +409,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		}
 	}
 
-	writeHead(stream: number, status: number, headers: HeaderList, length: number, ends: boolean): void {
+	writeHead(stream: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void {
 		writeHead(
 			this.frames,
 			this.#coders.responseFields,
@@ -418,7 +418,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			status,
 			headers,
 			length,
-			ends,
+			endsStream,
 			!this.#hasSentBlock,
 		);
 		this.#hasSentBlock = true;

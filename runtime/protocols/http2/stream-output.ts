@@ -180,19 +180,19 @@ export class StreamOutput {
 		}
 		const piece = this.#piece ?? this.#pull();
 		if (piece === undefined) return this.#isSourceEnded && this.#isActive ? this.#endBody() : TURN_WAITS;
-		const pieceLeft = piece.length - this.#offset;
-		if (pieceLeft === 0) {
+		const pieceBytesLeft = piece.length - this.#offset;
+		if (pieceBytesLeft === 0) {
 			this.#pieceSent();
 			return TURN_MORE;
 		}
 		const session = this.#session;
-		const frameBytes = Math.min(pieceLeft, this.window, session.sendWindow, MAX_FRAME_SIZE);
+		const frameBytes = Math.min(pieceBytesLeft, this.window, session.sendWindow, MAX_FRAME_SIZE);
 		if (frameBytes <= 0) {
 			this.#setBlocked(true);
 			return this.window <= 0 ? TURN_WAITS : TURN_STARVES;
 		}
 		if (this.#remainingBytes >= 0) {
-			if (pieceLeft > this.#remainingBytes) {
+			if (pieceBytesLeft > this.#remainingBytes) {
 				this.#failBody();
 				return TURN_WAITS;
 			}
@@ -202,7 +202,7 @@ export class StreamOutput {
 		const start = this.#offset;
 		const end = start + frameBytes;
 		const isLast =
-			frameBytes === pieceLeft && this.#isSourceEnded && !this.#isTunnel && !this.#owner.endsSeparately(undefined);
+			frameBytes === pieceBytesLeft && this.#isSourceEnded && !this.#isTunnel && !this.#owner.endsSeparately(undefined);
 		const frame = session.frames.writeData(this.id, isLast, piece, start, end);
 		this.#offset = end;
 		this.window -= frameBytes;
@@ -210,7 +210,7 @@ export class StreamOutput {
 		this.#sentBytes += frameBytes;
 		session.dataSent(frameBytes);
 		this.#owner.bodyBytesSent(frameBytes);
-		if (frameBytes < pieceLeft) return TURN_MORE;
+		if (frameBytes < pieceBytesLeft) return TURN_MORE;
 		this.#pieceSent();
 		if (isLast) {
 			this.#isActive = false;

@@ -116,49 +116,49 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.output = new StreamOutput(id, sendWindow, session, this);
 	}
 
-	/** Creates the body of a request that has one, because its content may arrive before the exchange starts. */
+	/** Creates the body if the request has one, because its content may arrive before the exchange starts. */
 	expectBody(contentLength: number): void {
 		if (!this.isRemoteOpen || this.body !== undefined) return;
 		this.body = new StreamBody(this, contentLength < 0 ? undefined : contentLength, this.#session.engine.pieceMemory);
 	}
 
 	/** Starts the exchange of a request whose head has been received. */
-	start(fields: RequestHead): void {
+	start(head: RequestHead): void {
 		const session = this.#session;
 		const { engine } = session;
-		let { method } = fields;
-		const { items } = fields;
-		this.expectBody(fields.contentLength);
+		let { method } = head;
+		const { items } = head;
+		this.expectBody(head.contentLength);
 		let { body } = this;
 		if (method === 'CONNECT') {
-			this.#connectProtocol = fields.protocol ?? '';
+			this.#connectProtocol = head.protocol ?? '';
 			body = undefined;
-			if (fields.protocol !== undefined) {
-				// Handlers see the same upgrade request as in HTTP/1.1, so that rules and upstreams need not support a second form //
-				// (RFC 8441 §5).
+			if (head.protocol !== undefined) {
+				// Handlers see the same upgrade request as in HTTP/1.1, so that rules and upstreams need not support
+				// a second form (RFC 8441 §5).
 				method = 'GET';
-				items.push('connection', 'Upgrade', 'upgrade', fields.protocol);
-				if (fields.protocol === 'websocket') items.push('sec-websocket-key', randomBytes(16).toString('base64'));
+				items.push('connection', 'Upgrade', 'upgrade', head.protocol);
+				if (head.protocol === 'websocket') items.push('sec-websocket-key', randomBytes(16).toString('base64'));
 			}
 		}
 		const requestLine: ReceivedRequestLine = {
 			method,
-			path: fields.path,
-			query: fields.query,
-			authority: fields.authority,
+			path: head.path,
+			query: head.query,
+			authority: head.authority,
 		};
-		const request = new Request(requestLine, session.scheme, fields.host, new HeaderList(items), body ?? null);
+		const request = new Request(requestLine, session.scheme, head.host, new HeaderList(items), body ?? null);
 		const x = new Exchange(session.protocol, session.info, requestLine, request, this, engine.now);
 		x.response.headers.add('Server', SERVER_NAME);
 		this.#exchange = x;
-		this.#expectsContinue = fields.expectsContinue;
+		this.#expectsContinue = head.expectsContinue;
 		this.#isHandling = true;
-		const pending = this.#handle(x);
-		if (pending === undefined) {
+		const handlerPromise = this.#handle(x);
+		if (handlerPromise === undefined) {
 			this.#respond(x);
 			return;
 		}
-		pending.then(
+		handlerPromise.then(
 			() => this.#handledAsync(x),
 			() => {
 				x.aborted = true;
@@ -398,10 +398,11 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	/**
-	 * Holds back a successful response, or the end of a streamed one, until the rest of its request has been received. A client that
-	 * has the whole response may stop reading frames, including the window updates that it needs to send the rest of its request
-	 * (curl before version 8 does). A client that sends nothing gets its response soon. A client that did not announce the length of
-	 * its request gets the response at once, because it may be waiting for it.
+	 * Holds back a successful response, or the end of a streamed one, until the rest of its request has been
+	 * received. A client that has the whole response may stop reading frames, including the window updates that it
+	 * needs to send the rest of its request (curl before version 8 does). A client that sends nothing gets its
+	 * response soon. A client that did not announce the length of its request gets the response at once, because it
+	 * may wait for the response before it sends more.
 	 */
 	#holdBack(): void {
 		const { engine } = this.#session;
@@ -483,7 +484,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			const { writeTimeout } = this.#session.engine.limits;
 			this.#writePace ??= this.#startPace(this.#writeLimits(), writeTimeout);
 			if (this.#pacedBody !== undefined && writeTimeout !== 0) {
-				// Time that the response spends waiting for its rate is not the client's.
+				// Time during which the rate limit delayed the response is not counted against the client.
 				this.#writePace.setEndDeadline(this.#startedAt + writeTimeout + this.#pacedBody.waitedMs(now));
 			}
 			this.#writeDeadline = this.#writePace.startWait(now, this.#exchange?.response.bytesSent ?? 0);

@@ -9,12 +9,15 @@ import { VarintReader } from './varint.ts';
 
 /** The connection, as its unidirectional streams see it. */
 export interface ControlledConnection {
-	/** Registers the only stream of its type. Returns false if there has been one already (RFC 9114 §6.2.1). */
+	/**
+	 * Registers a stream of a type that may occur only once per connection. Returns false if there has been one
+	 * already (RFC 9114 §6.2.1).
+	 */
 	claimType(type: number): boolean;
 	/** Ends the connection because of an error caused by the client. */
 	fail(code: number): void;
 	/** Charges the cost of a frame or instruction that does no useful work. */
-	spend(reason: CutReason, cost: number): void;
+	charge(reason: CutReason, cost: number): void;
 	/** Called for a stream of an unknown type, or one that ended before its type was known. */
 	unknownStream(stream: QuicStream): void;
 	beginInput(): void;
@@ -24,7 +27,7 @@ export interface ControlledConnection {
 export class ControlStream implements QuicStreamOwner, FrameSink {
 	readonly #connection: ControlledConnection;
 	readonly #stream: QuicStream;
-	readonly #varint = new VarintReader();
+	readonly #varintReader = new VarintReader();
 	readonly #reader = new FrameReader(this);
 	#type = -1;
 	#hasSettings = false;
@@ -42,7 +45,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		this.#connection.beginInput();
 		let at = 0;
 		while (this.#type < 0 && at < bytes.length) {
-			if (this.#varint.push(bytes[at++]!) && !this.#setType(this.#varint.value)) return false;
+			if (this.#varintReader.push(bytes[at++]!) && !this.#setType(this.#varintReader.value)) return false;
 		}
 		if (this.#type === STREAM_TYPE.control) this.#reader.read(bytes, at);
 		else if (this.#type >= 0) this.#checkInstructions(bytes, at);
@@ -75,23 +78,23 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 			case FRAME_TYPE.maxPushId:
 			case FRAME_TYPE.priorityUpdateRequest:
 			case FRAME_TYPE.priorityUpdatePush:
-				this.#connection.spend('priority_flood', FRAME_COST.priority_flood);
+				this.#connection.charge('priority_flood', FRAME_COST.priority_flood);
 				break;
 			default:
 				if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
-				this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
+				this.#connection.charge('empty_frames', FRAME_COST.empty_frames);
 				return this.#hasFailed ? 'stop' : 'skip';
 		}
 		return length > MAX_CONTROL_FRAME_BYTES ? this.#fail(H3_ERROR.excessiveLoad) : 'gather';
 	}
 
-	payload(): boolean {
+	payloadPart(): boolean {
 		return false;
 	}
 
-	gathered(type: number, bytes: Buffer, start: number, end: number): boolean {
+	wholePayload(type: number, bytes: Buffer, start: number, end: number): boolean {
 		if (type === FRAME_TYPE.priorityUpdateRequest || type === FRAME_TYPE.priorityUpdatePush) {
-			this.#priorityUpdate(type, bytes.subarray(start, end));
+			this.#checkPriorityUpdate(type, bytes.subarray(start, end));
 			return !this.#hasFailed;
 		}
 		const numbers = readVarints(bytes, start, end);
@@ -104,7 +107,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	/**
 	 * Checks which element a PRIORITY_UPDATE names (RFC 9218 §7.2). The priority itself is ignored: streams are served round-robin.
 	 */
-	#priorityUpdate(type: number, payload: Buffer): void {
+	#checkPriorityUpdate(type: number, payload: Buffer): void {
 		const length = payload.length === 0 ? 1 : 1 << (payload[0]! >> 6);
 		if (length > payload.length) this.#fail(H3_ERROR.frame);
 		// We have not promised any push, so every push ID is invalid. The IDs of request streams are multiples of 4.
@@ -176,7 +179,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
 			} else if (this.#isInCancellation || (bytes[at]! & 0xc0) === 0x40) this.#checkCancellation(bytes[at]!);
 			else this.#fail(H3_ERROR.decoderStream);
-			this.#connection.spend('settings_flood', 1);
+			this.#connection.charge('settings_flood', 1);
 		}
 	}
 

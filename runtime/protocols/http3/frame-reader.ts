@@ -9,23 +9,23 @@ export interface FrameSink {
 	 */
 	frame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop';
 	/** Receives payload of a streamed frame: `bytes[start, end)`, never empty. Returns false to stop reading. */
-	payload(bytes: Buffer, start: number, end: number): boolean;
+	payloadPart(bytes: Buffer, start: number, end: number): boolean;
 	/**
 	 * Receives the whole payload of a gathered frame. `isLast` is true if nothing that follows it has been received yet. Returns
 	 * false to stop reading.
 	 */
-	gathered(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean;
+	wholePayload(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean;
 }
 
 /** Splits one stream into frames. */
 export class FrameReader {
 	readonly #sink: FrameSink;
-	readonly #varint = new VarintReader();
+	readonly #varintReader = new VarintReader();
 	#state: 'type' | 'length' | 'payload' = 'type';
 	#type = 0;
-	#payloadLeft = 0;
+	#payloadBytesLeft = 0;
 	#payloadUse: 'stream' | 'gather' | 'skip' = 'skip';
-	#gathered: Buffer | undefined = undefined;
+	#gatheredPayload: Buffer | undefined = undefined;
 	#gatheredBytes = 0;
 
 	constructor(sink: FrameSink) {
@@ -34,7 +34,7 @@ export class FrameReader {
 
 	/** True within a frame. If the stream ends there, that is an error (RFC 9114 §7.1). */
 	get isIncomplete(): boolean {
-		return this.#state !== 'type' || this.#varint.isIncomplete;
+		return this.#state !== 'type' || this.#varintReader.isIncomplete;
 	}
 
 	/** Reads bytes. Returns false once the sink has stopped reading. */
@@ -43,19 +43,19 @@ export class FrameReader {
 		const end = bytes.length;
 		while (at < end) {
 			if (this.#state === 'payload') {
-				const partBytes = Math.min(end - at, this.#payloadLeft);
-				this.#payloadLeft -= partBytes;
+				const partBytes = Math.min(end - at, this.#payloadBytesLeft);
+				this.#payloadBytesLeft -= partBytes;
 				if (!this.#handlePayload(bytes, at, at + partBytes, at + partBytes === end)) return false;
 				at += partBytes;
 				continue;
 			}
-			if (!this.#varint.push(bytes[at++]!)) continue;
+			if (!this.#varintReader.push(bytes[at++]!)) continue;
 			if (this.#state === 'type') {
-				this.#type = this.#varint.value;
+				this.#type = this.#varintReader.value;
 				this.#state = 'length';
 				continue;
 			}
-			if (!this.#beginPayload(this.#varint.value, at === end)) return false;
+			if (!this.#beginPayload(this.#varintReader.value, at === end)) return false;
 		}
 		return true;
 	}
@@ -64,29 +64,29 @@ export class FrameReader {
 		const payloadUse = this.#sink.frame(this.#type, length);
 		if (payloadUse === 'stop') return false;
 		this.#payloadUse = payloadUse;
-		this.#payloadLeft = length;
+		this.#payloadBytesLeft = length;
 		this.#state = 'payload';
 		if (length > 0) return true;
 		this.#state = 'type';
-		return payloadUse !== 'gather' || this.#sink.gathered(this.#type, EMPTY, 0, 0, isLast);
+		return payloadUse !== 'gather' || this.#sink.wholePayload(this.#type, EMPTY, 0, 0, isLast);
 	}
 
 	#handlePayload(bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
-		const isComplete = this.#payloadLeft === 0;
+		const isComplete = this.#payloadBytesLeft === 0;
 		if (isComplete) this.#state = 'type';
 		if (this.#payloadUse === 'skip') return true;
-		if (this.#payloadUse === 'stream') return this.#sink.payload(bytes, start, end);
-		if (this.#gathered === undefined) {
-			if (isComplete) return this.#sink.gathered(this.#type, bytes, start, end, isLast);
-			this.#gathered = Buffer.allocUnsafe(end - start + this.#payloadLeft);
+		if (this.#payloadUse === 'stream') return this.#sink.payloadPart(bytes, start, end);
+		if (this.#gatheredPayload === undefined) {
+			if (isComplete) return this.#sink.wholePayload(this.#type, bytes, start, end, isLast);
+			this.#gatheredPayload = Buffer.allocUnsafe(end - start + this.#payloadBytesLeft);
 			this.#gatheredBytes = 0;
 		}
-		bytes.copy(this.#gathered, this.#gatheredBytes, start, end);
+		bytes.copy(this.#gatheredPayload, this.#gatheredBytes, start, end);
 		this.#gatheredBytes += end - start;
 		if (!isComplete) return true;
-		const payload = this.#gathered;
-		this.#gathered = undefined;
-		return this.#sink.gathered(this.#type, payload, 0, payload.length, isLast);
+		const payload = this.#gatheredPayload;
+		this.#gatheredPayload = undefined;
+		return this.#sink.wholePayload(this.#type, payload, 0, payload.length, isLast);
 	}
 }
 

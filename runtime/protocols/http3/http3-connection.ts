@@ -46,9 +46,9 @@ export class Http3Connection
 	readonly #outputQueue: OutputQueue;
 	readonly #requestGate = new RequestGate(() => this.#exchangeCount++);
 	readonly #requests = new Map<number, RequestStream>();
-	readonly #claimedTypes = new Set<number>();
+	readonly #claimedStreamTypes = new Set<number>();
 	/** Number of open unidirectional streams whose type has not been read yet. */
-	#unknownStreams = 0;
+	#unknownStreamCount = 0;
 	#controlStream: QuicStream | undefined;
 	/** Requests whose response heads wait to be sent in one write with the first bytes of their bodies. */
 	#waitingHeads: RequestStream[] = [];
@@ -124,15 +124,15 @@ export class Http3Connection
 			return;
 		}
 		stream.owner = new ControlStream(this, stream);
-		if (++this.#unknownStreams > LIMITS.MAX_OTHER_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'empty_frames');
+		if (++this.#unknownStreamCount > LIMITS.MAX_OTHER_STREAMS) this.#cutOff(H3_ERROR.excessiveLoad, 'empty_frames');
 	}
 
 	/** Announces the shutdown of the connection, so that the client uses another one. */
 	#limitStreams(): void {
-		const excess = this.#streamCount - LIMITS.MAX_CONNECTION_STREAMS;
-		if (excess === 0) this.drain();
-		else if (excess === LIMITS.MAX_LATE_STREAMS) this.#sendLastGoAway();
-		else if (excess === 2 * LIMITS.MAX_LATE_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'made_you_reset');
+		const excessStreams = this.#streamCount - LIMITS.MAX_CONNECTION_STREAMS;
+		if (excessStreams === 0) this.drain();
+		else if (excessStreams === LIMITS.MAX_LATE_STREAMS) this.#sendLastGoAway();
+		else if (excessStreams === 2 * LIMITS.MAX_LATE_STREAMS) this.#cutOff(H3_ERROR.excessiveLoad, 'made_you_reset');
 	}
 
 	settled(): void {
@@ -188,15 +188,15 @@ export class Http3Connection
 	}
 
 	claimType(type: number): boolean {
-		this.#unknownStreams--;
-		if (this.#claimedTypes.has(type)) return false;
-		this.#claimedTypes.add(type);
+		this.#unknownStreamCount--;
+		if (this.#claimedStreamTypes.has(type)) return false;
+		this.#claimedStreamTypes.add(type);
 		return true;
 	}
 
 	unknownStream(stream: QuicStream): void {
-		this.#unknownStreams--;
-		this.spend('empty_frames', FRAME_COST.empty_frames);
+		this.#unknownStreamCount--;
+		this.charge('empty_frames', FRAME_COST.empty_frames);
 		stream.release();
 	}
 
@@ -210,7 +210,7 @@ export class Http3Connection
 		if (this.#exchangeCount >= LIMITS.MAX_EXCHANGES) {
 			host.refused('refused_stream');
 			this.#reject(request);
-			this.spend('made_you_reset', FRAME_COST.made_you_reset);
+			this.charge('made_you_reset', FRAME_COST.made_you_reset);
 			return false;
 		}
 		if (id > this.#lastRequestId) this.#lastRequestId = id;
@@ -226,30 +226,30 @@ export class Http3Connection
 	requestCanceled(request: RequestStream): void {
 		this.engine.counters?.streamReset(true);
 		this.#dropRequest(request, H3_ERROR.cancel);
-		this.spend('rapid_reset', FRAME_COST.rapid_reset);
+		this.charge('rapid_reset', FRAME_COST.rapid_reset);
 	}
 
 	streamError(request: RequestStream, code: number): void {
 		this.engine.counters?.streamReset(false);
 		this.#dropRequest(request, code);
-		this.spend('made_you_reset', FRAME_COST.made_you_reset);
+		this.charge('made_you_reset', FRAME_COST.made_you_reset);
 	}
 
-	spend(reason: CutReason, cost: number): void {
-		if (this.#floodGuard.charge(cost, this.engine.now)) this.#cut(H3_ERROR.excessiveLoad, reason);
+	charge(reason: CutReason, cost: number): void {
+		if (this.#floodGuard.charge(cost, this.engine.now)) this.#cutOff(H3_ERROR.excessiveLoad, reason);
 	}
 
 	fail(code: number): void {
-		this.#cut(code, 'protocol_error');
+		this.#cutOff(code, 'protocol_error');
 	}
 
 	writeHead(id: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void {
 		const request = this.#requests.get(id);
 		if (request === undefined || request.isGone) return;
-		const { responseFields: responses } = this.#coders;
+		const { responseFields } = this.#coders;
 		// The date is encoded first, because `encode` returns bytes that are valid only until the next call.
-		const dateField = responses.date(this.engine.now);
-		const encoded = responses.encode(headers);
+		const dateField = responseFields.encodeDate(this.engine.now);
+		const encoded = responseFields.encode(headers);
 		const declaredLength = length === HANDLER_LENGTH ? encoded.contentLength : length;
 		const date = status < 200 || encoded.hasDate ? undefined : dateField;
 		const maxBytes = MAX_SECTION_START_BYTES + MAX_DATE_BYTES + encoded.bytes.length;
@@ -265,7 +265,7 @@ export class Http3Connection
 			at += date.length;
 		}
 		if (declaredLength >= 0) at = writeSectionLength(frame, at, declaredLength);
-		const head = headersFrame(frame, start, at);
+		const head = completeHeadersFrame(frame, start, at);
 		if (endsStream) this.#write(request, head, 0, head.length, true);
 		else if (status < 200) this.#write(request, head, 0, head.length, false);
 		else {
@@ -279,8 +279,10 @@ export class Http3Connection
 		const request = this.#requests.get(id);
 		if (request === undefined || request.isGone) return;
 		this.#flushHead(request);
-		const { responseFields: responses } = this.#coders;
-		const parts = trailers.map(list => new Uint8Array(responses.encode(list).bytes)).filter(part => part.length > 0);
+		const { responseFields } = this.#coders;
+		const parts = trailers
+			.map(list => new Uint8Array(responseFields.encode(list).bytes))
+			.filter(part => part.length > 0);
 		if (parts.length === 0) {
 			this.#write(request, WRITE_BUFFER, 0, 0, true);
 			return;
@@ -291,7 +293,7 @@ export class Http3Connection
 			frame.set(part, at);
 			at += part.length;
 		}
-		const section = headersFrame(frame, MAX_FRAME_HEADER_BYTES, at);
+		const section = completeHeadersFrame(frame, MAX_FRAME_HEADER_BYTES, at);
 		this.#write(request, section, 0, section.length, true);
 	}
 
@@ -349,9 +351,9 @@ export class Http3Connection
 	dataConsumed(stream: Http2Stream | undefined, bytes: number): void {
 		const request = stream && this.#requests.get(stream.id);
 		if (request === undefined) return;
-		const heldBefore = request.heldBytes;
-		request.heldBytes = Math.max(0, heldBefore - bytes);
-		if (heldBefore <= LIMITS.MAX_HELD_BODY_BYTES || request.heldBytes > LIMITS.MAX_HELD_BODY_BYTES) return;
+		const heldBytesBefore = request.heldBytes;
+		request.heldBytes = Math.max(0, heldBytesBefore - bytes);
+		if (heldBytesBefore <= LIMITS.MAX_HELD_BODY_BYTES || request.heldBytes > LIMITS.MAX_HELD_BODY_BYTES) return;
 		request.quic.pause(false);
 		// Data that has arrived already is read asynchronously, because this may be called while data is being read.
 		setImmediate(() => this.sendPending());
@@ -406,14 +408,14 @@ export class Http3Connection
 	}
 
 	#openControlStream(): void {
-		const control = this.#quic.openUni();
-		if (control === undefined) {
+		const controlStream = this.#quic.openUni();
+		if (controlStream === undefined) {
 			// A client must allow at least three unidirectional streams (RFC 9114 §6.2).
 			this.#close(H3_ERROR.streamCreation);
 			return;
 		}
-		this.#controlStream = control;
-		control.owner = {
+		this.#controlStream = controlStream;
+		controlStream.owner = {
 			data: () => true,
 			reset: () => {},
 			stopped: () => this.fail(H3_ERROR.closedCriticalStream),
@@ -430,7 +432,7 @@ export class Http3Connection
 		at = writeVarint(bytes, at, FRAME_TYPE.settings);
 		at = writeVarint(bytes, at, length);
 		payload.copy(bytes, at, 0, length);
-		control.write(bytes, 0, at + length, false);
+		controlStream.write(bytes, 0, at + length, false);
 	}
 
 	#writeGoAway(id: number): void {
@@ -490,7 +492,7 @@ export class Http3Connection
 		if (this.#requests.size === 0) this.#idleSince = this.engine.now;
 	}
 
-	#cut(code: number, reason: CutReason): void {
+	#cutOff(code: number, reason: CutReason): void {
 		if (this.#hasEnded) return;
 		this.engine.counters?.connectionCut(reason);
 		this.#close(code);
@@ -525,7 +527,7 @@ export class Http3Connection
  * Writes the type and length of a HEADERS frame directly before its section, which is at `bytes[start, end)`. Returns the whole
  * frame.
  */
-function headersFrame(bytes: Buffer, start: number, end: number): Buffer {
+function completeHeadersFrame(bytes: Buffer, start: number, end: number): Buffer {
 	const length = end - start;
 	const frameStart = start - 1 - varintLength(length);
 	writeVarint(bytes, writeVarint(bytes, frameStart, FRAME_TYPE.headers), length);

@@ -20,7 +20,7 @@ const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
 /** Decodes field sections. One per thread, because sections do not depend on previous ones. */
 export class QpackDecoder {
 	readonly #memory: StringMemory;
-	#at = 0;
+	#readIndex = 0;
 
 	constructor(memory: StringMemory) {
 		this.#memory = memory;
@@ -28,11 +28,11 @@ export class QpackDecoder {
 
 	/** Decodes a complete section. Returns false if it is malformed, which ends the connection (RFC 9204 §2.2). */
 	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
-		this.#at = start;
+		this.#readIndex = start;
 		// Required Insert Count and Base (RFC 9204 §4.5.1). The count must be 0, which means that the sign of Base must be positive.
-		if (end - start < 2 || this.#readInteger(bytes, end, 8) !== 0 || this.#at >= end) return false;
-		if (bytes[this.#at]! >= 128 || !this.#skipDeltaBase(bytes, end)) return false;
-		while (this.#at < end) {
+		if (end - start < 2 || this.#readInteger(bytes, end, 8) !== 0 || this.#readIndex >= end) return false;
+		if (bytes[this.#readIndex]! >= 128 || !this.#skipDeltaBase(bytes, end)) return false;
+		while (this.#readIndex < end) {
 			const field = this.#readLine(bytes, end);
 			if (field === undefined) return false;
 			sink.field(field);
@@ -42,14 +42,14 @@ export class QpackDecoder {
 
 	/** Skips Delta Base, which has no meaning without a dynamic table but may have any value of up to 62 bits (RFC 9204 §4.1.1). */
 	#skipDeltaBase(bytes: Buffer, end: number): boolean {
-		if (bytes[this.#at++]! < 127) return true;
-		const limit = Math.min(end, this.#at + 9);
-		while (this.#at < limit) if (bytes[this.#at++]! < 128) return true;
+		if (bytes[this.#readIndex++]! < 127) return true;
+		const limit = Math.min(end, this.#readIndex + 9);
+		while (this.#readIndex < limit) if (bytes[this.#readIndex++]! < 128) return true;
 		return false;
 	}
 
 	#readLine(bytes: Buffer, end: number): DecodedField | undefined {
-		const firstByte = bytes[this.#at]!;
+		const firstByte = bytes[this.#readIndex]!;
 		if (firstByte >= 128) {
 			// An indexed field line begins with the bits 1T. T must be set, which refers to the static table.
 			if ((firstByte & 0x40) === 0) return undefined;
@@ -59,9 +59,9 @@ export class QpackDecoder {
 			// A literal field line with a name reference begins with the bits 01NT. T must be set, which refers to the static
 			// table.
 			if ((firstByte & 0x10) === 0) return undefined;
-			const named = STATIC_ENTRIES[this.#readInteger(bytes, end, 4)];
-			const value = named && this.#readString(bytes, end, 7);
-			return value === undefined ? undefined : new DecodedField(named!.name, value, named!.kind);
+			const namedEntry = STATIC_ENTRIES[this.#readInteger(bytes, end, 4)];
+			const value = namedEntry && this.#readString(bytes, end, 7);
+			return value === undefined ? undefined : new DecodedField(namedEntry!.name, value, namedEntry!.kind);
 		}
 		// The post-Base forms 0001 and 0000 refer to the dynamic table.
 		if (firstByte < 32) return undefined;
@@ -73,11 +73,11 @@ export class QpackDecoder {
 	/** Decodes an integer with a prefix of this many bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
 	#readInteger(bytes: Buffer, end: number, prefixBits: number): number {
 		const mask = (1 << prefixBits) - 1;
-		let value = bytes[this.#at++]! & mask;
+		let value = bytes[this.#readIndex++]! & mask;
 		if (value < mask) return value;
 		for (let shift = 0; shift <= 21; shift += 7) {
-			if (this.#at >= end) return -1;
-			const byte = bytes[this.#at++]!;
+			if (this.#readIndex >= end) return -1;
+			const byte = bytes[this.#readIndex++]!;
 			value += (byte & 127) << shift;
 			if (byte < 128) return value > MAX_INTEGER ? -1 : value;
 		}
@@ -89,15 +89,15 @@ export class QpackDecoder {
 	 * Huffman-coded.
 	 */
 	#readString(bytes: Buffer, end: number, prefixBits: number): string | undefined {
-		if (this.#at >= end) return undefined;
-		const isHuffmanCoded = (bytes[this.#at]! & (1 << prefixBits)) !== 0;
+		if (this.#readIndex >= end) return undefined;
+		const isHuffmanCoded = (bytes[this.#readIndex]! & (1 << prefixBits)) !== 0;
 		const length = this.#readInteger(bytes, end, prefixBits);
-		const start = this.#at;
+		const start = this.#readIndex;
 		if (length < 0 || length > end - start) return undefined;
-		this.#at = start + length;
-		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#at);
+		this.#readIndex = start + length;
+		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#readIndex);
 		const memory = this.#memory.bytes;
-		const decodedLength = huffmanDecode(bytes, start, this.#at, memory);
+		const decodedLength = huffmanDecode(bytes, start, this.#readIndex, memory);
 		return decodedLength < 0 ? undefined : memory.toString('latin1', 0, decodedLength);
 	}
 }

@@ -10,6 +10,7 @@ const NEVER_INDEXED_NAMED = 0x20;
 const LITERAL = 0x20;
 const NEVER_INDEXED = 0x10;
 const HUFFMAN = 0x08;
+/** Indexes in the static table. */
 const STATUS_NAME = 24;
 const CONTENT_LENGTH = 4;
 
@@ -17,12 +18,12 @@ const CONTENT_LENGTH = 4;
 export const MAX_SECTION_START_BYTES = 32;
 
 /** For each name in the static table, the index of its first entry. */
-const STATIC_NAMES: ReadonlyMap<string, number> = buildStaticNames();
+const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = buildStaticNames();
 const STATUS_INDEXES: readonly number[] = buildStatusIndexes();
 
 /** The format in which QPACK writes a field. */
 export const QPACK_FIELD_FORMAT: FieldLineFormat = {
-	names: STATIC_NAMES,
+	nameIndexes: STATIC_INDEX_BY_NAME,
 	writeName(target, at, name, index, isSensitive) {
 		// Entry 0 is `:authority`, which responses do not have.
 		if (index > 0) return writeInteger(target, at, LITERAL_NAMED | (isSensitive ? NEVER_INDEXED_NAMED : 0), 4, index);
@@ -43,18 +44,18 @@ export function writeSectionStart(target: Buffer, at: number, status: number | u
 	if (status === undefined) return valueStart;
 	const index = STATUS_INDEXES[status];
 	if (index !== undefined) return writeInteger(target, valueStart, INDEXED_STATIC, 6, index);
-	const value = writeInteger(target, valueStart, LITERAL_NAMED, 4, STATUS_NAME);
-	target[value] = 3;
-	return writeDigits(target, value + 1, status, 3);
+	const valueIndex = writeInteger(target, valueStart, LITERAL_NAMED, 4, STATUS_NAME);
+	target[valueIndex] = 3;
+	return writeDigits(target, valueIndex + 1, status, 3);
 }
 
 /** Adds a `Content-Length`. Returns the index after it. */
 export function writeSectionLength(target: Buffer, at: number, length: number): number {
 	const valueStart = writeInteger(target, at, LITERAL_NAMED, 4, CONTENT_LENGTH);
-	let digits = 1;
-	for (let remaining = length; remaining >= 10; remaining = Math.floor(remaining / 10)) digits++;
-	target[valueStart] = digits;
-	return writeDigits(target, valueStart + 1, length, digits);
+	let digitCount = 1;
+	for (let remaining = length; remaining >= 10; remaining = Math.floor(remaining / 10)) digitCount++;
+	target[valueStart] = digitCount;
+	return writeDigits(target, valueStart + 1, length, digitCount);
 }
 
 function buildStaticNames(): Map<string, number> {

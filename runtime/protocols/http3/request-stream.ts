@@ -23,11 +23,12 @@ export interface RequestConnection extends StreamSession {
 	/** Handles a stream error caused by the client. */
 	streamError(request: RequestStream, code: number): void;
 	refused(reason: string): void;
-	spend(reason: CutReason, cost: number): void;
+	charge(reason: CutReason, cost: number): void;
 	/** Called when the client has canceled a request. */
 	requestCanceled(request: RequestStream): void;
 }
 
+/** States of a request stream: the part of the request that is being received. */
 const HEAD = 0;
 const BODY = 1;
 const TRAILERS = 2;
@@ -94,7 +95,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		switch (type) {
 			case FRAME_TYPE.data:
 				if (this.#state !== BODY) return this.#fail(H3_ERROR.frameUnexpected);
-				if (length === 0) this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
+				if (length === 0) this.#connection.charge('empty_frames', FRAME_COST.empty_frames);
 				return this.isGone ? 'stop' : 'stream';
 			case FRAME_TYPE.headers:
 				if (this.#state === TRAILERS || this.#isConnect) return this.#fail(H3_ERROR.frameUnexpected);
@@ -111,11 +112,11 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		}
 		if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
 		// Extension frames are ignored (RFC 9114 §9), but their number is limited.
-		this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
+		this.#connection.charge('empty_frames', FRAME_COST.empty_frames);
 		return this.isGone ? 'stop' : 'skip';
 	}
 
-	payload(bytes: Buffer, start: number, end: number): boolean {
+	payloadPart(bytes: Buffer, start: number, end: number): boolean {
 		const stream = this.stream!;
 		const body = stream.body;
 		// A rejected request has no reader, and a plain CONNECT has no body.
@@ -129,16 +130,16 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		return !this.isGone;
 	}
 
-	gathered(_type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
+	wholePayload(_type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
 		const connection = this.#connection;
 		const { fields } = connection;
-		const trailers = this.#state === BODY;
-		fields.begin(trailers);
+		const isTrailers = this.#state === BODY;
+		fields.begin(isTrailers);
 		if (!connection.decoder.decode(bytes, start, end, fields)) {
 			this.#fail(H3_ERROR.decompression);
 			return false;
 		}
-		if (trailers) return this.#endTrailers(fields);
+		if (isTrailers) return this.#endTrailers(fields);
 		this.#state = BODY;
 		this.#startRequest(fields, this.#endsWithRead && isLast);
 		return !this.isGone;

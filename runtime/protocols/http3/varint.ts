@@ -8,7 +8,7 @@ export function varintLength(value: number): number {
 	return value < 64 ? 1 : value < 16_384 ? 2 : value < 1_073_741_824 ? 4 : 8;
 }
 
-/** Writes an integer. Returns the index after it. Throws a RangeError if it exceeds MAX_VARINT. */
+/** Writes an integer. Returns the index after it. Throws a RangeError if `value` exceeds MAX_VARINT. */
 export function writeVarint(target: Buffer, at: number, value: number): number {
 	if (value > MAX_VARINT) throw new RangeError('The integer is too large to be written exactly.');
 	if (value < 64) {

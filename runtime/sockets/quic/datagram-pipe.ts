@@ -30,7 +30,7 @@ const TWO_POWER_32 = 2 ** 32;
 
 /** The pair of BIOs of one thread. */
 export class DatagramPipe {
-	readonly #f: QuicLibrary['f'];
+	readonly #functions: QuicLibrary['functions'];
 	readonly #memory: DatagramMemory;
 	/** OpenSSL's end. */
 	readonly #inner: bigint;
@@ -48,7 +48,7 @@ export class DatagramPipe {
 
 	/** Throws if OpenSSL has no memory. */
 	constructor(library: QuicLibrary, memory: DatagramMemory) {
-		this.#f = library.f;
+		this.#functions = library.functions;
 		this.#memory = memory;
 		this.#receivedAt = Number(memory.receivedAt);
 		this.#input = new Messages(library, MAX_PUT_DATAGRAMS);
@@ -60,23 +60,23 @@ export class DatagramPipe {
 		const ends = Buffer.allocUnsafeSlow(16);
 		const at = library.addressOf(ends);
 		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
-		if ((this.#f.BIO_new_bio_dgram_pair(at, sizes[0], at + 8n, sizes[1]) as number) !== 1) {
-			this.#f.ERR_clear_error();
+		if ((this.#functions.BIO_new_bio_dgram_pair(at, sizes[0], at + 8n, sizes[1]) as number) !== 1) {
+			this.#functions.ERR_clear_error();
 			throw new Error('OpenSSL makes no pair of BIOs.');
 		}
 		this.#inner = ends.readBigUInt64LE(0);
 		this.#outer = ends.readBigUInt64LE(8);
-		this.#f.BIO_ctrl(this.#inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
-		this.#f.BIO_ctrl(this.#outer, CTRL_SET_CAPS, ALL_CAPS, 0n);
-		this.#f.BIO_ctrl(this.#outer, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
+		this.#functions.BIO_ctrl(this.#inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		this.#functions.BIO_ctrl(this.#outer, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		this.#functions.BIO_ctrl(this.#outer, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
 		// Each OpenSSL listener allocates 32 buffers of this size, and never frees them before it is freed itself.
-		this.#f.BIO_ctrl(this.#inner, CTRL_SET_MTU, BigInt(BOUND.USUAL_DATAGRAM_BYTES), 0n);
+		this.#functions.BIO_ctrl(this.#inner, CTRL_SET_MTU, BigInt(BOUND.USUAL_DATAGRAM_BYTES), 0n);
 	}
 
 	/** Makes an OpenSSL listener use the pair. */
 	attach(listener: bigint): void {
-		this.#f.BIO_up_ref(this.#inner);
-		this.#f.SSL_set_bio(listener, this.#inner, this.#inner);
+		this.#functions.BIO_up_ref(this.#inner);
+		this.#functions.SSL_set_bio(listener, this.#inner, this.#inner);
 	}
 
 	/**
@@ -100,9 +100,16 @@ export class DatagramPipe {
 		}
 		if (count === 0) return this.#inject(listener, received, from, from + most * 2, peerAt);
 		const { at, countAt } = this.#input;
-		const result = this.#f.BIO_sendmmsg(this.#outer, at[0]!, MESSAGE_STRIDE, bigInts[count]!, 0n, countAt) as number;
+		const result = this.#functions.BIO_sendmmsg(
+			this.#outer,
+			at[0]!,
+			MESSAGE_STRIDE,
+			bigInts[count]!,
+			0n,
+			countAt,
+		) as number;
 		if (result === 1) return from + 2 * this.#input.done;
-		this.#f.ERR_clear_error();
+		this.#functions.ERR_clear_error();
 		// The pair was empty and did not accept the datagram, so the datagram is too large. It is dropped.
 		return from + 2;
 	}
@@ -118,8 +125,8 @@ export class DatagramPipe {
 			if (length <= BOUND.USUAL_DATAGRAM_BYTES) break;
 			if (length > BOUND.MAX_DATAGRAM_BYTES) continue;
 			const at = BigInt(this.#receivedAt + received[index]!);
-			if ((this.#f.SSL_inject_net_dgram(listener, at, BigInt(length), peerAt, 0n) as number) !== 1) {
-				this.#f.ERR_clear_error();
+			if ((this.#functions.SSL_inject_net_dgram(listener, at, BigInt(length), peerAt, 0n) as number) !== 1) {
+				this.#functions.ERR_clear_error();
 			}
 		}
 		return index;
@@ -127,17 +134,17 @@ export class DatagramPipe {
 
 	/** Drops datagrams that OpenSSL has not read yet, so that no other connection reads them. */
 	dropUnread(): void {
-		this.#f.BIO_ctrl(this.#outer, CTRL_RESET, 0n, 0n);
+		this.#functions.BIO_ctrl(this.#outer, CTRL_RESET, 0n, 0n);
 	}
 
 	/** Drops datagrams that OpenSSL has sent and that have not been taken out of the pair of BIOs. */
 	dropUntaken(): void {
-		this.#f.BIO_ctrl(this.#inner, CTRL_RESET, 0n, 0n);
+		this.#functions.BIO_ctrl(this.#inner, CTRL_RESET, 0n, 0n);
 	}
 
 	/** True if OpenSSL has sent something. */
 	get hasOutput(): boolean {
-		return (this.#f.BIO_ctrl(this.#outer, CTRL_PENDING, 0n, 0n) as bigint) > 0n;
+		return (this.#functions.BIO_ctrl(this.#outer, CTRL_PENDING, 0n, 0n) as bigint) > 0n;
 	}
 
 	/**
@@ -146,7 +153,7 @@ export class DatagramPipe {
 	take(max: number): number {
 		const { words, bigInts, at, countAt } = this.#output;
 		const { waiting, lengths } = this.#memory;
-		const result = this.#f.BIO_recvmmsg(
+		const result = this.#functions.BIO_recvmmsg(
 			this.#outer,
 			at[waiting]!,
 			MESSAGE_STRIDE,
@@ -155,7 +162,7 @@ export class DatagramPipe {
 			countAt,
 		) as number;
 		if (result !== 1) {
-			this.#f.ERR_clear_error();
+			this.#functions.ERR_clear_error();
 			return 0;
 		}
 		const count = this.#output.done;

@@ -66,8 +66,10 @@ export interface RelayOwner {
 /** Creates both ends of a channel. Returns undefined if no descriptors are free. */
 export function relayPair(library: QuicLibrary): readonly [number, number] | undefined {
 	const pair = Buffer.allocUnsafeSlow(8);
-	const { f } = library;
-	if ((f.socketpair(AF_UNIX, SOCK_SEQPACKET | NONBLOCK | CLOEXEC, 0, library.addressOf(pair)) as number) !== 0) {
+	const { functions } = library;
+	if (
+		(functions.socketpair(AF_UNIX, SOCK_SEQPACKET | NONBLOCK | CLOEXEC, 0, library.addressOf(pair)) as number) !== 0
+	) {
 		return undefined;
 	}
 	return [pair.readInt32LE(0), pair.readInt32LE(4)];
@@ -104,11 +106,11 @@ export class DatagramRelay implements PolledSocket {
 		this.#fd = descriptor;
 		this.#memoryAt = library.addressOf(this.#memory);
 		this.#outgoingAt = library.addressOf(this.#outgoing);
-		this.#descriptor = new OwnedDescriptor(descriptor, number => void library.f.close(number));
+		this.#descriptor = new OwnedDescriptor(descriptor, number => void library.functions.close(number));
 		const poller = threadPoller();
 		const size = Buffer.allocUnsafeSlow(4);
 		size.writeInt32LE(QUEUE);
-		library.f.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, library.addressOf(size), 4);
+		library.functions.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, library.addressOf(size), 4);
 		this.#paused = paused;
 		if (poller === undefined || !(paused || poller.add(descriptor, this))) {
 			this.#descriptor.close();
@@ -192,10 +194,10 @@ export class DatagramRelay implements PolledSocket {
 	/** Delivers the messages that have arrived. */
 	readable(): void {
 		if (this.#paused) return;
-		const { f } = this.#library;
+		const { functions } = this.#library;
 		let failed = false;
 		while (!this.#closed && !this.#paused) {
-			const length = Number(f.recv(this.#fd, this.#memoryAt, BigInt(MESSAGE_BYTES), DONTWAIT));
+			const length = Number(functions.recv(this.#fd, this.#memoryAt, BigInt(MESSAGE_BYTES), DONTWAIT));
 			if (length > 0) {
 				this.#deliver(this.#memory.subarray(0, length));
 				continue;
@@ -268,8 +270,8 @@ export class DatagramRelay implements PolledSocket {
 
 	/** Writes a message. Returns false if the queue is full, or if the other process has ended, which the next read reports. */
 	#write(length: number): boolean {
-		const { f } = this.#library;
-		return Number(f.send(this.#fd, this.#outgoingAt, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
+		const { functions } = this.#library;
+		return Number(functions.send(this.#fd, this.#outgoingAt, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
 	}
 }
 

@@ -38,7 +38,7 @@ const MAX_STREAMS = 256;
 
 /** Polls the streams of one connection at a time, with memory that belongs to the thread. */
 export class PolledStreams {
-	readonly #f: QuicLibrary['f'];
+	readonly #functions: QuicLibrary['functions'];
 	readonly #words: Uint32Array;
 	readonly #longs: BigUint64Array;
 	readonly #at: bigint;
@@ -48,7 +48,7 @@ export class PolledStreams {
 	#count = 0;
 
 	constructor(library: QuicLibrary) {
-		this.#f = library.f;
+		this.#functions = library.functions;
 		// Behind the items are two more values: a timeout of zero, so that the call does not wait, and the number of items with events,
 		// which the call writes.
 		const bytes = Buffer.allocUnsafeSlow(MAX_STREAMS * ITEM_BYTES + 24).fill(0);
@@ -87,7 +87,7 @@ export class PolledStreams {
 
 	#poll(count: number): boolean {
 		const countAsBigInt = this.#bigInts[count]!;
-		const result = this.#f.SSL_poll(
+		const result = this.#functions.SSL_poll(
 			this.#at,
 			countAsBigInt,
 			ITEM_STRIDE,
@@ -96,7 +96,7 @@ export class PolledStreams {
 			this.#countAt,
 		);
 		if (result === 1) return true;
-		this.#f.ERR_clear_error();
+		this.#functions.ERR_clear_error();
 		return false;
 	}
 }

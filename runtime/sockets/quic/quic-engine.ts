@@ -186,23 +186,31 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { address, port } = readSocketAddress(path.peer, 0);
 		this.remoteAddress = address;
 		this.remotePort = port;
-		const { f } = thread.library;
+		const { functions } = thread.library;
 		const { context } = owner.tls;
 		this.answersRetry = admission === 'token';
 		this.#listener =
 			admission === 'token'
 				? (thread.retryTokens?.listener(context) ?? 0n)
-				: (f.SSL_new_listener(context, admission === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE) as bigint);
+				: (functions.SSL_new_listener(
+						context,
+						admission === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE,
+					) as bigint);
 		if (this.#listener === 0n) throw this.#failure();
 		thread.pipe.attach(this.#listener);
-		f.SSL_set_blocking_mode(this.#listener, 0);
-		f.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
-		f.SSL_set_value_uint(this.#listener, CLASS_FEATURE_REQUEST, VALUE_IDLE_TIMEOUT, BigInt(BOUND.IDLE_TIMEOUT_MS));
-		if ((f.SSL_listen(this.#listener) as number) !== 1) {
+		functions.SSL_set_blocking_mode(this.#listener, 0);
+		functions.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
+		functions.SSL_set_value_uint(
+			this.#listener,
+			CLASS_FEATURE_REQUEST,
+			VALUE_IDLE_TIMEOUT,
+			BigInt(BOUND.IDLE_TIMEOUT_MS),
+		);
+		if ((functions.SSL_listen(this.#listener) as number) !== 1) {
 			this.#free();
 			throw this.#failure();
 		}
-		f.ERR_clear_error();
+		functions.ERR_clear_error();
 	}
 
 	get facts(): QuicHandshakeFacts {
@@ -370,10 +378,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	openUni(): QuicStream | undefined {
 		if (!this.established || this.#gone) return undefined;
-		const { f } = this.thread.library;
-		const ssl = f.SSL_new_stream(this.#connection, STREAM_UNI | STREAM_NO_BLOCK) as bigint;
+		const { functions } = this.thread.library;
+		const ssl = functions.SSL_new_stream(this.#connection, STREAM_UNI | STREAM_NO_BLOCK) as bigint;
 		if (ssl !== 0n) return this.#stream(ssl);
-		f.ERR_clear_error();
+		functions.ERR_clear_error();
 		return undefined;
 	}
 
@@ -423,8 +431,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { library, results, resultsAt } = this.thread;
 		results.writeBigUInt64LE(BigInt(code), 0);
 		results.writeBigUInt64LE(0n, 8);
-		library.f.SSL_shutdown_ex(this.#connection, flags, resultsAt, 16n);
-		library.f.ERR_clear_error();
+		library.functions.SSL_shutdown_ex(this.#connection, flags, resultsAt, 16n);
+		library.functions.ERR_clear_error();
 		if (this.#hasCloseInfo()) this.closing = true;
 		this.#take();
 	}
@@ -479,43 +487,43 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { thread } = this;
 		thread.current = this;
 		this.#handling = true;
-		thread.library.f.SSL_handle_events(this.#listener);
+		thread.library.functions.SSL_handle_events(this.#listener);
 		this.#handling = false;
 		thread.current = undefined;
-		thread.library.f.ERR_clear_error();
+		thread.library.functions.ERR_clear_error();
 		this.#endAfter?.();
 	}
 
 	#accept(): void {
-		const { f } = this.thread.library;
-		const connection = f.SSL_accept_connection(this.#listener, ACCEPT_NO_BLOCK) as bigint;
+		const { functions } = this.thread.library;
+		const connection = functions.SSL_accept_connection(this.#listener, ACCEPT_NO_BLOCK) as bigint;
 		if (connection === 0n) {
-			f.ERR_clear_error();
+			functions.ERR_clear_error();
 			return;
 		}
 		this.#connection = connection;
-		f.SSL_set_blocking_mode(connection, 0);
-		f.SSL_ctrl(connection, CTRL_MODE, PARTIAL_MOVING_WRITES, 0n);
-		f.SSL_set_default_stream_mode(connection, 0);
-		f.SSL_set_incoming_stream_policy(connection, POLICY_ACCEPT, 0n);
-		f.SSL_set_value_uint(connection, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
-		f.ERR_clear_error();
+		functions.SSL_set_blocking_mode(connection, 0);
+		functions.SSL_ctrl(connection, CTRL_MODE, PARTIAL_MOVING_WRITES, 0n);
+		functions.SSL_set_default_stream_mode(connection, 0);
+		functions.SSL_set_incoming_stream_policy(connection, POLICY_ACCEPT, 0n);
+		functions.SSL_set_value_uint(connection, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
+		functions.ERR_clear_error();
 	}
 
 	#establish(): void {
 		const { library } = this.thread;
-		const { f } = library;
-		if ((f.SSL_is_init_finished(this.#connection) as number) !== 1) return;
+		const { functions } = library;
+		if ((functions.SSL_is_init_finished(this.#connection) as number) !== 1) return;
 		this.established = true;
 		this.#flight = [];
 		const auth = this.#clientAuth;
 		const { tls } = this.#owner;
-		const cipher = f.SSL_get_current_cipher(this.#connection) as bigint;
-		const name = cipher === 0n ? 0n : (f.SSL_CIPHER_standard_name(cipher) as bigint);
+		const cipher = functions.SSL_get_current_cipher(this.#connection) as bigint;
+		const name = cipher === 0n ? 0n : (functions.SSL_CIPHER_standard_name(cipher) as bigint);
 		this.#facts = {
 			cipherSuite: name === 0n ? '' : library.text(name),
 			serverName: this.#serverName,
-			resumed: (f.SSL_session_reused(this.#connection) as number) === 1,
+			resumed: (functions.SSL_session_reused(this.#connection) as number) === 1,
 			client: auth && {
 				auth,
 				certificate: tls.clientCertificate(this.#connection),
@@ -547,12 +555,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	#acceptStreams(): void {
-		const { f } = this.thread.library;
-		const count = Number(f.SSL_get_accept_stream_queue_len(this.#connection));
+		const { functions } = this.thread.library;
+		const count = Number(functions.SSL_get_accept_stream_queue_len(this.#connection));
 		for (let i = 0; i < count && !this.#gone; i++) {
-			const ssl = f.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
+			const ssl = functions.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
 			if (ssl === 0n) {
-				f.ERR_clear_error();
+				functions.ERR_clear_error();
 				break;
 			}
 			this.owner?.opened(this.#stream(ssl));
@@ -571,7 +579,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	#stream(ssl: bigint): EngineStream {
-		const id = Number(this.thread.library.f.SSL_get_stream_id(ssl));
+		const id = Number(this.thread.library.functions.SSL_get_stream_id(ssl));
 		const stream = new EngineStream(this, ssl, id);
 		this.streams.set(ssl, stream);
 		return stream;
@@ -605,8 +613,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { library, polled, resultsAt } = this.thread;
 		// Reading the close information of an open connection would be an error, and handling that error is slower than polling first.
 		if (!polled.ends(this.#connection)) return false;
-		if ((library.f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1) return true;
-		library.f.ERR_clear_error();
+		if ((library.functions.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1)
+			return true;
+		library.functions.ERR_clear_error();
 		return false;
 	}
 
@@ -629,7 +638,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	#schedule(): void {
 		const { library, results, resultsAt } = this.thread;
-		library.f.SSL_get_event_timeout(this.#listener, resultsAt + AT.time, resultsAt + AT.infinite);
+		library.functions.SSL_get_event_timeout(this.#listener, resultsAt + AT.time, resultsAt + AT.infinite);
 		let due = Infinity;
 		if (results.readInt32LE(64) === 0) {
 			// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
@@ -660,22 +669,22 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	#free(): void {
-		const { f } = this.thread.library;
+		const { functions } = this.thread.library;
 		for (const stream of this.streams.values()) stream.free();
 		for (const stream of this.#lingering.values()) stream.free();
 		this.streams.clear();
 		this.#lingering.clear();
-		if (this.#connection !== 0n) f.SSL_free(this.#connection);
+		if (this.#connection !== 0n) functions.SSL_free(this.#connection);
 		this.#connection = 0n;
-		if (this.#listener !== 0n) f.SSL_free(this.#listener);
+		if (this.#listener !== 0n) functions.SSL_free(this.#listener);
 		this.#listener = 0n;
 		this.#received.length = 0;
 		if (this.thread.current === undefined) this.thread.pipe.dropUntaken();
-		f.ERR_clear_error();
+		functions.ERR_clear_error();
 	}
 
 	#failure(): Error {
-		this.thread.library.f.ERR_clear_error();
+		this.thread.library.functions.ERR_clear_error();
 		return new Error('OpenSSL makes no QUIC listener.');
 	}
 }

@@ -93,17 +93,17 @@ export class EngineStream implements QuicStream {
 	/** Writes to OpenSSL. Returns the number of bytes accepted, or −1 if the stream can no longer send. */
 	#writeToOpenssl(bytes: Uint8Array, start: number, end: number, fin: boolean): number {
 		const { library, resultsAt, results, written: scratch, writtenAt } = this.#engine.thread;
-		const { f } = library;
+		const { functions } = library;
 		// The bytes are copied to memory whose address is known. Looking up an address costs more than copying a frame.
 		let at = start;
 		while (at < end) {
 			const size = Math.min(end - at, scratch.length);
 			scratch.set(bytes.subarray(at, at + size), 0);
 			const flags = fin && at + size === end ? WRITE_CONCLUDE : 0n;
-			const result = f.SSL_write_ex2(this.ssl, writtenAt, BigInt(size), flags, resultsAt) as number;
+			const result = functions.SSL_write_ex2(this.ssl, writtenAt, BigInt(size), flags, resultsAt) as number;
 			if (result !== 1) {
-				const error = f.SSL_get_error(this.ssl, result) as number;
-				f.ERR_clear_error();
+				const error = functions.SSL_get_error(this.ssl, result) as number;
+				functions.ERR_clear_error();
 				if (error !== ERROR_WANT_WRITE) {
 					this.#writeEnded = true;
 					this.#broken = true;
@@ -117,8 +117,8 @@ export class EngineStream implements QuicStream {
 			if (acceptedBytes < size) return at - start;
 		}
 		if (!fin) return at - start;
-		if (start === end && (f.SSL_stream_conclude(this.ssl, 0n) as number) !== 1) {
-			f.ERR_clear_error();
+		if (start === end && (functions.SSL_stream_conclude(this.ssl, 0n) as number) !== 1) {
+			functions.ERR_clear_error();
 			this.#writeEnded = true;
 			this.#broken = true;
 			return -1;
@@ -155,8 +155,8 @@ export class EngineStream implements QuicStream {
 		this.#pending = undefined;
 		const { library, resultsAt, results } = this.#engine.thread;
 		results.writeBigUInt64LE(BigInt(code), 0);
-		library.f.SSL_stream_reset(this.ssl, resultsAt, 8n);
-		library.f.ERR_clear_error();
+		library.functions.SSL_stream_reset(this.ssl, resultsAt, 8n);
+		library.functions.ERR_clear_error();
 		this.#writeEnded = true;
 		this.finished = false;
 	}
@@ -177,11 +177,14 @@ export class EngineStream implements QuicStream {
 	refresh(): void {
 		if (this.buffered === 0) return;
 		const { library, resultsAt, results } = this.#engine.thread;
-		if ((library.f.SSL_get_value_uint(this.ssl, CLASS_GENERIC, VALUE_WRITE_BUFFER_USED, resultsAt) as number) === 1) {
+		if (
+			(library.functions.SSL_get_value_uint(this.ssl, CLASS_GENERIC, VALUE_WRITE_BUFFER_USED, resultsAt) as number) ===
+			1
+		) {
 			this.#count(Number(results.readBigUInt64LE(0)) - this.buffered);
 			return;
 		}
-		library.f.ERR_clear_error();
+		library.functions.ERR_clear_error();
 		this.#count(-this.buffered);
 	}
 
@@ -189,7 +192,7 @@ export class EngineStream implements QuicStream {
 	free(): void {
 		this.#released = true;
 		this.#count(-this.buffered);
-		this.#engine.thread.library.f.SSL_free(this.ssl);
+		this.#engine.thread.library.functions.SSL_free(this.ssl);
 		this.owner = undefined;
 	}
 
@@ -226,15 +229,15 @@ export class EngineStream implements QuicStream {
 
 	#read(): void {
 		const { library, read, readAt, results, resultsAt } = this.#engine.thread;
-		const { f } = library;
+		const { functions } = library;
 		for (;;) {
-			const result = f.SSL_read_ex(this.ssl, readAt, BigInt(MAX_READ_BYTES), resultsAt) as number;
+			const result = functions.SSL_read_ex(this.ssl, readAt, BigInt(MAX_READ_BYTES), resultsAt) as number;
 			if (result !== 1) {
 				this.#notRead(result);
 				return;
 			}
 			const length = results.readUInt32LE(0);
-			const state = f.SSL_get_stream_read_state(this.ssl) as number;
+			const state = functions.SSL_get_stream_read_state(this.ssl) as number;
 			const end = state === STATE_FINISHED;
 			if (end) this.#readEnded = true;
 			if (this.owner?.data(read.subarray(0, length), end) === false) this.#paused = true;
@@ -244,19 +247,19 @@ export class EngineStream implements QuicStream {
 
 	#notRead(result: number): void {
 		const { library, read, results, resultsAt } = this.#engine.thread;
-		const { f } = library;
-		const error = f.SSL_get_error(this.ssl, result) as number;
-		f.ERR_clear_error();
+		const { functions } = library;
+		const error = functions.SSL_get_error(this.ssl, result) as number;
+		functions.ERR_clear_error();
 		if (error === ERROR_WANT_READ) return;
 		this.#readEnded = true;
 		if (error === ERROR_ZERO_RETURN) {
 			this.owner?.data(read.subarray(0, 0), true);
 			return;
 		}
-		const state = f.SSL_get_stream_read_state(this.ssl) as number;
+		const state = functions.SSL_get_stream_read_state(this.ssl) as number;
 		if (state === STATE_CONNECTION_CLOSED) return;
-		const hasCode = (f.SSL_get_stream_read_error_code(this.ssl, resultsAt) as number) === 1;
-		f.ERR_clear_error();
+		const hasCode = (functions.SSL_get_stream_read_error_code(this.ssl, resultsAt) as number) === 1;
+		functions.ERR_clear_error();
 		this.owner?.reset(hasCode ? Number(results.readBigUInt64LE(0)) : 0);
 	}
 

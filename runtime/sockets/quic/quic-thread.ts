@@ -1,5 +1,5 @@
 /** What the QUIC sockets of one thread share: the library functions, memory, and the callbacks for OpenSSL. */
-import { stapleCallback } from '../ocsp-staple.ts';
+import { registerStapleCallback } from '../ocsp-staple.ts';
 import { threadPoller } from '../socket-poller.ts';
 import { DatagramPipe } from './datagram-pipe.ts';
 import { PolledStreams } from './polled-streams.ts';
@@ -106,7 +106,7 @@ export class QuicThread {
 				// The connection continues; only the secrets log lacks this line.
 			}
 		});
-		this.status = stapleCallback(library, () => this.current?.stapled);
+		this.status = registerStapleCallback(library, () => this.current?.stapled);
 	}
 }
 

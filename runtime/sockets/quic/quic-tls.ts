@@ -116,23 +116,27 @@ export class QuicTls {
 		this.#thread = thread;
 		this.choose = choose;
 		const { library } = thread;
-		const { f } = library;
-		const context = f.SSL_CTX_new(f.OSSL_QUIC_server_method() as bigint) as bigint;
+		const { functions } = library;
+		const context = functions.SSL_CTX_new(functions.OSSL_QUIC_server_method() as bigint) as bigint;
 		if (context === 0n) throw new Error('OpenSSL makes no context for QUIC.');
 		this.context = context;
-		f.SSL_CTX_set_ciphersuites(context, library.addressOf(cString(TLS13_SUITES)));
-		f.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(GROUPS)));
-		f.SSL_CTX_set_options(context, SERVER_PREFERENCE);
-		f.SSL_CTX_set_timeout(context, SESSION_LIFETIME_SECONDS);
+		functions.SSL_CTX_set_ciphersuites(context, library.addressOf(cString(TLS13_SUITES)));
+		functions.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(GROUPS)));
+		functions.SSL_CTX_set_options(context, SERVER_PREFERENCE);
+		functions.SSL_CTX_set_timeout(context, SESSION_LIFETIME_SECONDS);
 		// Sessions are kept in tickets only, not in OpenSSL's cache.
-		f.SSL_CTX_ctrl(context, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
-		f.SSL_CTX_set_session_id_context(context, library.addressOf(cString(SESSION_CONTEXT)), SESSION_CONTEXT.length);
-		f.SSL_CTX_set_alpn_select_cb(context, thread.alpn, 0n);
-		f.SSL_CTX_set_client_hello_cb(context, thread.clientHello, 0n);
-		f.SSL_CTX_callback_ctrl(context, CTRL_STATUS_CALLBACK, thread.status);
+		functions.SSL_CTX_ctrl(context, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
+		functions.SSL_CTX_set_session_id_context(
+			context,
+			library.addressOf(cString(SESSION_CONTEXT)),
+			SESSION_CONTEXT.length,
+		);
+		functions.SSL_CTX_set_alpn_select_cb(context, thread.alpn, 0n);
+		functions.SSL_CTX_set_client_hello_cb(context, thread.clientHello, 0n);
+		functions.SSL_CTX_callback_ctrl(context, CTRL_STATUS_CALLBACK, thread.status);
 		// OpenSSL calls this only in handshakes that request a client certificate.
-		f.SSL_CTX_set_cert_verify_callback(context, thread.verify, 0n);
-		f.ERR_clear_error();
+		functions.SSL_CTX_set_cert_verify_callback(context, thread.verify, 0n);
+		functions.ERR_clear_error();
 	}
 
 	/** Sets the ticket key, which all threads derive from one secret. If `secret` is undefined, OpenSSL generates its own keys. */
@@ -141,8 +145,13 @@ export class QuicTls {
 		const { library } = this.#thread;
 		const keys = Buffer.allocUnsafeSlow(TICKET_KEY_BYTES);
 		keys.set(new Uint8Array(hkdfSync('sha256', secret, '', 'svc session tickets of QUIC', TICKET_KEY_BYTES)));
-		library.f.SSL_CTX_ctrl(this.context, CTRL_SET_TICKET_KEYS, BigInt(TICKET_KEY_BYTES), library.addressOf(keys));
-		library.f.ERR_clear_error();
+		library.functions.SSL_CTX_ctrl(
+			this.context,
+			CTRL_SET_TICKET_KEYS,
+			BigInt(TICKET_KEY_BYTES),
+			library.addressOf(keys),
+		);
+		library.functions.ERR_clear_error();
 		keys.fill(0);
 	}
 
@@ -172,20 +181,20 @@ export class QuicTls {
 	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects either. */
 	use(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
-		const { f } = library;
+		const { functions } = library;
 		const parsed = this.#certificates.get(choice.serial) ?? this.#parse(choice);
 		if (parsed === undefined) return false;
 		if (choice.groups !== undefined) {
-			f.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(choice.groups)));
+			functions.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(choice.groups)));
 		}
 		if (choice.clientAuth !== undefined && !this.#requestCertificate(ssl, choice.clientAuth)) return false;
 		if (choice.keyLog !== undefined && !this.#logsKeys) {
 			this.#logsKeys = true;
-			f.SSL_CTX_set_keylog_callback(this.context, this.#thread.keyLog);
+			functions.SSL_CTX_set_keylog_callback(this.context, this.#thread.keyLog);
 		}
 		const { certificate, key, stack } = parsed;
-		const used = (f.SSL_use_cert_and_key(ssl, certificate, key, stack, 1) as number) === 1;
-		f.ERR_clear_error();
+		const used = (functions.SSL_use_cert_and_key(ssl, certificate, key, stack, 1) as number) === 1;
+		functions.ERR_clear_error();
 		return used;
 	}
 
@@ -195,7 +204,7 @@ export class QuicTls {
 		const authorities = this.#authoritiesOf(auth);
 		if (verifier === undefined || authorities === undefined) return false;
 		// The authorities are set for this verification only, because all sites share the context and its certificate store.
-		this.#thread.library.f.X509_STORE_CTX_set0_trusted_stack(store, authorities.stack);
+		this.#thread.library.functions.X509_STORE_CTX_set0_trusted_stack(store, authorities.stack);
 		return verifier.accepts(store, auth.criteria);
 	}
 
@@ -205,23 +214,23 @@ export class QuicTls {
 	 */
 	clientCertificate(ssl: bigint): Buffer | undefined {
 		const { library, results, resultsAt } = this.#thread;
-		const { f } = library;
-		const certificate = f.SSL_get1_peer_certificate(ssl) as bigint;
+		const { functions } = library;
+		const certificate = functions.SSL_get1_peer_certificate(ssl) as bigint;
 		if (certificate === 0n) return undefined;
-		const length = f.i2d_X509(certificate, 0n) as number;
+		const length = functions.i2d_X509(certificate, 0n) as number;
 		let der: Buffer | undefined;
 		if (length > 0) {
 			der = Buffer.allocUnsafeSlow(length);
 			results.writeBigUInt64LE(library.addressOf(der), 0);
-			f.i2d_X509(certificate, resultsAt);
+			functions.i2d_X509(certificate, resultsAt);
 		}
-		f.X509_free(certificate);
+		functions.X509_free(certificate);
 		return der;
 	}
 
 	/** Reports whether the client's certificate was accepted, now or in the handshake of the session that was resumed. */
 	isVerified(ssl: bigint): boolean {
-		return (this.#thread.library.f.SSL_get_verify_result(ssl) as bigint) === VERIFY_OK;
+		return (this.#thread.library.functions.SSL_get_verify_result(ssl) as bigint) === VERIFY_OK;
 	}
 
 	/** Releases a certificate that is no longer served. */
@@ -238,23 +247,24 @@ export class QuicTls {
 		this.#certificates.clear();
 		for (const authorities of this.#authorities.values()) this.#freeAuthorities(authorities);
 		this.#authorities.clear();
-		this.#thread.library.f.SSL_CTX_free(this.context);
+		this.#thread.library.functions.SSL_CTX_free(this.context);
 	}
 
 	#requestCertificate(ssl: bigint, auth: QuicClientAuth): boolean {
 		const { library } = this.#thread;
-		const { f } = library;
+		const { functions } = library;
 		const authorities = this.#authoritiesOf(auth);
 		if (authorities === undefined || clientVerifier() === undefined) return false;
 		const context = Buffer.allocUnsafeSlow(Buffer.byteLength(auth.context));
 		context.write(auth.context);
 		// OpenSSL decrypts the client's ticket only after this call, and rejects the ticket if its session belongs to another
 		// context.
-		if ((f.SSL_set_session_id_context(ssl, library.addressOf(context), context.length) as number) !== 1) return false;
-		const names = f.SSL_dup_CA_list(authorities.names) as bigint;
+		if ((functions.SSL_set_session_id_context(ssl, library.addressOf(context), context.length) as number) !== 1)
+			return false;
+		const names = functions.SSL_dup_CA_list(authorities.names) as bigint;
 		if (names === 0n) return false;
-		f.SSL_set0_CA_list(ssl, names);
-		f.SSL_set_verify(ssl, VERIFY_PEER | (auth.required ? VERIFY_FAIL_IF_NO_PEER_CERT : 0), 0n);
+		functions.SSL_set0_CA_list(ssl, names);
+		functions.SSL_set_verify(ssl, VERIFY_PEER | (auth.required ? VERIFY_FAIL_IF_NO_PEER_CERT : 0), 0n);
 		return true;
 	}
 
@@ -262,16 +272,16 @@ export class QuicTls {
 	#authoritiesOf({ context, authorities: pems }: QuicClientAuth): Authorities | undefined {
 		const cached = this.#authorities.get(context);
 		if (cached !== undefined) return cached;
-		const { f } = this.#thread.library;
+		const { functions } = this.#thread.library;
 		const certificates = pems.flatMap(pem =>
-			this.#readAll(pem, bio => f.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint, 1),
+			this.#readAll(pem, bio => functions.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint, 1),
 		);
-		const stack = f.OPENSSL_sk_new_null() as bigint;
-		const names = f.OPENSSL_sk_new_null() as bigint;
+		const stack = functions.OPENSSL_sk_new_null() as bigint;
+		const names = functions.OPENSSL_sk_new_null() as bigint;
 		for (const one of certificates) {
-			f.OPENSSL_sk_push(stack, one);
+			functions.OPENSSL_sk_push(stack, one);
 			// The stack refers to the name inside the certificate. Each connection gets a copy of the stack.
-			f.OPENSSL_sk_push(names, f.X509_get_subject_name(one));
+			functions.OPENSSL_sk_push(names, functions.X509_get_subject_name(one));
 		}
 		const parsedAuthorities = { certificates, stack, names };
 		if (certificates.length < pems.length) {
@@ -288,15 +298,15 @@ export class QuicTls {
 	}
 
 	#freeAuthorities({ certificates, stack, names }: Authorities): void {
-		const { f } = this.#thread.library;
-		f.OPENSSL_sk_free(names);
-		f.OPENSSL_sk_free(stack);
-		for (const one of certificates) f.X509_free(one);
+		const { functions } = this.#thread.library;
+		functions.OPENSSL_sk_free(names);
+		functions.OPENSSL_sk_free(stack);
+		for (const one of certificates) functions.X509_free(one);
 	}
 
 	#extension(ssl: bigint, type: number): Buffer {
 		const { library, resultsAt, results } = this.#thread;
-		if ((library.f.SSL_client_hello_get0_ext(ssl, type, resultsAt, resultsAt + 8n) as number) !== 1) {
+		if ((library.functions.SSL_client_hello_get0_ext(ssl, type, resultsAt, resultsAt + 8n) as number) !== 1) {
 			return Buffer.alloc(0);
 		}
 		const length = Number(results.readBigUInt64LE(8));
@@ -305,26 +315,26 @@ export class QuicTls {
 
 	#suites(ssl: bigint): string[] {
 		const { library, resultsAt, results } = this.#thread;
-		const length = Number(library.f.SSL_client_hello_get0_ciphers(ssl, resultsAt));
+		const length = Number(library.functions.SSL_client_hello_get0_ciphers(ssl, resultsAt));
 		if (length === 0 || length > MAX_HELLO_PART) return [];
 		return pairs(library.copy(results.readBigUInt64LE(0), length), 0);
 	}
 
 	#parse({ serial, chain, key }: QuicCertificate): ParsedCertificate | undefined {
-		const { f } = this.#thread.library;
-		const certificates = this.#readAll(chain, bio => f.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
+		const { functions } = this.#thread.library;
+		const certificates = this.#readAll(chain, bio => functions.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
 		// Without a passphrase, OpenSSL would prompt for one on the terminal, so an empty one is passed.
 		const passphrase = this.#thread.library.addressOf(EMPTY);
-		const keys = this.#readAll(key, bio => f.PEM_read_bio_PrivateKey(bio, 0n, 0n, passphrase) as bigint, 1);
+		const keys = this.#readAll(key, bio => functions.PEM_read_bio_PrivateKey(bio, 0n, 0n, passphrase) as bigint, 1);
 		const [certificate, ...rest] = certificates;
 		const [privateKey] = keys;
 		if (certificate === undefined || privateKey === undefined) {
-			for (const one of certificates) f.X509_free(one);
-			for (const one of keys) f.EVP_PKEY_free(one);
+			for (const one of certificates) functions.X509_free(one);
+			for (const one of keys) functions.EVP_PKEY_free(one);
 			return undefined;
 		}
-		const stack = f.OPENSSL_sk_new_null() as bigint;
-		for (const one of rest) f.OPENSSL_sk_push(stack, one);
+		const stack = functions.OPENSSL_sk_new_null() as bigint;
+		for (const one of rest) functions.OPENSSL_sk_push(stack, one);
 		const parsed: ParsedCertificate = { certificate, key: privateKey, stack, chain: rest };
 		if (this.#certificates.size >= MAX_PARSED) this.forget(this.#certificates.keys().next().value!);
 		this.#certificates.set(serial, parsed);
@@ -333,28 +343,28 @@ export class QuicTls {
 
 	#readAll(pem: string, read: (bio: bigint) => bigint, most = 32): bigint[] {
 		const { library } = this.#thread;
-		const { f } = library;
+		const { functions } = library;
 		const text = Buffer.allocUnsafeSlow(Buffer.byteLength(pem));
 		text.write(pem);
-		const bio = f.BIO_new_mem_buf(library.addressOf(text), text.length) as bigint;
+		const bio = functions.BIO_new_mem_buf(library.addressOf(text), text.length) as bigint;
 		const found: bigint[] = [];
 		while (found.length < most) {
 			const one = read(bio);
 			if (one === 0n) break;
 			found.push(one);
 		}
-		f.ERR_clear_error();
-		f.BIO_free(bio);
+		functions.ERR_clear_error();
+		functions.BIO_free(bio);
 		text.fill(0);
 		return found;
 	}
 
 	#free({ certificate, key, stack, chain }: ParsedCertificate): void {
-		const { f } = this.#thread.library;
-		f.X509_free(certificate);
-		for (const one of chain) f.X509_free(one);
-		f.OPENSSL_sk_free(stack);
-		f.EVP_PKEY_free(key);
+		const { functions } = this.#thread.library;
+		functions.X509_free(certificate);
+		for (const one of chain) functions.X509_free(one);
+		functions.OPENSSL_sk_free(stack);
+		functions.EVP_PKEY_free(key);
 	}
 }
 

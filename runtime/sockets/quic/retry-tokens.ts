@@ -93,7 +93,7 @@ export class RetryTokens {
 	/** Throws if OpenSSL cannot create one of the objects that are needed. */
 	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
 		this.#library = library;
-		const { f } = library;
+		const { functions } = library;
 		const settings = this.#settings;
 		const at = library.addressOf(settings);
 		this.#settingsAt = at;
@@ -103,18 +103,18 @@ export class RetryTokens {
 		settings.writeUInt32LE(STRENGTH_BITS, STRENGTH);
 		this.#parameter(0, ENTROPY_NAME, PARAM_BYTES_TYPE, TAPE, TAPE_BYTES);
 		this.#parameter(1, STRENGTH_NAME, PARAM_UNSIGNED, STRENGTH, 4);
-		const fetched = f.EVP_RAND_fetch(0n, at + BigInt(KIND), 0n) as bigint;
-		this.#generator = fetched === 0n ? 0n : (f.EVP_RAND_CTX_new(fetched, 0n) as bigint);
-		if (fetched !== 0n) f.EVP_RAND_free(fetched);
-		this.#sealing = f.EVP_CIPHER_CTX_new() as bigint;
-		this.#opening = f.EVP_CIPHER_CTX_new() as bigint;
-		this.#tagging = f.EVP_CIPHER_CTX_new() as bigint;
+		const fetched = functions.EVP_RAND_fetch(0n, at + BigInt(KIND), 0n) as bigint;
+		this.#generator = fetched === 0n ? 0n : (functions.EVP_RAND_CTX_new(fetched, 0n) as bigint);
+		if (fetched !== 0n) functions.EVP_RAND_free(fetched);
+		this.#sealing = functions.EVP_CIPHER_CTX_new() as bigint;
+		this.#opening = functions.EVP_CIPHER_CTX_new() as bigint;
+		this.#tagging = functions.EVP_CIPHER_CTX_new() as bigint;
 		if ([this.#generator, this.#sealing, this.#opening, this.#tagging].includes(0n))
 			throw new Error('OpenSSL has no memory.');
 		this.#at = library.addressOf(this.#memory);
 		const publicKey = Buffer.allocUnsafeSlow(16);
 		publicKey.write(INTEGRITY_KEY, 'hex');
-		f.EVP_EncryptInit_ex(this.#tagging, f.EVP_aes_128_gcm(), 0n, library.addressOf(publicKey), 0n);
+		functions.EVP_EncryptInit_ex(this.#tagging, functions.EVP_aes_128_gcm(), 0n, library.addressOf(publicKey), 0n);
 		this.#memory.write(INTEGRITY_NONCE, NONCE_OFFSET, 'hex');
 		this.#useBlock(randomBytes(BLOCK_BYTES));
 	}
@@ -129,11 +129,11 @@ export class RetryTokens {
 	}
 
 	#useBlock(block: Buffer): void {
-		const { f } = this.#library;
+		const { functions } = this.#library;
 		for (let i = 0; i < TAPE_BYTES; i += BLOCK_BYTES) block.copy(this.#settings, TAPE + i);
 		const key = this.#settingsAt + BigInt(TAPE);
-		f.EVP_EncryptInit_ex(this.#sealing, f.EVP_aes_256_gcm(), 0n, key, 0n);
-		f.EVP_DecryptInit_ex(this.#opening, f.EVP_aes_256_gcm(), 0n, key, 0n);
+		functions.EVP_EncryptInit_ex(this.#sealing, functions.EVP_aes_256_gcm(), 0n, key, 0n);
+		functions.EVP_DecryptInit_ex(this.#opening, functions.EVP_aes_256_gcm(), 0n, key, 0n);
 	}
 
 	/** False once OpenSSL has rejected a token. */
@@ -152,19 +152,23 @@ export class RetryTokens {
 
 	/** Creates a listener that accepts only clients with one of our tokens. Returns 0 if OpenSSL refuses. */
 	listener(context: bigint): bigint {
-		const { f } = this.#library;
+		const { functions } = this.#library;
 		const generator = this.#generator;
-		const usualGenerator = f.RAND_get0_public(0n) as bigint;
+		const usualGenerator = functions.RAND_get0_public(0n) as bigint;
 		if (usualGenerator === 0n) return 0n;
-		f.EVP_RAND_uninstantiate(generator);
-		if ((f.EVP_RAND_instantiate(generator, STRENGTH_BITS, 0, 0n, 0n, this.#settingsAt) as number) !== 1) return 0n;
-		// `RAND_set0_public` releases the generator that it replaces, so both generators need an additional reference.
-		if ((f.EVP_RAND_CTX_up_ref(usualGenerator) as number) !== 1 || (f.EVP_RAND_CTX_up_ref(generator) as number) !== 1)
+		functions.EVP_RAND_uninstantiate(generator);
+		if ((functions.EVP_RAND_instantiate(generator, STRENGTH_BITS, 0, 0n, 0n, this.#settingsAt) as number) !== 1)
 			return 0n;
-		if ((f.RAND_set0_public(0n, generator) as number) !== 1) return 0n;
-		const listener = f.SSL_new_listener(context, LISTENER_VALIDATE) as bigint;
+		// `RAND_set0_public` releases the generator that it replaces, so both generators need an additional reference.
+		if (
+			(functions.EVP_RAND_CTX_up_ref(usualGenerator) as number) !== 1 ||
+			(functions.EVP_RAND_CTX_up_ref(generator) as number) !== 1
+		)
+			return 0n;
+		if ((functions.RAND_set0_public(0n, generator) as number) !== 1) return 0n;
+		const listener = functions.SSL_new_listener(context, LISTENER_VALIDATE) as bigint;
 		// The usual generator is restored immediately, because nothing else may use the predictable one. This call cannot fail.
-		f.RAND_set0_public(0n, usualGenerator);
+		functions.RAND_set0_public(0n, usualGenerator);
 		return listener;
 	}
 
@@ -173,7 +177,7 @@ export class RetryTokens {
 	 * @param name Offset of the client's `sockaddr` in `names`.
 	 */
 	write(header: PacketHeader, names: Buffer, name: number, to: Buffer, start: number): number {
-		const { f } = this.#library;
+		const { functions } = this.#library;
 		const { source, destination } = header;
 		const memory = this.#memory;
 		const random = this.#takeRandom(IV_BYTES + SERVER_ID_LENGTH + 1);
@@ -193,17 +197,17 @@ export class RetryTokens {
 		const tokenAt = at;
 		at += this.#random.copy(memory, at, random, random + IV_BYTES);
 		const length = this.#writeText(destination, idAt, names, name);
-		f.EVP_EncryptInit_ex(this.#sealing, 0n, 0n, 0n, this.#at + BigInt(tokenAt));
-		f.EVP_EncryptUpdate(this.#sealing, this.#at + BigInt(at), this.#at + LENGTH, this.#at + TEXT_AT, length);
+		functions.EVP_EncryptInit_ex(this.#sealing, 0n, 0n, 0n, this.#at + BigInt(tokenAt));
+		functions.EVP_EncryptUpdate(this.#sealing, this.#at + BigInt(at), this.#at + LENGTH, this.#at + TEXT_AT, length);
 		at += length;
-		f.EVP_EncryptFinal_ex(this.#sealing, this.#at + BigInt(at), this.#at + LENGTH);
-		f.EVP_CIPHER_CTX_ctrl(this.#sealing, CTRL_GET_TAG, TAG_BYTES, this.#at + BigInt(at));
+		functions.EVP_EncryptFinal_ex(this.#sealing, this.#at + BigInt(at), this.#at + LENGTH);
+		functions.EVP_CIPHER_CTX_ctrl(this.#sealing, CTRL_GET_TAG, TAG_BYTES, this.#at + BigInt(at));
 		at += TAG_BYTES;
 
-		f.EVP_EncryptInit_ex(this.#tagging, 0n, 0n, 0n, this.#at + NONCE_AT);
-		f.EVP_EncryptUpdate(this.#tagging, 0n, this.#at + LENGTH, this.#at + PACKET_AT, at - PACKET_OFFSET);
-		f.EVP_EncryptFinal_ex(this.#tagging, this.#at + BigInt(at), this.#at + LENGTH);
-		f.EVP_CIPHER_CTX_ctrl(this.#tagging, CTRL_GET_TAG, TAG_BYTES, this.#at + BigInt(at));
+		functions.EVP_EncryptInit_ex(this.#tagging, 0n, 0n, 0n, this.#at + NONCE_AT);
+		functions.EVP_EncryptUpdate(this.#tagging, 0n, this.#at + LENGTH, this.#at + PACKET_AT, at - PACKET_OFFSET);
+		functions.EVP_EncryptFinal_ex(this.#tagging, this.#at + BigInt(at), this.#at + LENGTH);
+		functions.EVP_CIPHER_CTX_ctrl(this.#tagging, CTRL_GET_TAG, TAG_BYTES, this.#at + BigInt(at));
 		at += TAG_BYTES;
 		return memory.copy(to, start, packetAt, at);
 	}
@@ -212,15 +216,15 @@ export class RetryTokens {
 	accepts(bytes: Buffer, { tokenAt, tokenEnd, destination }: PacketHeader, names: Buffer, name: number): boolean {
 		const length = tokenEnd - tokenAt - IV_BYTES - TAG_BYTES;
 		if (length < FIXED_TOKEN_BYTES || length > MAX_TOKEN_TEXT) return false;
-		const { f } = this.#library;
+		const { functions } = this.#library;
 		const memory = this.#memory;
 		bytes.copy(memory, PACKET_OFFSET, tokenAt, tokenEnd);
 		const textAt = this.#at + PACKET_AT + BigInt(IV_BYTES);
-		f.EVP_DecryptInit_ex(this.#opening, 0n, 0n, 0n, this.#at + PACKET_AT);
-		f.EVP_DecryptUpdate(this.#opening, this.#at + TEXT_AT, this.#at + LENGTH, textAt, length);
-		f.EVP_CIPHER_CTX_ctrl(this.#opening, CTRL_SET_TAG, TAG_BYTES, textAt + BigInt(length));
-		if ((f.EVP_DecryptFinal_ex(this.#opening, this.#at + PACKET_AT, this.#at + LENGTH) as number) !== 1) {
-			f.ERR_clear_error();
+		functions.EVP_DecryptInit_ex(this.#opening, 0n, 0n, 0n, this.#at + PACKET_AT);
+		functions.EVP_DecryptUpdate(this.#opening, this.#at + TEXT_AT, this.#at + LENGTH, textAt, length);
+		functions.EVP_CIPHER_CTX_ctrl(this.#opening, CTRL_SET_TAG, TAG_BYTES, textAt + BigInt(length));
+		if ((functions.EVP_DecryptFinal_ex(this.#opening, this.#at + PACKET_AT, this.#at + LENGTH) as number) !== 1) {
+			functions.ERR_clear_error();
 			return false;
 		}
 		const age = Date.now() - Number(memory.readBigUInt64LE(TEXT_OFFSET + 1) / 1_000_000n);

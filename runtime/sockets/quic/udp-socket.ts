@@ -204,15 +204,15 @@ export class UdpSocket implements PolledSocket {
 		this.#library = library;
 		this.memory = memory;
 		this.#poller = poller;
-		const { f } = library;
+		const { functions } = library;
 		const family = name.readUInt16LE(0);
 		const inheritedDescriptor = to.descriptor;
 		const fd =
 			inheritedDescriptor === undefined
-				? (f.socket(family, SOCK_DGRAM | NONBLOCK | CLOEXEC, 0) as number)
+				? (functions.socket(family, SOCK_DGRAM | NONBLOCK | CLOEXEC, 0) as number)
 				: duplicateDescriptor(inheritedDescriptor);
 		if (fd < 0) throw systemError(errorName(library.errno()));
-		this.#descriptor = new OwnedDescriptor(fd, number => void f.close(number));
+		this.#descriptor = new OwnedDescriptor(fd, number => void functions.close(number));
 		this.#fd = fd;
 		if (inheritedDescriptor !== undefined) {
 			this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
@@ -234,7 +234,7 @@ export class UdpSocket implements PolledSocket {
 		this.#set(IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO);
 		this.#set(SOL_UDP, UDP_GRO, 1);
 		this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
-		if ((f.bind(fd, library.addressOf(pinned(name, name.length)), name.length) as number) !== 0) {
+		if ((functions.bind(fd, library.addressOf(pinned(name, name.length)), name.length) as number) !== 0) {
 			const code = errorName(library.errno());
 			this.#descriptor.close();
 			throw systemError(code);
@@ -246,7 +246,7 @@ export class UdpSocket implements PolledSocket {
 		const name = pinned(Buffer.alloc(SOCKET_ADDRESS_BYTES), SOCKET_ADDRESS_BYTES);
 		OPTION.writeInt32LE(SOCKET_ADDRESS_BYTES);
 		const library = this.#library;
-		library.f.getsockname(this.#fd, library.addressOf(name), library.addressOf(OPTION));
+		library.functions.getsockname(this.#fd, library.addressOf(name), library.addressOf(OPTION));
 		return name.readUInt16BE(2);
 	}
 
@@ -326,14 +326,14 @@ export class UdpSocket implements PolledSocket {
 
 	readable(): void {
 		const { memory } = this;
-		const { f } = this.#library;
+		const { functions } = this.#library;
 		let failed = false;
 		for (let turn = 0; turn < RECEIVES_A_TURN; turn++) {
 			for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
 				memory.incoming.writeUInt32LE(NAME_BYTES, i * MESSAGE + 8);
 				memory.incoming.writeUInt32LE(CONTROL_BYTES, i * MESSAGE + 40);
 			}
-			const count = f.recvmmsg(this.#fd, memory.incomingAt, MAX_RECEIVED_MESSAGES, DONTWAIT, 0n) as number;
+			const count = functions.recvmmsg(this.#fd, memory.incomingAt, MAX_RECEIVED_MESSAGES, DONTWAIT, 0n) as number;
 			for (let i = 0; i < count; i++) this.#deliver(i);
 			// The next call overwrites these datagrams, so the sink must finish with them.
 			if (count > 0) this.#sink?.received();
@@ -437,7 +437,7 @@ export class UdpSocket implements PolledSocket {
 		if (replies === undefined || replies.count === 0) return;
 		for (let done = 0; done < replies.count; ) {
 			const at = replies.messagesAt + BigInt(done * MESSAGE);
-			const sent = this.#library.f.sendmmsg(this.#fd, at, replies.count - done, DONTWAIT) as number;
+			const sent = this.#library.functions.sendmmsg(this.#fd, at, replies.count - done, DONTWAIT) as number;
 			if (sent <= 0) this.lost++;
 			done += Math.max(sent, 1);
 		}
@@ -516,7 +516,7 @@ export class UdpSocket implements PolledSocket {
 		STARTS[messages] = count;
 		for (let done = 0; done < messages; ) {
 			const at = memory.outgoingAt + BigInt(done * MESSAGE);
-			const sent = this.#library.f.sendmmsg(this.#fd, at, messages - done, DONTWAIT) as number;
+			const sent = this.#library.functions.sendmmsg(this.#fd, at, messages - done, DONTWAIT) as number;
 			if (sent > 0) {
 				done += sent;
 				continue;
@@ -597,8 +597,8 @@ export class UdpSocket implements PolledSocket {
 
 	#set(level: number, option: number, value: number): boolean {
 		OPTION.writeInt32LE(value, 0);
-		const { f } = this.#library;
-		return (f.setsockopt(this.#fd, level, option, this.#library.addressOf(OPTION), 4) as number) === 0;
+		const { functions } = this.#library;
+		return (functions.setsockopt(this.#fd, level, option, this.#library.addressOf(OPTION), 4) as number) === 0;
 	}
 }
 

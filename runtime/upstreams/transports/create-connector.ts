@@ -113,10 +113,10 @@ export class ConnectorFactory {
 			continueTimeout: transport.expect_continue_timeout ?? 1000,
 			maxResponseHead: settings.max_response_header ?? MAX_RESPONSE_HEAD,
 			keepAlive: limits.timeout > 0 && limits.count > 0,
-			pieces: deps.pieces,
+			pieceMemory: deps.pieces,
 			relay: deps.relay,
-			lines: new FieldLineCache(),
-			heads: new CachedHeads(),
+			lineCache: new FieldLineCache(),
+			headCache: new CachedHeads(),
 		};
 		const total = transport.keepalive_idle_conns_total;
 		const onIdle = (): boolean => {

@@ -39,7 +39,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 
 	get idle(): number {
 		let count = 0;
-		for (const session of this.#sessions) if (session.active === 0) count++;
+		for (const session of this.#sessions) if (session.activeCount === 0) count++;
 		return count;
 	}
 
@@ -107,7 +107,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		const { timeout, count } = this.#settings.limits;
 		let idle = 0;
 		for (const session of [...this.#sessions]) {
-			if (session.active > 0) continue;
+			if (session.activeCount > 0) continue;
 			if (session.idleSince <= now - timeout || ++idle > count) session.end();
 		}
 	}

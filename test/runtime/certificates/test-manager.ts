@@ -40,7 +40,7 @@ export function recordingSink(): RecordingSink {
 		drop(ids) {
 			for (const id of ids) certificates.delete(id);
 		},
-		async setChallenges(answers) {
+		async challenges(answers) {
 			this.answers = answers;
 		},
 		for: name => [...certificates.values()].find(({ names }) => names.includes(name)),

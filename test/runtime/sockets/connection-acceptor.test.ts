@@ -134,7 +134,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 				assert.is(one.socket.localAddress, '127.0.0.1');
 			} else assert.is(one.socket.remoteAddress, undefined);
 			one.socket.write('served', 'latin1');
-			one.socket.leave();
+			one.socket.destroyFast();
 		};
 		await withListener(answer, async (listener, open) => {
 			for (let i = 0; i < 50; i++) {

@@ -138,7 +138,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 	async function allClosed(): Promise<void> {
 		await until('all connections are closed', () => server.connections === 0);
 		assert.is(closed, opened);
-		assert.is(opensslThread()?.connections ?? 0, 0);
+		assert.is(opensslThread()?.connectionCount ?? 0, 0);
 	}
 
 	const post = (path: string, length: number, more = 'Connection: close\r\n'): string =>

@@ -409,7 +409,7 @@ for (const way of ['handle', 'stream'] as const) {
 		);
 		assert.match(openssl.get('demands.test, certificate: good, TLSv1.3')!, /CN=Good/);
 		assert.match(openssl.get('a fatal alert after the handshake')!, /completed/);
-		await until('all connections are closed', () => opensslThread()?.connections === 0);
+		await until('all connections are closed', () => opensslThread()?.connectionCount === 0);
 	});
 }
 
@@ -439,7 +439,7 @@ differential('bytes that arrive together with a PROXY header are part of the han
 	}
 	assert.is(results[1], results[0]);
 	assert.match(results[0]!, /nobody 192\.0\.2\.7.*CN=Good 192\.0\.2\.7/s);
-	await until('all connections are closed', () => opensslThread()?.connections === 0);
+	await until('all connections are closed', () => opensslThread()?.connectionCount === 0);
 });
 
 differential.run();

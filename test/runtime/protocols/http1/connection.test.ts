@@ -192,12 +192,11 @@ test(
 	path,
 	{},
 	async server => {
-		const wire = await openWire(server.port);
-		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n');
-		// A body that arrives together with the head is not ambiguous.
-		await wire.until(text => text.includes('\r\n\r\n'));
-		wire.send(`abc${LAST}`);
-		const text = await wire.whole();
+		const text = await send(
+			server.port,
+			'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n',
+			`abc${LAST}`,
+		);
 		assert.is(answers(text), 1);
 		assert.match(text, 'Connection: close');
 	},
@@ -450,7 +449,7 @@ test(
 		const idle = await openWire(server.port);
 		idle.send(GET);
 		await idle.until(text => answers(text) === 1);
-		server.protocol.drain({ next: 20, first: 60_000 });
+		server.protocol.drain({ nextRequestMs: 20, firstRequestMs: 60_000 });
 		// Both connections would be closed in the same tick of the engine's clock.
 		assert.not.match(await idle.whole(), 'Connection: close');
 		fresh.send(GET + GET);

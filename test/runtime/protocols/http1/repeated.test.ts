@@ -89,7 +89,7 @@ repeated('a response is assembled again if any part of it differs', () => {
 	const parts = ['HTTP/1.1 200 OK\r\n', 'Server: svc\r\n', 'Date: now\r\n', '\r\n', 'hello'] as const;
 	const text = (changed: Record<number, string> = {}): string | undefined => {
 		const [status, fields, date, end, body] = parts.map((part, i) => changed[i] ?? part);
-		return answers.text(status!, fields!, date!, end!, body!);
+		return answers.findText(status!, fields!, date!, end!, body!);
 	};
 	const joined = (at: number, part: string): string => {
 		const [status, fields, date, end, body] = parts.map((own, i) => (i === at ? part : own));

@@ -37,7 +37,7 @@ test('the clock does not touch idle connections', async () => {
 		x.response.body = 'hello';
 	}, limits);
 	const calls = new Map<bigint, number>();
-	const f = quicThread()!.library.f as { SSL_handle_events: (listener: bigint) => number };
+	const f = quicThread()!.library.functions as { SSL_handle_events: (listener: bigint) => number };
 	const original = f.SSL_handle_events;
 	f.SSL_handle_events = listener => {
 		calls.set(listener, (calls.get(listener) ?? 0) + 1);

@@ -137,11 +137,11 @@ test('frames are read the same however their bytes are split', () => {
 				seen += `${type}:${length} `;
 				return type === 0 ? 'stream' : type === 1 ? 'gather' : 'skip';
 			},
-			payload: (piece, start, end) => {
+			payloadPart: (piece, start, end) => {
 				seen += piece.toString('latin1', start, end);
 				return true;
 			},
-			gathered: (_type, piece, start, end) => {
+			wholePayload: (_type, piece, start, end) => {
 				seen += `[${piece.toString('hex', start, end)}]`;
 				return true;
 			},
@@ -178,8 +178,8 @@ test('half a million random sections and frames do no harm', () => {
 					: type % 3 === 1
 						? ('gather' as const)
 						: ('skip' as const),
-		payload: () => true,
-		gathered: () => true,
+		payloadPart: () => true,
+		wholePayload: () => true,
 	};
 	let decoded = 0;
 	for (let i = 0; i < 500_000; i++) {

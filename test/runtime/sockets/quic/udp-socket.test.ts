@@ -16,8 +16,8 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	const refusing = new Set<bigint>();
 	let calls = 0;
 	let long = 0;
-	const f = {
-		...library.f,
+	const functions = {
+		...library.functions,
 		sendmmsg(fd: number, at: bigint, count: number, flags: number): number {
 			calls++;
 			const offset = Number(at - datagrams.outgoingAt);
@@ -25,11 +25,14 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 			if (isLong) long++;
 			// The result depends on the first message, as in the kernel.
 			if (isLong && refusing.has(datagrams.outgoing.readBigUInt64LE(offset))) return -1;
-			return library.f.sendmmsg(fd, at, isLong ? 1 : count, flags) as number;
+			return library.functions.sendmmsg(fd, at, isLong ? 1 : count, flags) as number;
 		},
-	} as QuicLibrary['f'];
+	} as QuicLibrary['functions'];
 	const [port] = (await freePorts(1)) as [number];
-	const bound = Object.assign(Object.create(library) as QuicLibrary, { f, addressOf: library.addressOf.bind(library) });
+	const bound = Object.assign(Object.create(library) as QuicLibrary, {
+		functions,
+		addressOf: library.addressOf.bind(library),
+	});
 	const socket = new UdpSocket(bound, datagrams, { address: '127.0.0.1', port, only6: false, shared: false });
 	const paths: DatagramPath[] = [];
 	socket.open({ datagram: (_bytes, _start, _end, name) => void paths.push(socket.pathOf(name)), received() {} });
