@@ -5,7 +5,7 @@
 import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';
 
-/** The parts of the command line, before the command is looked up. */
+/** A command line split at the name of the command, which has not been looked up. */
 export interface ScannedCommandLine {
 	/** The first word that is not an option; `version` if `-V` is given; undefined if there is neither. */
 	readonly command: string | undefined;
@@ -16,7 +16,10 @@ export interface ScannedCommandLine {
 	readonly help: boolean;
 }
 
-/** Splits the words after the program's name at the command. Throws {@link CommandFailure} on an unknown global flag. */
+/**
+ * Splits `words`, the command line without the program's name, at the command. @throws {@link CommandFailure} on an unknown
+ * global flag
+ */
 export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 	let verbose = false;
 	let help = false;
@@ -31,7 +34,7 @@ export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 			throw new CommandFailure(`${quoteWord(word)} is not a global flag; a command's options go after its name.`);
 		} else break;
 	}
-	// A request for the version must start nothing else, whatever else the command line says.
+	// With `-V`, nothing but the version is printed, even if the command line names a command.
 	const [command, ...wordsAfterCommand] = version && !help ? ['version'] : joinTwoWordCommand(words.slice(at));
 	return {
 		command,
@@ -41,7 +44,7 @@ export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 	};
 }
 
-/** Joins a command that may be written as two words, `storage export`, into one. */
+/** Joins a command that is written as two words (`storage export`) into one (`storage-export`). */
 function joinTwoWordCommand(words: readonly string[]): readonly string[] {
 	const [first, second] = words;
 	if (first !== 'storage' || (second !== 'export' && second !== 'import' && second !== 'migrate')) return words;
@@ -58,7 +61,7 @@ export interface ParsedArguments {
 
 /** Checks the words after a command. @throws {@link CommandFailure} for unknown options and missing or surplus words */
 export function parseArguments(command: Command, words: readonly string[]): ParsedArguments {
-	const byName = optionsByName(command.options ?? []);
+	const optionByName = optionsByName(command.options ?? []);
 	const options: string[] = [];
 	const args: string[] = [];
 	const givenOptions = new Set<string>();
@@ -86,45 +89,45 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 		if (word === '--help') help = true;
 		else if (word === '--verbose') verbose = true;
 		else if (word.startsWith('--')) {
-			const equals = word.indexOf('=');
-			const name = equals === -1 ? word : word.slice(0, equals);
-			const option = byName.get(name);
-			if (!option) throw unknownOption(command, name, byName);
-			if (!option.value || (option.valueOptional && equals === -1)) {
-				if (equals !== -1) throw new CommandFailure(`${quoteWord(name)} takes no value.`);
+			const equalsIndex = word.indexOf('=');
+			const name = equalsIndex === -1 ? word : word.slice(0, equalsIndex);
+			const option = optionByName.get(name);
+			if (!option) throw unknownOption(command, name, optionByName);
+			if (!option.value || (option.valueOptional && equalsIndex === -1)) {
+				if (equalsIndex !== -1) throw new CommandFailure(`${quoteWord(name)} takes no value.`);
 				addOption(option, undefined);
-			} else if (equals !== -1) addOption(option, word.slice(equals + 1));
+			} else if (equalsIndex !== -1) addOption(option, word.slice(equalsIndex + 1));
 			else addOption(option, nextValue(words, ++at, name, option));
 		} else {
 			// Short flags may be combined (`-wv`); what follows a letter that takes a value is its value (`-cFILE`).
 			for (let letter = 1; letter < word.length; letter++) {
 				const name = `-${word[letter]}`;
-				const option = byName.get(name);
+				const option = optionByName.get(name);
 				if (name === '-h' && !option) help = true;
 				else if (name === '-v' && !option) verbose = true;
-				else if (!option) throw unknownOption(command, name, byName);
+				else if (!option) throw unknownOption(command, name, optionByName);
 				else if (!option.value || option.valueOptional) addOption(option, undefined);
 				else {
-					const attached = word.slice(letter + 1).replace(/^=/, '');
-					addOption(option, attached === '' ? nextValue(words, ++at, name, option) : attached);
+					const attachedValue = word.slice(letter + 1).replace(/^=/, '');
+					addOption(option, attachedValue === '' ? nextValue(words, ++at, name, option) : attachedValue);
 					break;
 				}
 			}
 		}
 	}
 	if (!help) {
-		checkCount(command, args);
-		const missing = command.options?.find(option => option.required && !givenOptions.has(option.name));
-		if (missing) {
+		checkArgumentCount(command, args);
+		const missingOption = command.options?.find(option => option.required && !givenOptions.has(option.name));
+		if (missingOption) {
 			throw new CommandFailure(
-				`${quoteWord(`svc ${command.name}`)} needs ${quoteWord(`--${missing.name} <${missing.value}>`)}.`,
+				`${quoteWord(`svc ${command.name}`)} needs ${quoteWord(`--${missingOption.name} <${missingOption.value}>`)}.`,
 			);
 		}
 	}
 	return { help, verbose, normalized: [...options, '--', ...args] };
 }
 
-/** Returns sade's result for {@link ParsedArguments.normalized} as commands read it. */
+/** Converts the result of sade for {@link ParsedArguments.normalized} to the form that commands read. */
 export function createInvocation(
 	parsed: ParsedArguments,
 	verbose: boolean,
@@ -161,7 +164,7 @@ function optionsByName(options: readonly CommandOption[]): Map<string, CommandOp
 	return byName;
 }
 
-/** Returns the value of an option that is in the next word. */
+/** Returns `words[at]` as the value of an option. @throws {@link CommandFailure} if there is no such word */
 function nextValue(words: readonly string[], at: number, name: string, option: CommandOption): string {
 	const word = words[at];
 	if (word === undefined) throw new CommandFailure(`${quoteWord(name)} needs a value: ${name} <${option.value}>.`);
@@ -176,10 +179,10 @@ function unknownOption(command: Command, name: string, options: Map<string, Comm
 	);
 }
 
-function checkCount(command: Command, args: readonly string[]): void {
+function checkArgumentCount(command: Command, args: readonly string[]): void {
 	const definitions = command.args ?? [];
-	const missing = definitions.slice(args.length).find(argument => argument.required);
-	if (missing) throw new CommandFailure(`${quoteWord(`svc ${command.name}`)} needs <${missing.name}>.`);
+	const missingArgument = definitions.slice(args.length).find(argument => argument.required);
+	if (missingArgument) throw new CommandFailure(`${quoteWord(`svc ${command.name}`)} needs <${missingArgument.name}>.`);
 	if (args.length > definitions.length && definitions.at(-1)?.repeatable !== true) {
 		const limitText =
 			definitions.length === 0
@@ -193,7 +196,7 @@ function checkCount(command: Command, args: readonly string[]): void {
 	}
 }
 
-/** An unknown word. Where the failure is printed, the nearest known word is suggested. */
+/** A failure caused by an unknown word. The printed message suggests the nearest of `knownWords`. */
 export class UnknownWord extends CommandFailure {
 	readonly word: string;
 	readonly knownWords: readonly string[];

@@ -23,16 +23,16 @@ export function checkoutVersion(folder: string): string {
 function headCommit(folder: string): string | undefined {
 	let gitFolder = path.join(folder, '.git');
 	// In a linked worktree, `.git` is a file that names the folder.
-	const link = readLine(gitFolder);
+	const link = readFirstLine(gitFolder);
 	if (link?.startsWith('gitdir: ')) gitFolder = path.resolve(folder, link.slice('gitdir: '.length));
-	const head = readLine(path.join(gitFolder, 'HEAD'));
+	const head = readFirstLine(path.join(gitFolder, 'HEAD'));
 	if (head === undefined) return undefined;
 	if (!head.startsWith('ref: ')) return commitIn(head);
 	const ref = head.slice('ref: '.length);
-	const commonFolder = path.resolve(gitFolder, readLine(path.join(gitFolder, 'commondir')) ?? '.');
-	const looseRef = readLine(path.join(gitFolder, ref)) ?? readLine(path.join(commonFolder, ref));
+	const commonFolder = path.resolve(gitFolder, readFirstLine(path.join(gitFolder, 'commondir')) ?? '.');
+	const looseRef = readFirstLine(path.join(gitFolder, ref)) ?? readFirstLine(path.join(commonFolder, ref));
 	if (looseRef !== undefined) return commitIn(looseRef);
-	const packedRefs = read(path.join(commonFolder, 'packed-refs'));
+	const packedRefs = readIfPresent(path.join(commonFolder, 'packed-refs'));
 	const line = packedRefs?.split('\n').find(entry => entry.endsWith(` ${ref}`));
 	return line === undefined ? undefined : commitIn(line);
 }
@@ -41,11 +41,11 @@ function commitIn(text: string): string | undefined {
 	return /^[0-9a-f]{40,64}/.exec(text)?.[0];
 }
 
-function readLine(file: string): string | undefined {
-	return read(file)?.split('\n', 1)[0]?.trim();
+function readFirstLine(file: string): string | undefined {
+	return readIfPresent(file)?.split('\n', 1)[0]?.trim();
 }
 
-function read(file: string): string | undefined {
+function readIfPresent(file: string): string | undefined {
 	try {
 		return readFileSync(file, 'utf8');
 	} catch {

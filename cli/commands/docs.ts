@@ -59,7 +59,7 @@ export const docs: Command = {
 	},
 };
 
-/** Writes the site. Returns the number of its files. @throws {@link CommandFailure} */
+/** Writes the documentation to a folder. Returns the number of files written. @throws {@link CommandFailure} */
 async function writeSite(folder: string): Promise<number> {
 	const [{ documentationSite }, commands] = await Promise.all([
 		import('../documentation/documentation-site.ts'),

@@ -4,7 +4,7 @@ import type { CommandEntry } from '../command/command.ts';
 import { CommandFailure } from '../command/command.ts';
 import { COMMANDS } from './index.ts';
 
-/** Returns the entry of a command. @throws {@link CommandFailure} if there is none of that name */
+/** Returns the entry of a command. @throws {@link CommandFailure} if no command has that name */
 export function findCommand(name: string): CommandEntry {
 	const entry = COMMANDS.find(command => command.name === (name === 'lsp' ? 'language-server' : name));
 	if (entry) return entry;

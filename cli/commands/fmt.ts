@@ -44,7 +44,7 @@ export const fmt: Command = {
 		if (overwrite && sources.some(({ kind }) => kind === 'stdin'))
 			throw new CommandFailure('`--overwrite` needs a file; standard input cannot be overwritten.');
 		if (overwrite && diff) throw new CommandFailure('`--overwrite` and `--diff` cannot be combined.');
-		// Nothing is printed or written if any of them cannot be formatted.
+		// All inputs are read first, so that nothing is printed or written if one of the inputs cannot be formatted.
 		const texts: (Pick<ConfigInput, 'text' | 'name'> & { format: Dialect; source: ConfigurationSource })[] = [];
 		for (const source of sources) {
 			const { text, name, format } = await readConfiguration(source);

@@ -4,7 +4,7 @@ import { type Command, CommandFailure, type Invocation } from '../command/comman
 import { print } from '../command/terminal.ts';
 
 /** Maximum bytes of a password. bcrypt ignores the rest of a longer one. */
-const BCRYPT_BYTES = 72;
+const BCRYPT_MAX_BYTES = 72;
 const SALT_BYTES = 16;
 /** The default cost of bcrypt: the logarithm to base 2 of the number of rounds. */
 const BCRYPT_COST = '14';
@@ -44,9 +44,9 @@ function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
 	const cost = parseWholeNumber('bcrypt-cost', value('bcrypt-cost') ?? BCRYPT_COST, 4, 31);
 	return async password => {
 		const length = Buffer.byteLength(password);
-		if (length > BCRYPT_BYTES) {
+		if (length > BCRYPT_MAX_BYTES) {
 			throw new CommandFailure(
-				`The password has ${length} bytes, and bcrypt uses only the first ${BCRYPT_BYTES}. Use a shorter one or --algorithm argon2id.`,
+				`The password has ${length} bytes, and bcrypt uses only the first ${BCRYPT_MAX_BYTES}. Use a shorter one or --algorithm argon2id.`,
 			);
 		}
 		const { hashSync } = await import('bcryptjs');

@@ -55,13 +55,16 @@ export const help: Command = {
 	},
 };
 
-/** Reports whether a word is nearly the name of a command. It is then a misspelling, for which a search would be no help. */
+/**
+ * Reports whether a word closely resembles the name of a command. Such a word is taken for a misspelled command, not for a
+ * search.
+ */
 async function isMisspelled(word: string, commands: readonly string[]): Promise<boolean> {
 	const { nearestName } = await import('../../compiler/diagnostics/suggest.ts');
 	return nearestName(word, commands) !== undefined;
 }
 
-/** Searches the guides, prints the best section in full, and lists the names of others. Returns false if nothing was found. */
+/** Searches the guides, prints the best section in full, and lists other results by name. Returns false if nothing was found. */
 async function printBestSection(guides: readonly Guide[], words: string): Promise<boolean> {
 	const { searchGuides } = await import('../manual/guide-search.ts');
 	const [best, ...otherResults] = searchGuides(guides, words);

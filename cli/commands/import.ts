@@ -57,8 +57,8 @@ export const importCommand: Command = {
 		const result = importNginx({ text, name, folder }, diskReader(process.cwd()));
 		const { diagnostics, translated, kept } = result;
 		if (diagnostics.length > 0) {
-			const count = `${diagnostics.length} mistake${diagnostics.length === 1 ? '' : 's'}`;
-			throw new CommandFailure(`${quoteWord(name)} has ${count}; nothing was translated.`, {
+			const countText = `${diagnostics.length} mistake${diagnostics.length === 1 ? '' : 's'}`;
+			throw new CommandFailure(`${quoteWord(name)} has ${countText}; nothing was translated.`, {
 				preamble: `${renderDiagnostics(diagnostics)}\n`,
 			});
 		}
@@ -74,8 +74,8 @@ export const importCommand: Command = {
 				throw new CommandFailure(`${quoteWord(output)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 			}
 		}
-		const comments = `${kept.length} kept as comment${kept.length === 1 ? '' : 's'}`;
-		printError(`${translated} directive${translated === 1 ? '' : 's'} translated, ${comments}.\n`);
+		const commentsText = `${kept.length} kept as comment${kept.length === 1 ? '' : 's'}`;
+		printError(`${translated} directive${translated === 1 ? '' : 's'} translated, ${commentsText}.\n`);
 		const guards = kept.filter(({ directive }) => GUARD_DIRECTIVES.has(directive.split(' ', 1)[0]!));
 		if (guards.length > 0) {
 			const places = guards.map(({ directive, file, line }) => `  ${file}:${line} ${directive}\n`).join('');

@@ -66,7 +66,7 @@ export const reload: Command = {
 		const pid = invocation.value('pid');
 		if (pid !== undefined) return await reloadProcess(pid, invocation);
 		const decision = decisionOf(invocation);
-		if (decision) return decide(decision, invocation);
+		if (decision) return sendDecision(decision, invocation);
 		const query = queryOf(invocation);
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../configuration/compilation.ts');
@@ -91,8 +91,8 @@ export const reload: Command = {
 		if (typeof successor === 'number') {
 			print(`${input.name} is now being served by process ${successor}, which has taken over.\n`);
 		} else {
-			const state = memberOf(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
-			print(`${input.name} ${state} (generation ${String(memberOf(answer.body, 'generation'))}).\n`);
+			const outcome = memberOf(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
+			print(`${input.name} ${outcome} (generation ${String(memberOf(answer.body, 'generation'))}).\n`);
 		}
 		const deadline = memberOf(memberOf(answer.body, 'confirm'), 'until');
 		if (typeof deadline === 'number') {
@@ -104,11 +104,11 @@ export const reload: Command = {
 };
 
 /** Makes a server that systemd runs read its configuration file again (`--pid`). */
-async function reloadProcess(text: string, invocation: Invocation): Promise<number> {
-	const pid = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined;
-	if (pid === undefined) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
-	const values = ['config', 'adapter', 'address', 'confirm', 'max-error-rate'];
-	const conflicting = values.filter(name => invocation.value(name) !== undefined);
+async function reloadProcess(pidText: string, invocation: Invocation): Promise<number> {
+	const pid = /^[1-9]\d{0,9}$/.test(pidText) ? Number(pidText) : undefined;
+	if (pid === undefined) throw new CommandFailure(`\`${pidText}\` is not the number of a process.`);
+	const valueOptions = ['config', 'adapter', 'address', 'confirm', 'max-error-rate'];
+	const conflicting = valueOptions.filter(name => invocation.value(name) !== undefined);
 	conflicting.push(...['force', 'handover', 'accept', 'revert'].filter(name => invocation.flag(name)));
 	if (conflicting.length > 0) throw new CommandFailure(`\`--pid\` and \`--${conflicting[0]}\` cannot be combined.`);
 	const { reloadBySignal } = await import('../serving/reload-answer.ts');
@@ -126,7 +126,7 @@ function commandLine(): string {
 	return ['svc', ...words].join(' ');
 }
 
-/** Returns the document together with the places of its steps, which logs show. */
+/** Adds the places of the steps (file and line) to the document, so that the server's logs can show them. */
 async function withPlaces(document: string, places: StepPlaces): Promise<string> {
 	const { formatPlacedDocument } = await import('../../compiler/lower/step-places.ts');
 	return formatPlacedDocument(document, places);
@@ -147,7 +147,7 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 	return isAccept ? 'confirm' : 'revert';
 }
 
-async function decide(decision: 'confirm' | 'revert', invocation: Invocation): Promise<number> {
+async function sendDecision(decision: 'confirm' | 'revert', invocation: Invocation): Promise<number> {
 	const target = { address: invocation.value('address'), settings: await adminSettings(invocation) };
 	const answer = await postToAdmin(`/load/${decision}`, target, undefined);
 	const failedAction =

@@ -46,7 +46,7 @@ export const reverseProxy: Command = {
 		const responseFields = values('header-down').map(headerField);
 		const proxy = {
 			handler: 'proxy',
-			upstreams: upstreams(values('to'), flag('insecure')),
+			upstreams: upstreamSettings(values('to'), flag('insecure')),
 			...(requestFields.length > 0 ? { header_up: headerEdits(requestFields) } : {}),
 			...(responseFields.length > 0 ? { header_down: headerEdits(responseFields) } : {}),
 		};
@@ -56,8 +56,10 @@ export const reverseProxy: Command = {
 	},
 };
 
-/** Returns the upstream pool. `insecure` has no effect if upstreams do not use TLS. */
-function upstreams(addresses: readonly string[], insecure: boolean): UpstreamSettings {
+/**
+ * Returns the settings of the upstream pool. `insecure` turns off the verification of certificates; without TLS it has no effect.
+ */
+function upstreamSettings(addresses: readonly string[], insecure: boolean): UpstreamSettings {
 	for (const text of addresses) {
 		const upstream = parseUpstream(text);
 		if (upstream.kind === 'invalid')

@@ -65,14 +65,14 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 	const watch = invocation.flag('watch');
 	// A contradictory command line is refused even if a saved document is served instead of the file.
 	givenPath(invocation);
-	const saved = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
-	// A saved document does not follow a file, because the file may differ from what was being served.
-	const source = saved ? undefined : configurationSource(invocation);
+	const savedInput = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
+	// A saved document is not reloaded from a file, because the file may differ from what was being served.
+	const source = savedInput ? undefined : configurationSource(invocation);
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
-	const input = saved ?? (source && (await readConfiguration(source)));
+	const input = savedInput ?? (source && (await readConfiguration(source)));
 	const { serve } = await import('../serving/serve.ts');
 	// The saved document may turn the Admin API off; a server without a file could then not be changed at all.
-	const isFileless = input === undefined || (saved !== undefined && hasNoConfiguration(invocation));
+	const isFileless = input === undefined || (savedInput !== undefined && hasNoConfiguration(invocation));
 	return serve({
 		input,
 		adminAnyway: isFileless,
@@ -81,7 +81,10 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 		watch,
 		background: invocation.value('report-fd') !== undefined,
 		onReady: runtime =>
-			report({ ready: true, listeners: runtime.listeners.map(({ address, port }) => `${bracketed(address)}:${port}`) }),
+			report({
+				ready: true,
+				listeners: runtime.listeners.map(({ address, port }) => `${bracketIpv6(address)}:${port}`),
+			}),
 	});
 }
 
@@ -90,13 +93,13 @@ function hasNoConfiguration(invocation: Invocation): boolean {
 	return givenPath(invocation) === undefined && configurationSource(invocation) === undefined;
 }
 
-function bracketed(host: string): string {
+function bracketIpv6(host: string): string {
 	return host.includes(':') ? `[${host}]` : host;
 }
 
 /** Returns a function that writes one report to a descriptor and closes it; without a descriptor it does nothing. */
-function createReporter(fd: string | undefined): (report: StartReport) => void {
-	let descriptor = fd !== undefined && /^\d+$/.test(fd) ? Number(fd) : undefined;
+function createReporter(descriptorText: string | undefined): (report: StartReport) => void {
+	let descriptor = descriptorText !== undefined && /^\d+$/.test(descriptorText) ? Number(descriptorText) : undefined;
 	return report => {
 		if (descriptor === undefined) return;
 		try {

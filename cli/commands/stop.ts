@@ -39,21 +39,21 @@ export const stop: Command = {
 const CHECK_INTERVAL_MS = 50;
 
 /** Stops a process and waits until it has ended (`--pid`). systemd passes an empty PID if the main process has ended already. */
-async function stopProcess(text: string, invocation: Invocation): Promise<number> {
-	if (!/^(?:[1-9]\d{0,9})?$/.test(text)) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
+async function stopProcess(pidText: string, invocation: Invocation): Promise<number> {
+	if (!/^(?:[1-9]\d{0,9})?$/.test(pidText)) throw new CommandFailure(`\`${pidText}\` is not the number of a process.`);
 	const conflictingOption = ['config', 'adapter', 'address'].find(name => invocation.value(name) !== undefined);
 	if (conflictingOption !== undefined)
 		throw new CommandFailure(`\`--pid\` and \`--${conflictingOption}\` cannot be combined.`);
-	const pid = Number(text);
+	const pid = Number(pidText);
 	if (pid === 0 || !sendSignal(pid, 'SIGTERM')) return EXIT_STATUS.ok;
 	while (sendSignal(pid, 0)) await sleep(CHECK_INTERVAL_MS);
 	return EXIT_STATUS.ok;
 }
 
-/** Sends a signal; 0 only checks. Returns false if there is no such process. */
-function sendSignal(pid: number, name: 'SIGTERM' | 0): boolean {
+/** Sends a signal to a process; signal 0 only checks that the process exists. Returns false if there is no such process. */
+function sendSignal(pid: number, signal: 'SIGTERM' | 0): boolean {
 	try {
-		return process.kill(pid, name);
+		return process.kill(pid, signal);
 	} catch (error) {
 		const { code } = error as NodeJS.ErrnoException;
 		if (code === 'ESRCH') return false;

@@ -80,7 +80,7 @@ async function exportTo(store: Store, output: string): Promise<number> {
 	}
 }
 
-/** Deletes the temporary files that killed exports to the same file have left behind. */
+/** Deletes the temporary files left behind by earlier exports to the same file that were killed. */
 async function removeAbandonedBeside(output: string): Promise<void> {
 	const { dir, base } = path.parse(unfinishedPrefix(path.resolve(output)));
 	for (const name of await readdir(dir).catch(() => [])) {

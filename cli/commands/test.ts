@@ -58,22 +58,22 @@ async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]):
 	const { runTests } = await import('../../compiler/testing/run-tests.ts');
 	const { CoverageTracer, testCoverage } = await import('../../compiler/testing/test-coverage.ts');
 	const { dryRunEnvironment } = await import('../../runtime/compile/dry-run-environment.ts');
-	const tested: TestedConfiguration[] = [];
+	const testedConfigurations: TestedConfiguration[] = [];
 	for (const input of inputs) {
 		const { plan, tests, locate } = compileConfiguration(input);
 		const selectedTests = tests.filter(({ name }) => filter === undefined || name.toLowerCase().includes(filter));
 		const tracer = needsCoverage ? new CoverageTracer() : undefined;
 		const report = await runTests(selectedTests, plan, dryRunEnvironment(process.cwd()), tracer);
-		tested.push({ name: input.name, results: report.results });
+		testedConfigurations.push({ name: input.name, results: report.results });
 		if (format === 'text') {
 			for (const { test: testCase, diagnostics } of report.results)
 				print(`${diagnostics.length === 0 ? 'ok  ' : 'FAIL'} ${testCase.name}\n`);
 			if (report.failed > 0) printError(`\n${renderDiagnostics(report.diagnostics)}\n`);
-			const count = `${report.passed} passed, ${report.failed} failed`;
+			const countText = `${report.passed} passed, ${report.failed} failed`;
 			print(
 				selectedTests.length === 0
 					? `${input.name} has no ${filter === undefined ? 'tests' : 'such test'}.\n`
-					: `${input.name}: ${count}.\n`,
+					: `${input.name}: ${countText}.\n`,
 			);
 		}
 		if (!tracer) continue;
@@ -87,9 +87,9 @@ async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]):
 	}
 	if (format === 'junit') {
 		const { junitReport } = await import('../../compiler/testing/junit-report.ts');
-		print(junitReport(tested));
-	} else if (format === 'json') print(`${JSON.stringify(await resultsAsJson(tested), undefined, 2)}\n`);
-	const results = tested.flatMap(configuration => configuration.results);
+		print(junitReport(testedConfigurations));
+	} else if (format === 'json') print(`${JSON.stringify(await resultsAsJson(testedConfigurations), undefined, 2)}\n`);
+	const results = testedConfigurations.flatMap(configuration => configuration.results);
 	const isOk =
 		results.every(({ diagnostics }) => diagnostics.length === 0) && (filter === undefined || results.length > 0);
 	return isOk ? EXIT_STATUS.ok : EXIT_STATUS.failed;

@@ -29,7 +29,10 @@ export const trust: Command = {
 	run: invocation => runTrustChange(invocation, 'trust'),
 };
 
-/** Adds or removes the root and prints the outcome for each store. Fails if one could not be changed. */
+/**
+ * Adds or removes the root certificate and prints the outcome for each trust store. @throws {@link CommandFailure} if a trust
+ * store could not be changed
+ */
 export async function runTrustChange(invocation: Invocation, action: 'trust' | 'untrust'): Promise<number> {
 	const authority = invocation.value('ca') ?? 'local';
 	if (!/^(?!\.+$)[A-Za-z0-9._-]{1,64}$/.test(authority)) {
@@ -56,7 +59,7 @@ export async function runTrustChange(invocation: Invocation, action: 'trust' | '
 	}
 }
 
-/** Copies the root certificate to a temporary folder if the store is not a folder, and closes the store. Returns the folder. */
+/** Copies the root certificate from the store to a temporary folder and closes the store. Returns the folder's path. */
 async function copyRoot(store: Store, authority: string): Promise<string> {
 	const key = `pki/authorities/${authority}/root.crt`;
 	const pem = await store

@@ -48,9 +48,9 @@ export const upgrade: Command = {
 		if (answer.status !== 200) throw answerFailure(answer, 'The server was not upgraded');
 		printError(answerWarnings(answer));
 		print(`Process ${String(memberOf(memberOf(answer.body, 'handover'), 'pid'))} has taken over.\n`);
-		const until = memberOf(memberOf(answer.body, 'confirm'), 'until');
-		if (typeof until === 'number') {
-			const seconds = Math.max(0, Math.round((until - Date.now()) / 1000));
+		const deadline = memberOf(memberOf(answer.body, 'confirm'), 'until');
+		if (typeof deadline === 'number') {
+			const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
 			print(`Returning to the previous process in ${seconds} s. To keep the new one, run: svc reload --accept\n`);
 		}
 		return EXIT_STATUS.ok;

@@ -69,13 +69,13 @@ export const validate: Command = {
 	async run(invocation) {
 		const format = formatOf(invocation.value('format') ?? 'text');
 		const options: ValidationOptions = { lint: invocation.flag('lint'), strict: invocation.flag('strict') };
-		const fix = fixOf(invocation);
-		const checks = checksOf(invocation, options, fix);
+		const fixSafety = fixSafetyOf(invocation);
+		const checks = checksOf(invocation, options, fixSafety);
 		if (format === 'text') return printAllAsText(checks, options);
-		const all: ConfigurationValidation[] = [];
-		for (const { validation } of withoutImported(await runChecks(checks))) all.push(validation);
-		print(await reportOf(format, all));
-		return all.every(({ valid }) => valid) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
+		const validations: ConfigurationValidation[] = [];
+		for (const { validation } of withoutImported(await runChecks(checks))) validations.push(validation);
+		print(await reportOf(format, validations));
+		return validations.every(({ valid }) => valid) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
 	},
 };
 
@@ -92,26 +92,26 @@ interface CheckedConfiguration {
 type Check = () => Promise<CheckedConfiguration>;
 
 async function runChecks(checks: readonly Check[]): Promise<CheckedConfiguration[]> {
-	const all: CheckedConfiguration[] = [];
-	for (const check of checks) all.push(await check());
-	return all;
+	const results: CheckedConfiguration[] = [];
+	for (const check of checks) results.push(await check());
+	return results;
 }
 
 /**
  * Leaves out configurations that were found in a folder and are imported by another, because they are checked as parts of the
  * importing configuration.
  */
-function withoutImported(all: readonly CheckedConfiguration[]): CheckedConfiguration[] {
-	return all.filter(({ input, isFromFolder }) => {
+function withoutImported(results: readonly CheckedConfiguration[]): CheckedConfiguration[] {
+	return results.filter(({ input, isFromFolder }) => {
 		return (
 			!isFromFolder ||
-			!all.some(importer => importer.input.path !== input.path && importer.validation.files.includes(input.path!))
+			!results.some(importer => importer.input.path !== input.path && importer.validation.files.includes(input.path!))
 		);
 	});
 }
 
 /** Returns which fixes to apply; undefined for none. @throws {@link CommandFailure} */
-function fixOf({ flag, value }: Invocation): FixSafety | undefined {
+function fixSafetyOf({ flag, value }: Invocation): FixSafety | undefined {
 	if (!flag('fix')) return undefined;
 	const safety = value('fix');
 	if (safety === '' || safety === 'safe') return 'safe';
@@ -120,20 +120,20 @@ function fixOf({ flag, value }: Invocation): FixSafety | undefined {
 }
 
 /**
- * Returns the checks that a command line asks for, in its order. @throws {@link CommandFailure} if the options contradict each
- * other
+ * Returns one check for each configuration that the command line names, in the same order. @throws {@link CommandFailure} if the
+ * options contradict each other
  */
-function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: FixSafety | undefined): Check[] {
+function checksOf({ args, value }: Invocation, options: ValidationOptions, fixSafety: FixSafety | undefined): Check[] {
 	const check = async (source: ConfigurationSource): Promise<CheckedConfiguration> => {
 		const input = await readConfiguration(source);
-		if (fix) return fixAndWrite(source, input, options, fix);
+		if (fixSafety) return fixAndWrite(source, input, options, fixSafety);
 		const { validateConfiguration } = await import('../configuration/validation.ts');
 		return { input, validation: await validateConfiguration(input, options) };
 	};
 	const checksInFolder = (folder: string): Check[] =>
 		configurationsBelow(folder).map(name => async () => ({ ...(await check(fileSource(name))), isFromFolder: true }));
 	if (args.length < 2) {
-		if (args[0] !== undefined && isFolderOfMany(args[0]) && value('adapter') === undefined)
+		if (args[0] !== undefined && isFolderOfConfigurations(args[0]) && value('adapter') === undefined)
 			return checksInFolder(args[0]);
 		const source = requiredSource({ args, value });
 		return [() => check(source)];
@@ -145,7 +145,7 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: 
 	if (args.filter(file => file === '-').length > 1) {
 		throw new CommandFailure('Standard input is named more than once, but can be read only once.');
 	}
-	const checkNamed = (file: string): Check => {
+	const createFileCheck = (file: string): Check => {
 		return async () => {
 			try {
 				return await check(requiredSource({ args: [file], value: name => (file === '-' ? value(name) : undefined) }));
@@ -156,19 +156,22 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: 
 			}
 		};
 	};
-	return args.flatMap(file => (isFolderOfMany(file) ? checksInFolder(file) : [checkNamed(file)]));
+	return args.flatMap(file => (isFolderOfConfigurations(file) ? checksInFolder(file) : [createFileCheck(file)]));
 }
 
 /**
- * Reports whether a folder holds configurations in its subfolders or under other names, but none with a default name directly in
- * it.
+ * Reports whether `file` is a folder without a default configuration file of its own, which holds configurations under other
+ * names or in subfolders.
  */
-function isFolderOfMany(file: string): boolean {
+function isFolderOfConfigurations(file: string): boolean {
 	if (file === '-' || !isFolder(file)) return false;
 	return defaultFile(file) === undefined && configurationsBelow(file).length > 0;
 }
 
-/** Fixes a configuration and writes the changed files. A text from standard input is printed. */
+/**
+ * Fixes a configuration and writes the changed files. If the configuration was read from standard input, its fixed text is
+ * printed.
+ */
 async function fixAndWrite(
 	source: ConfigurationSource,
 	input: ConfigInput,
@@ -201,30 +204,33 @@ function formatOf(text: string): Format {
 	);
 }
 
-async function reportOf(format: Exclude<Format, 'text'>, all: readonly ConfigurationValidation[]): Promise<string> {
+async function reportOf(
+	format: Exclude<Format, 'text'>,
+	validations: readonly ConfigurationValidation[],
+): Promise<string> {
 	switch (format) {
 		case 'json':
-			return (await import('../../compiler/diagnostics/formats/json.ts')).jsonReport(all);
+			return (await import('../../compiler/diagnostics/formats/json.ts')).jsonReport(validations);
 		case 'unix':
-			return (await import('../../compiler/diagnostics/formats/unix.ts')).unixReport(all);
+			return (await import('../../compiler/diagnostics/formats/unix.ts')).unixReport(validations);
 		case 'codequality':
-			return (await import('../../compiler/diagnostics/formats/codequality.ts')).codequalityReport(all);
+			return (await import('../../compiler/diagnostics/formats/codequality.ts')).codequalityReport(validations);
 		case 'github':
-			return (await import('../../compiler/diagnostics/formats/github.ts')).githubReport(all);
+			return (await import('../../compiler/diagnostics/formats/github.ts')).githubReport(validations);
 		case 'sarif': {
 			const { lintRules } = await import('../../compiler/lint/index.ts');
 			const { sarifReport } = await import('../../compiler/diagnostics/formats/sarif.ts');
-			return sarifReport(all, lintRules);
+			return sarifReport(validations, lintRules);
 		}
 	}
 }
 
-/** Prints reports as text. @throws {@link CommandFailure} if the exit status is to be 1 */
+/** Prints the reports of all checks as text. @throws {@link CommandFailure} if the exit status is to be 1 */
 async function printAllAsText(checks: readonly Check[], options: ValidationOptions): Promise<number> {
-	const all = withoutImported(await runChecks(checks));
-	if (all.length === 1) return printAsText(all[0]!, options);
+	const results = withoutImported(await runChecks(checks));
+	if (results.length === 1) return printAsText(results[0]!, options);
 	let refusedCount = 0;
-	for (const checked of all) {
+	for (const checked of results) {
 		try {
 			await printAsText(checked, options);
 		} catch (error) {
@@ -235,7 +241,7 @@ async function printAllAsText(checks: readonly Check[], options: ValidationOptio
 	}
 	if (refusedCount === 0) return EXIT_STATUS.ok;
 	throw new CommandFailure(
-		`${refusedCount} of ${all.length} configurations ${refusedCount === 1 ? 'is' : 'are'} not valid.`,
+		`${refusedCount} of ${results.length} configurations ${refusedCount === 1 ? 'is' : 'are'} not valid.`,
 	);
 }
 
@@ -246,8 +252,8 @@ async function printAsText(
 	const { name, canStart, valid, diagnostics, failures, tests } = validation;
 	const { formatWarning, renderDiagnostics } = await import('../configuration/compilation.ts');
 	const findings = diagnostics.filter(diagnostic => !failures.includes(diagnostic));
-	const [first] = findings;
-	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
+	const [firstFinding] = findings;
+	if (firstFinding?.code === UNREADABLE) throw new CommandFailure(firstFinding.message);
 	// Standard output may receive the fixed text, so the report goes to standard error.
 	const printReport = fixing && input.path === undefined ? printError : print;
 	if (fixing) printReport(fixedSentence(fixing));
@@ -262,8 +268,8 @@ async function printAsText(
 	const unformatted = lint ? '' : formatWarning(input);
 	const warnings = [unformatted, renderDiagnostics(findings)].filter(text => text !== '').join('\n');
 	if (warnings !== '') printError(`${warnings}${advice}\n`);
-	const count = tests.passed + tests.failed;
-	const testsText = `${count} test${count === 1 ? '' : 's'}`;
+	const testCount = tests.passed + tests.failed;
+	const testsText = `${testCount} test${testCount === 1 ? '' : 's'}`;
 	if (tests.failed > 0) {
 		throw new CommandFailure(`${name}: ${tests.failed} of ${testsText} failed.`, {
 			preamble: `${renderDiagnostics(failures)}\n`,
@@ -278,7 +284,7 @@ async function printAsText(
 	if (strict && unformatted !== '') {
 		throw new CommandFailure(`${quoteWord(name)} is not formatted, and --strict allows no warning.`);
 	}
-	printReport(count === 0 ? `${name} is valid.\n` : `${name} is valid: ${testsText} passed.\n`);
+	printReport(testCount === 0 ? `${name} is valid.\n` : `${name} is valid: ${testsText} passed.\n`);
 	return EXIT_STATUS.ok;
 }
 

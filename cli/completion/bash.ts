@@ -45,17 +45,17 @@ _svc() {
 	if [[ $current == = ]]; then current=''; fi
 
 	case $command in
-${cases(options, '\t', value => `options=${quote(value)}`)}
+${caseBranches(options, '\t', value => `options=${quote(value)}`)}
 	esac
 	if [[ -n $expects ]]; then
 		case "$command $expects" in
-${cases(valueCases, '\t\t')}
+${caseBranches(valueCases, '\t\t')}
 		esac
 	elif [[ -z $ended && $current == -* ]]; then
 		words=$options
 	else
 		case "$command $argument" in
-${cases(argumentCases, '\t\t')}
+${caseBranches(argumentCases, '\t\t')}
 		*) words=$options ;;
 		esac
 	fi
@@ -77,19 +77,19 @@ complete -o bashdefault -o default -F _svc svc
 `;
 }
 
-/** Returns the branches of a `case`, merging patterns with the same outcome. */
-function cases(
+/** Returns the branches of a shell `case` statement, merging patterns with the same outcome. */
+function caseBranches(
 	outcomes: ReadonlyMap<string, string>,
 	indent: string,
 	statement: (outcome: string) => string = outcome => outcome,
 ): string {
-	const patterns = new Map<string, string[]>();
+	const patternsByOutcome = new Map<string, string[]>();
 	for (const [pattern, outcome] of outcomes) {
-		const samePatterns = patterns.get(outcome);
-		if (samePatterns) samePatterns.push(pattern);
-		else patterns.set(outcome, [pattern]);
+		const patternsOfOutcome = patternsByOutcome.get(outcome);
+		if (patternsOfOutcome) patternsOfOutcome.push(pattern);
+		else patternsByOutcome.set(outcome, [pattern]);
 	}
-	return [...patterns]
+	return [...patternsByOutcome]
 		.map(([outcome, patternList]) => `${indent}${patternList.map(quote).join(' | ')}) ${statement(outcome)} ;;`)
 		.join('\n');
 }

@@ -101,7 +101,7 @@ function pairs(options: readonly OfferedOption[]): string {
 }
 
 function offerText(offer: CompletionCandidates): string {
-	// Older versions cannot complete folders only.
+	// Older versions of Elvish cannot offer folders alone, so files are offered as well.
 	if (typeof offer === 'string') return 'files';
 	return `[${offer.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;
 }

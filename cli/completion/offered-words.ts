@@ -36,7 +36,7 @@ const VERSION: CommandOption = { name: 'version', short: 'V', summary: 'Print th
 /** Options that go before the command. */
 export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].map(option => offeredOption(option, []));
 
-/** Returns the completions after each command. Options of a later release and internal ones are omitted. */
+/** Returns the words to offer after each command. Internal options are omitted. */
 export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 	const names = commands.map(command => command.name);
 	return commands.map(command => {

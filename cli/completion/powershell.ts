@@ -9,10 +9,10 @@ export function powershellCompletion(commands: readonly OfferedCommand[]): strin
 	for (const { name, options, args } of commands) {
 		for (const { spellings, offer } of options) {
 			if (offer === undefined) continue;
-			for (const spelling of spellings) valueBranches.push(branch(`${name} ${spelling}`, offer));
+			for (const spelling of spellings) valueBranches.push(switchBranch(`${name} ${spelling}`, offer));
 		}
 		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) argumentBranches.push(branch(`${name} ${index}`, offer));
+			if (offer !== undefined) argumentBranches.push(switchBranch(`${name} ${index}`, offer));
 		});
 	}
 	// PowerShell's comparisons ignore case by default, but -c and -C are different options.
@@ -67,7 +67,7 @@ ${valueBranches.join('\n')}
         switch -CaseSensitive ("$command $argument") {
             ' 0' {
                 $words = @(
-${commands.map(({ name, summary }) => `                    ${pair(name, summary)}`).join(',\n')}
+${commands.map(({ name, summary }) => `                    ${candidatePair(name, summary)}`).join(',\n')}
                 )
                 break
             }
@@ -96,19 +96,19 @@ ${argumentBranches.join('\n')}
 }
 
 function optionsBranch(command: string, options: readonly OfferedOption[]): string {
-	const pairs = options.flatMap(option => option.spellings.map(spelling => pair(spelling, option.summary)));
+	const pairs = options.flatMap(option => option.spellings.map(spelling => candidatePair(spelling, option.summary)));
 	return `        ${quote(command)} {\n            $options = @(\n${pairs.map(pairText => `                ${pairText}`).join(',\n')}\n            )\n            break\n        }`;
 }
 
-function branch(key: string, offer: CompletionCandidates): string {
+function switchBranch(key: string, offer: CompletionCandidates): string {
 	const statement =
 		typeof offer === 'string'
 			? `$kind = ${quote(offer)}`
-			: `$words = @(${offer.map(word => pair(word, word)).join(', ')})`;
+			: `$words = @(${offer.map(word => candidatePair(word, word)).join(', ')})`;
 	return `            ${quote(key)} { ${statement}; break }`;
 }
 
-function pair(word: string, summary: string): string {
+function candidatePair(word: string, summary: string): string {
 	return `@(${quote(word)}, ${quote(summary)})`;
 }
 

@@ -12,7 +12,7 @@ _svc() {
 	local context state state_descr line ret=1
 	typeset -A opt_args
 	_arguments -C -S \\
-${specs(TOP_OPTIONS, [], '\t\t')} \\
+${argumentSpecs(TOP_OPTIONS, [], '\t\t')} \\
 		'1: :->command' \\
 		'*:: :->words' && ret=0
 
@@ -29,7 +29,7 @@ ${commands.map(({ name, summary }) => `\t\t\t${quote(`${name}:${summary}`)}`).jo
 ${commands
 	.map(
 		({ name, options, args }) =>
-			`\t\t${name})\n\t\t\t_arguments -S \\\n${specs(options, args, '\t\t\t\t')} && ret=0\n\t\t\t;;`,
+			`\t\t${name})\n\t\t\t_arguments -S \\\n${argumentSpecs(options, args, '\t\t\t\t')} && ret=0\n\t\t\t;;`,
 	)
 	.join('\n')}
 		esac
@@ -50,7 +50,7 @@ fi
 }
 
 /** Returns arguments for `_arguments`, one per line. */
-function specs(options: readonly OfferedOption[], args: readonly OfferedArgument[], indent: string): string {
+function argumentSpecs(options: readonly OfferedOption[], args: readonly OfferedArgument[], indent: string): string {
 	return [
 		...options.flatMap(optionSpecs),
 		...args.map(({ name, required, offer }, index) =>

@@ -14,7 +14,7 @@ import { refusalSentence } from '../command/refusal.ts';
 import { colorOnStandardError } from '../command/terminal.ts';
 import { unformattedMessage } from './unformatted.ts';
 
-/** A configuration that compiles. */
+/** A configuration that compiled without errors. */
 export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'places' | 'files'> {
 	readonly document: Document;
 	readonly plan: Plan;
@@ -22,16 +22,19 @@ export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'p
 	readonly warnings: string;
 }
 
-/** Compiles. `wantsPlaces`: see {@link CompileResult.places}. @throws {@link CommandFailure} with all problems rendered, in order */
+/**
+ * Compiles a configuration. With `wantsPlaces`, the result contains {@link CompileResult.places}. @throws {@link CommandFailure}
+ * with all problems rendered, in order
+ */
 export function compileConfiguration(input: ConfigInput, wantsPlaces = false): Compilation {
 	const compiler = createCompiler(diskReader(process.cwd()), { places: wantsPlaces });
 	const { document, plan, diagnostics: allDiagnostics, tests, locate, places, files } = compiler.compile(input);
 	const diagnostics =
 		input.format === 'json' ? allDiagnostics : new SilencingComments(input.format).filter(allDiagnostics);
-	const rendered = renderDiagnostics(diagnostics);
+	const renderedDiagnostics = renderDiagnostics(diagnostics);
 	if (!document || !plan)
-		throw new CommandFailure(refusalSentence(input.name, diagnostics), { preamble: `${rendered}\n` });
-	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');
+		throw new CommandFailure(refusalSentence(input.name, diagnostics), { preamble: `${renderedDiagnostics}\n` });
+	const warnings = [formatWarning(input), renderedDiagnostics].filter(text => text !== '').join('\n');
 	return { document, plan, tests, locate, places, files, warnings };
 }
 

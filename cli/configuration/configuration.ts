@@ -11,7 +11,7 @@ import { readStandardInput } from '../command/terminal.ts';
 /** The default file names, in the order in which they are tried. */
 const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
 
-/** The names in {@link DEFAULT_FILES} as a text for help. */
+/** The names in {@link DEFAULT_FILES} in words, for help texts. */
 export const DEFAULT_PLACES: string = './Configfile, then ./Compatfile, then ./Caddyfile';
 
 /** The option `-c` of commands that take a configuration. */
@@ -75,7 +75,7 @@ export function configurationSource({
 		throw new CommandFailure('`--stdin-filename` names the text on standard input, which is read if the path is `-`.');
 	}
 	if (givenFile === '') throw new CommandFailure('The path of the configuration is empty.');
-	if (givenFile !== undefined && kindOf(givenFile) === 'directory') {
+	if (givenFile !== undefined && fileKindOf(givenFile) === 'directory') {
 		if (format !== undefined) {
 			throw new CommandFailure(`${quoteWord(givenFile)} is a folder; --adapter can only be used with a single file.`);
 		}
@@ -142,7 +142,8 @@ export function unreadableFailure(name: string, code: string): CommandFailure {
 }
 
 /**
- * Returns the configurations in a folder and its subfolders, in lexical order, by name. Hidden folders and node_modules are skipped.
+ * Returns the names of the configuration files in a folder and its subfolders, in lexical order. Hidden folders and node_modules
+ * are skipped.
  */
 export function configurationsBelow(folder: string): string[] {
 	const names: string[] = [];
@@ -162,17 +163,19 @@ export function fileSource(name: string, format?: ConfigFormat): ConfigurationSo
 	return { kind: 'file', name, path: path.resolve(name), format: format ?? formatOfName(name) };
 }
 
-/** Returns the configuration with a default name directly in a folder. '' stands for the current folder. */
+/**
+ * Returns the path of the file in a folder that has a default name; undefined if there is none. '' stands for the current folder.
+ */
 export function defaultFile(folder: string): string | undefined {
-	return DEFAULT_FILES.map(name => path.join(folder, name)).find(file => kindOf(file) === 'file');
+	return DEFAULT_FILES.map(name => path.join(folder, name)).find(file => fileKindOf(file) === 'file');
 }
 
 /** Reports whether a path names a folder. */
 export function isFolder(file: string): boolean {
-	return kindOf(file) === 'directory';
+	return fileKindOf(file) === 'directory';
 }
 
-function kindOf(file: string): 'file' | 'directory' | undefined {
+function fileKindOf(file: string): 'file' | 'directory' | undefined {
 	const stats = statSync(file, { throwIfNoEntry: false });
 	return stats && (stats.isDirectory() ? 'directory' : 'file');
 }

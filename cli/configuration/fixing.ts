@@ -1,4 +1,4 @@
-/** Applies the fixes that diagnostics offer, as far as the configuration still compiles and passes its own tests. */
+/** Applies the fixes that diagnostics offer, except those that cause errors or make a test of the configuration fail. */
 import { readFileSync } from 'node:fs';
 import type { Diagnostic, FixSafety } from '../../compiler/diagnostics/diagnostic.ts';
 import { applyFixes, type FixedText } from '../../compiler/diagnostics/fixes.ts';
@@ -31,8 +31,8 @@ export async function fixConfiguration(
 	options: ValidationOptions,
 	safety: FixSafety,
 ): Promise<FixedConfiguration> {
-	const originals = new Map<string, FixedText>();
-	const texts = new Map<string, string>();
+	const originalsByKey = new Map<string, FixedText>();
+	const textsByKey = new Map<string, string>();
 	const rejectedKeys = new Set<string>();
 	const keyOf = ({ path, name }: { path?: string | undefined; name: string }): string => path ?? name;
 	const inputKey = keyOf(input);
@@ -44,17 +44,20 @@ export async function fixConfiguration(
 	};
 	let validation = await validateConfiguration(input, options);
 	let count = 0;
-	/** Applies the fixes of these diagnostics and keeps them if they do no harm. Returns false if they do. */
+	/**
+	 * Applies the fixes of `diagnostics` together and keeps them, unless they cause errors or failing tests; returns false in
+	 * that case.
+	 */
 	const tryFixes = async (diagnostics: readonly Diagnostic[]): Promise<boolean> => {
 		const { texts: fixedTexts, applied } = applyFixes(diagnostics, safety);
 		if (applied.length === 0) return true;
-		const changes = new Map(texts);
+		const changes = new Map(textsByKey);
 		for (const fixedText of fixedTexts) changes.set(keyOf(fixedText), fixedText.after);
 		const newValidation = await check(changes);
 		if (isWorse(validation, newValidation)) return false;
 		for (const fixedText of fixedTexts) {
-			if (!originals.has(keyOf(fixedText))) originals.set(keyOf(fixedText), fixedText);
-			texts.set(keyOf(fixedText), fixedText.after);
+			if (!originalsByKey.has(keyOf(fixedText))) originalsByKey.set(keyOf(fixedText), fixedText);
+			textsByKey.set(keyOf(fixedText), fixedText.after);
 		}
 		validation = newValidation;
 		count += applied.length;
@@ -64,25 +67,27 @@ export async function fixConfiguration(
 		const fixable = validation.diagnostics.filter(
 			diagnostic => isFixable(diagnostic, safety) && !rejectedKeys.has(findingKey(diagnostic)),
 		);
-		// While the configuration is refused, its warnings are uncertain: what seems unused may be used where it could not be read.
+		// While the configuration is refused, its warnings are uncertain: what seems unused may be used in a part that could not
+		// be read.
 		const candidates = validation.canStart ? fixable : fixable.filter(({ severity }) => severity === 'error');
 		if (candidates.length === 0) break;
 		if (await tryFixes(candidates)) continue;
-		// One of the fixes does harm. Each fix that is applied changes the places of the others, so only the first one is tried here.
+		// One of the fixes does harm. Each applied fix moves the places of the others, so only the first candidate is tried in
+		// this round.
 		const [first] = candidates;
 		if (!(await tryFixes([first!]))) rejectedKeys.add(findingKey(first!));
 	}
 	return {
-		input: { ...input, text: texts.get(inputKey) ?? input.text },
+		input: { ...input, text: textsByKey.get(inputKey) ?? input.text },
 		validation,
-		changedFiles: [...originals].map(([key, fixedText]) => ({ ...fixedText, after: texts.get(key)! })),
+		changedFiles: [...originalsByKey].map(([key, fixedText]) => ({ ...fixedText, after: textsByKey.get(key)! })),
 		count,
 	};
 }
 
 /**
- * Returns the number of diagnostics with a fix that `svc validate --fix` applies, and the number of those whose fix needs
- * `--fix=unsafe`.
+ * Counts the diagnostics that `svc validate --fix` fixes (`safe`), and the further ones that only `--fix=unsafe` fixes
+ * (`unsafe`).
  */
 export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; unsafe: number } {
 	const safe = diagnostics.filter(diagnostic => isFixable(diagnostic, 'safe')).length;
@@ -90,11 +95,13 @@ export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; 
 }
 
 /**
- * Writes the changed files, each by renaming a complete one over it. @throws {@link CommandFailure} if a file has been changed
- * since it was read (then no file is written) or cannot be written (then only the files before it are written)
+ * Writes the changed files, each by renaming a complete new file over it. @throws {@link CommandFailure} if a file was changed
+ * after it was read (no file is written), or cannot be written (only the files before it in the list are written)
  */
-export function writeFixes(changed: readonly FixedText[]): void {
-	const files = changed.flatMap(({ path, before, after }) => (path === undefined ? [] : [{ path, before, after }]));
+export function writeFixes(changedFiles: readonly FixedText[]): void {
+	const files = changedFiles.flatMap(({ path, before, after }) =>
+		path === undefined ? [] : [{ path, before, after }],
+	);
 	const byteOrderMarks = files.map(({ path, before }) => {
 		const current = currentText(path);
 		const mark = current.charCodeAt(0) === BYTE_ORDER_MARK ? current[0]! : '';

@@ -1,12 +1,16 @@
-/** Replaces a file of the user by a complete new one, so that neither a crash nor a full disk leaves half of it. */
+/**
+ * Replaces a user's file by renaming a complete new file over it, so that neither a crash nor a full disk leaves an incomplete
+ * file.
+ */
 import { randomBytes } from 'node:crypto';
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { quoteWord } from '../command/arguments.ts';
 import { CommandFailure } from '../command/command.ts';
 
 /**
- * Writes the text next to the file and renames it. Keeps the file's mode, and follows a link instead of replacing it. `name` is
- * the file's name for messages. @throws {@link CommandFailure} if it cannot be written; the file is then unchanged
+ * Writes the text to a temporary file and renames that over `file`. Keeps the mode, and replaces the target of a symbolic link,
+ * not the link. `name` is the file's name for messages. @throws {@link CommandFailure} if the file cannot be written; it is then
+ * unchanged
  */
 export function replaceFile(file: string, text: string, name: string = file): void {
 	let temporaryFile: string | undefined;

@@ -10,7 +10,7 @@ import { configurationSource, readConfiguration } from './configuration.ts';
 /** How the store is chosen, for help texts. */
 export const STORE_RULE: string = `The store is the one named by the option \`storage\` in the file given with -c, otherwise by ${STORE_VARIABLE}, otherwise \`svc\` in the user's data directory.`;
 
-/** A store that a command line refers to. */
+/** The certificate store that a command line refers to. */
 export interface ChosenStore {
 	/** The store. The caller must close it. */
 	readonly store: Store;
@@ -18,7 +18,7 @@ export interface ChosenStore {
 	readonly folder: string | undefined;
 }
 
-/** Opens the store. @throws {@link CommandFailure} if the configuration does not compile */
+/** Opens the store that the command line refers to. @throws {@link CommandFailure} if the configuration does not compile */
 export async function chooseStore(invocation: Pick<Invocation, 'args' | 'value'>): Promise<ChosenStore> {
 	const { openStore } = await import('../../runtime/storage/open-store.ts');
 	const processContext = { workingDirectory: process.cwd(), environment: process.env };
@@ -31,7 +31,7 @@ export async function chooseStore(invocation: Pick<Invocation, 'args' | 'value'>
 		return { store: openStore(selection, processContext), folder: storeFolder(selection, process.env) };
 	}
 	const { Cluster } = await import('../../runtime/cluster/cluster.ts');
-	// A failed command reports the cause itself.
+	// The command itself reports a failure of the cluster, so nothing is logged here.
 	const cluster = new Cluster(settings.cluster, { log: () => {} });
 	return { store: openStore(selection, { ...processContext, cluster: () => cluster }), folder: undefined };
 }

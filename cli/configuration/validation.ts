@@ -18,7 +18,7 @@ export interface ValidationOptions {
 	readonly lint: boolean;
 	/** True to refuse the configuration for warnings too. */
 	readonly strict: boolean;
-	/** Texts in place of files that the configuration imports, by absolute path. */
+	/** Texts that replace the contents of files that the configuration imports, by absolute path. */
 	readonly texts?: ReadonlyMap<string, string>;
 }
 
@@ -56,14 +56,14 @@ export async function validateConfiguration(
 			ruleSelection: options.lint ? 'all' : 'usual',
 		});
 	} else if (input.format !== 'json') diagnostics = new SilencingComments(input.format).filter(diagnostics);
-	const { failed, count, failures } = canStart ? await testResults(compiled, deps) : NO_TESTS;
-	const isFailing = ({ severity }: Diagnostic): boolean =>
+	const { failed, count, failures } = canStart ? await runConfigurationTests(compiled, deps) : NO_TESTS;
+	const isReasonToRefuse = ({ severity }: Diagnostic): boolean =>
 		severity === 'error' || (options.strict && severity === 'warning');
 	return {
 		name: input.name,
 		version: version(),
 		canStart,
-		valid: canStart && failed === 0 && !diagnostics.some(isFailing),
+		valid: canStart && failed === 0 && !diagnostics.some(isReasonToRefuse),
 		diagnostics: [...diagnostics, ...failures],
 		failures,
 		files: compiled.files,
@@ -71,10 +71,7 @@ export async function validateConfiguration(
 	};
 }
 
-/**
- * Returns the problems that would prevent a start on this machine, and the problems about which a start would warn, with their
- * places.
- */
+/** Returns the problems that would prevent a start on this machine or cause warnings at the start, with their places. */
 async function startFindings(plan: Plan, { locate }: CompileResult): Promise<readonly Diagnostic[]> {
 	const { preflight } = await import('../../runtime/preflight/preflight.ts');
 	const { adminFindings } = await import('../../admin/admin-findings.ts');
@@ -82,10 +79,10 @@ async function startFindings(plan: Plan, { locate }: CompileResult): Promise<rea
 	return locateFindings([...findings, ...adminFindings(plan)], locate);
 }
 
-/** The result of tests that were not run. */
+/** The test results of a configuration whose tests were not run. */
 const NO_TESTS = { failed: 0, count: 0, failures: [] };
 
-async function testResults(
+async function runConfigurationTests(
 	{ tests, plan }: CompileResult,
 	deps: DryRunEnvironment,
 ): Promise<{ failed: number; count: number; failures: readonly Diagnostic[] }> {

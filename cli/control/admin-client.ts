@@ -30,20 +30,23 @@ export interface AdminAnswer {
 	readonly body: unknown;
 }
 
-/** Posts to the Admin API. @throws {@link CommandFailure} if it cannot be reached */
+/**
+ * Posts to the Admin API. Resolves to the reply, whatever its status. @throws {@link CommandFailure} if the Admin API cannot be
+ * reached
+ */
 export async function postToAdmin(
 	path: string,
 	target: { readonly address: string | undefined; readonly settings: AdminSettings | undefined },
 	payload: { readonly type: string; readonly text: string } | undefined,
 ): Promise<AdminAnswer> {
-	const text = target.address ?? target.settings?.listen ?? DEFAULT_ADMIN_LISTEN;
-	const address = parseAdminAddress(text.replace(/^http:\/\//, '').replace(/\/$/, ''));
+	const addressText = target.address ?? target.settings?.listen ?? DEFAULT_ADMIN_LISTEN;
+	const address = parseAdminAddress(addressText.replace(/^http:\/\//, '').replace(/\/$/, ''));
 	if (!address || (address.kind === 'tcp' && address.port === 0)) {
-		throw new CommandFailure(`${quoteWord(text)} is not an address; write host:port or unix//path.`);
+		throw new CommandFailure(`${quoteWord(addressText)} is not an address; write host:port or unix//path.`);
 	}
 	if (address.kind === 'fd') {
 		throw new CommandFailure(
-			`${quoteWord(text)} is an address that only the server can resolve; give a reachable one with --address.`,
+			`${quoteWord(addressText)} is an address that only the server can resolve; give a reachable one with --address.`,
 		);
 	}
 	const host = address.kind === 'unix' ? 'localhost' : isWildcard(address.host) ? '127.0.0.1' : address.host;
@@ -68,20 +71,20 @@ export async function postToAdmin(
 		});
 		return { status: response.statusCode, body: parseJson(await response.body.text()) };
 	} catch (error) {
-		throw unreachableFailure(text, error);
+		throw unreachableFailure(addressText, error);
 	} finally {
 		await client.destroy();
 	}
 }
 
 /**
- * Returns the failure for an error reply: the diagnostics, the output of a program that failed, the server's message, and
- * `hintText`.
+ * Converts an error reply to a failure. Its text consists of the diagnostics, the output of a program that failed, the server's
+ * message, and `hintText`.
  */
 export function answerFailure(answer: AdminAnswer, failedAction: string, hintText = ''): CommandFailure {
 	const error = memberOf(answer.body, 'error');
 	const message = memberOf(error, 'message');
-	const sections = asList(memberOf(error, 'diagnostics')).map(
+	const sections = listOrEmpty(memberOf(error, 'diagnostics')).map(
 		diagnostic => `${String(memberOf(diagnostic, 'text') ?? memberOf(diagnostic, 'message'))}\n\n`,
 	);
 	const output = memberOf(error, 'output');
@@ -105,21 +108,21 @@ export function answerFailure(answer: AdminAnswer, failedAction: string, hintTex
 
 /** Returns the rendered diagnostics of a successful reply. */
 export function answerWarnings(answer: AdminAnswer): string {
-	return asList(memberOf(answer.body, 'diagnostics'))
+	return listOrEmpty(memberOf(answer.body, 'diagnostics'))
 		.map(diagnostic => `${String(memberOf(diagnostic, 'text'))}\n\n`)
 		.join('');
 }
 
-/** Returns a member of a value that need not be an object. */
+/** Returns a member of an object; undefined if `value` is not an object or has no such member. */
 export function memberOf(value: unknown, name: string): unknown {
 	return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** Returns the `Origin` to send. With `enforce_origin`, the server admits only requests from an allowed origin. */
+/** Returns the header `Origin` to send. With `enforce_origin`, the server admits only requests from an allowed origin. */
 function originFor(settings: AdminSettings, ownOrigin: string): string {
-	const first = settings.origins?.[0];
-	if (first === undefined) return ownOrigin;
-	return first.includes('://') ? first : `http://${first.replace(/^\/\//, '')}`;
+	const firstOrigin = settings.origins?.[0];
+	if (firstOrigin === undefined) return ownOrigin;
+	return firstOrigin.includes('://') ? firstOrigin : `http://${firstOrigin.replace(/^\/\//, '')}`;
 }
 
 function unreachableFailure(address: string, error: unknown): CommandFailure {
@@ -137,7 +140,7 @@ function unreachableFailure(address: string, error: unknown): CommandFailure {
 	return new CommandFailure(`The Admin API at ${address} cannot be reached: ${reasons[code] ?? code}.`);
 }
 
-function asList(value: unknown): readonly unknown[] {
+function listOrEmpty(value: unknown): readonly unknown[] {
 	return Array.isArray(value) ? value : [];
 }
 

@@ -6,12 +6,13 @@ import { configurationSource, givenPath, readConfiguration } from '../configurat
 import { TOKEN_VARIABLE } from './admin-client.ts';
 
 /**
- * Returns the settings in the given file, or in the default one. A broken default file causes only a warning, because it must not
- * keep anyone from calling the server. @throws {@link CommandFailure} if the given file is broken
+ * Returns the Admin API settings in the file that the command line names, or in the default file. A broken default file causes
+ * only a warning, so that the server can still be called. @throws {@link CommandFailure} if the file that the command line names
+ * is broken
  */
 export async function adminSettings(invocation: Invocation): Promise<AdminSettings | undefined> {
 	const source = configurationSource(invocation);
-	// The command line and the environment already give the address and the token, for which the file would be read.
+	// If the command line gives the address and the environment the token, nothing in the file is needed.
 	if (!source || (invocation.value('address') !== undefined && process.env[TOKEN_VARIABLE])) return undefined;
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
 	try {

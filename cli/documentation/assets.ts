@@ -5,7 +5,10 @@ import { ASSET_TEXTS } from './asset-texts.ts';
 /** The style sheet. */
 export const STYLE: string = ASSET_TEXTS.style;
 
-/** Returns the script, in which the search ranks as `svc help` does: by the same functions. */
+/**
+ * Returns the script. It contains the source text of the functions by which `svc help` ranks results, so that both searches
+ * agree.
+ */
 export function siteScript(): string {
 	return `(() => {\n'use strict';\nconst wordsOf = ${wordsOf};\nconst rank = ${rank};\n${ASSET_TEXTS.script}})();\n`;
 }

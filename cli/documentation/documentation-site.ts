@@ -6,7 +6,7 @@ import { RankingIndexBuilder } from '../manual/ranking.ts';
 import { TOPIC_GROUPS, TOPICS } from '../manual/topics.ts';
 import { STYLE, siteScript } from './assets.ts';
 import { guidePages } from './guide-pages.ts';
-import { layout, type Site } from './layout.ts';
+import { renderLayout, type Site } from './layout.ts';
 import { type MarkdownContext, renderMarkdown } from './markdown.ts';
 import type { Page } from './page.ts';
 import { DIRECTIVES_GROUP, REFERENCE_GROUP, referencePages } from './reference-pages.ts';
@@ -14,7 +14,7 @@ import { DIRECTIVES_GROUP, REFERENCE_GROUP, referencePages } from './reference-p
 /** The icon of the site: its initial in a rounded square. */
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#2558b8"/><path d="M9 11l7 11 7-11" fill="none" stroke="#fff" stroke-width="3.4" stroke-linecap="round" stroke-linejoin="round"/></svg>\n`;
 
-const FIRST_PAGE = `
+const FIRST_PAGE_TEXT = `
 **svc** is a web server and reverse proxy whose configuration is code: it is checked, tested, explained, and changed on a
 running server.
 
@@ -53,17 +53,18 @@ export async function documentationSite(
 		]),
 	);
 	const site: Site = { version, groups };
-	const links = linksOf(pages, commands);
+	const links = linksByCode(pages, commands);
 	const files = new Map<string, string>();
 	for (const page of [firstPage(), ...pages]) {
-		const toRoot = '../'.repeat(page.path.split('/').length - 1);
+		const pathToRoot = '../'.repeat(page.path.split('/').length - 1);
 		const cx: MarkdownContext = {
 			files: page.files ?? new Map(),
 			link: code => {
 				const target = links.get(code);
-				// In a guide for users of another server, code in a table may be a word of that server.
+				// In a guide for users of another server, code may be a word of that server that only happens to be a directive's
+				// name.
 				const isForeign = page.path.startsWith('guides/from-') && target?.startsWith('directives/');
-				return target === undefined || target === page.path || isForeign ? undefined : toRoot + target;
+				return target === undefined || target === page.path || isForeign ? undefined : pathToRoot + target;
 			},
 		};
 		let html = '';
@@ -72,8 +73,8 @@ export async function documentationSite(
 			if (id !== '') html += `<h2 id="${id}">${escapeHtml(title)}${heading}</h2>\n`;
 			html += await renderMarkdown(markdown, cx);
 		}
-		if (page.path === 'index.html') html += overview(groups);
-		files.set(page.path, layout({ ...page, html }, site));
+		if (page.path === 'index.html') html += guideList(groups);
+		files.set(page.path, renderLayout({ ...page, html }, site));
 	}
 	files.set('site.css', STYLE);
 	files.set('site.js', siteScript());
@@ -83,12 +84,12 @@ export async function documentationSite(
 }
 
 function firstPage(): Page {
-	const introduction = { id: '', title: 'svc', markdown: FIRST_PAGE, searchTexts: [] };
+	const introduction = { id: '', title: 'svc', markdown: FIRST_PAGE_TEXT, searchTexts: [] };
 	return { path: 'index.html', title: 'svc', group: '', sections: [introduction] };
 }
 
-/** Returns the list of guides on the first page, with the sentence that summarizes each. */
-function overview(groups: Site['groups']): string {
+/** Returns the list of guides on the first page, with a one-sentence summary of each guide. */
+function guideList(groups: Site['groups']): string {
 	return TOPIC_GROUPS.map(group => {
 		const items = groups.get(group)!.map(({ path, title, sections: [introduction] }) => {
 			const [summary] = introduction!.markdown.split('\n\n');
@@ -98,8 +99,10 @@ function overview(groups: Site['groups']): string {
 	}).join('');
 }
 
-/** Returns the page to link from each code span: the name of a directive, a command, or `svc help` with the name of a guide. */
-function linksOf(pages: readonly Page[], commands: readonly Command[]): ReadonlyMap<string, string> {
+/**
+ * Maps code spans to the pages to link them to. Such spans are names of directives, commands, and `svc help` with a guide's name.
+ */
+function linksByCode(pages: readonly Page[], commands: readonly Command[]): ReadonlyMap<string, string> {
 	return new Map([
 		...pages.filter(({ group }) => group === DIRECTIVES_GROUP).map(({ title, path }) => [title, path] as const),
 		...commands.map(({ name }) => [`svc ${name}`, `reference/commands.html#${name}`] as const),
@@ -108,8 +111,8 @@ function linksOf(pages: readonly Page[], commands: readonly Command[]): Readonly
 }
 
 /**
- * Returns the search index as a script, which also works where a page may not fetch files (`file:`). An entry consists of the URL
- * and title of a section, and the title of its page.
+ * Returns the search index as a script, because a page that is opened as a file (`file:`) cannot fetch data. An entry consists of
+ * the URL and title of a section, and the title of its page.
  */
 function searchIndex(pages: readonly Page[]): string {
 	const builder = new RankingIndexBuilder();

@@ -1,6 +1,7 @@
 /**
- * Explains an example of the documentation: runs a request through the compiled handlers, either one of the example's first test or
- * one that `svc diff` derives from the example. There is no network, and every file that a request looks for is assumed to exist.
+ * Explains an example of the documentation by running a request through the compiled handlers. The request is the first one in
+ * the example's first test or, without a test, one that `svc diff` derives from the example. There is no network, and every file
+ * that a request looks for is assumed to exist.
  */
 import { HTTPS_REDIRECT_HANDLER } from '../../compiler/codegen/plan/https-redirect.ts';
 import { type CompileResult, compile } from '../../compiler/compiler.ts';
@@ -25,7 +26,7 @@ export interface Example {
 	readonly files: ReadonlyMap<string, string>;
 }
 
-/** A request and the path that it takes. */
+/** A request and the explanation of how it is handled. */
 export interface ExplainedExample {
 	/** The method and the URL. */
 	readonly request: string;
@@ -34,24 +35,24 @@ export interface ExplainedExample {
 }
 
 /** The folder in which examples are assumed to be. It does not exist, so that no real file has an effect. */
-const FOLDER = '/example';
+const EXAMPLE_FOLDER = '/example';
 /** Maximum number of requests that are derived from an example. */
 const MAX_REQUESTS = 300;
 /** The time of all requests, so that explanations are reproducible. */
 const NOW = Date.UTC(2026, 0, 1, 12);
 
 /**
- * Returns the explanation of an example; undefined if the example does not compile by itself, or if no request shows anything of
- * interest.
+ * Returns the explanation of an example; undefined if the example does not compile by itself, or if no informative request is
+ * found.
  */
 export async function explainExample(example: Example): Promise<ExplainedExample | undefined> {
 	const reader = exampleReader(example.files);
 	const fileResult = compileExample(example.text, example, reader);
-	// An example of a directive may be lines of a site.
-	const compilation = fileResult?.plan?.document.sites?.length
+	// The example of a directive may consist of lines from inside a site, so it is compiled again within a site.
+	const attempt = fileResult?.plan?.document.sites?.length
 		? { result: fileResult, added: 0 }
 		: { result: compileExample(`:8080 {\n${example.text}}\n`, example, reader), added: 1 };
-	const { result, added } = compilation;
+	const { result, added } = attempt;
 	if (!result?.plan?.document.sites?.length) return undefined;
 	const deps = exampleEnvironment();
 	const configuration = { plan: result.plan, locate: result.locate };
@@ -70,22 +71,22 @@ export async function explainExample(example: Example): Promise<ExplainedExample
 		const explained = await new Explainer(configuration, deps).explain({ ...step.request, at: NOW }, script);
 		explained?.result.response?.close();
 		explanation = explained?.explanation;
-	} else explanation = await mostInformative(configuration, reader, deps);
+	} else explanation = await explainBestRequest(configuration, reader, deps);
 	if (!explanation) return undefined;
 	const { method, url } = explanation.request;
 	return { request: `${method} ${url}`, text: renderExplanation(added === 0 ? explanation : shiftLines(explanation)) };
 }
 
 function compileExample(text: string, { dialect, name }: Example, reader: Reader): CompileResult | undefined {
-	const result = compile({ format: dialect, text, name, path: `${FOLDER}/${name}` }, reader);
+	const result = compile({ format: dialect, text, name, path: `${EXAMPLE_FOLDER}/${name}` }, reader);
 	return result.plan ? result : undefined;
 }
 
 /**
- * Returns the explanation of the most informative request. Of the requests that are answered in the same way, only one is
- * considered; of these, the one that runs through the most handlers is chosen.
+ * Returns the explanation of the request that runs through the most handlers. Of requests that are answered in the same way, only
+ * one is considered.
  */
-async function mostInformative(
+async function explainBestRequest(
 	configuration: { readonly plan: NonNullable<CompileResult['plan']>; readonly locate: CompileResult['locate'] },
 	reader: Reader,
 	deps: DryRunEnvironment,
@@ -108,7 +109,7 @@ async function mostInformative(
 		explained?.result.response?.close();
 		return explained?.explanation;
 	};
-	// A derived query is left out if it makes no difference.
+	// If the explanation is the same without the derived query, the simpler URL is shown.
 	const { url } = best.request;
 	const withoutQuery = { ...best.request, url: { ...url, text: url.text.replace(/\?.*$/, ''), query: undefined } };
 	const [originalExplanation, plainExplanation] = [await explain(best.request), await explain(withoutQuery)];
@@ -127,7 +128,7 @@ function comparisonKey(explanation: Explanation | undefined): string {
 	return JSON.stringify([places, explanation?.answer?.status]);
 }
 
-/** Returns an explanation with the line numbers of the example itself, which was put into a site to compile it. */
+/** Subtracts 1 from the line numbers of an explanation, because a line for the site was put above the example to compile it. */
 function shiftLines(explanation: Explanation): Explanation {
 	return JSON.parse(
 		JSON.stringify(explanation, (_key, value) => {
@@ -138,27 +139,27 @@ function shiftLines(explanation: Explanation): Explanation {
 	) as Explanation;
 }
 
-/** Returns a reader that knows only the files of an example. Every environment variable is set. */
+/** Returns a reader that finds only the files of an example. For it, every environment variable is set. */
 function exampleReader(files: ReadonlyMap<string, string>): Reader {
 	const readText = (path: string): string => {
-		const content = files.get(path.replace(`${FOLDER}/`, ''));
+		const content = files.get(path.replace(`${EXAMPLE_FOLDER}/`, ''));
 		if (content === undefined) throw new ReadError('ENOENT', path);
 		return content;
 	};
 	return {
-		workingDirectory: FOLDER,
+		workingDirectory: EXAMPLE_FOLDER,
 		readText,
 		readBytes: path => new TextEncoder().encode(readText(path)),
 		list: path => {
 			throw new ReadError('ENOENT', path);
 		},
-		kind: path => (files.has(path.replace(`${FOLDER}/`, '')) ? 'file' : undefined),
+		kind: path => (files.has(path.replace(`${EXAMPLE_FOLDER}/`, '')) ? 'file' : undefined),
 		env: () => 'value-of-the-variable',
 	};
 }
 
 function exampleEnvironment(): DryRunEnvironment {
-	const deps = dryRunEnvironment(FOLDER);
+	const deps = dryRunEnvironment(EXAMPLE_FOLDER);
 	return {
 		...deps,
 		// Explanations must not depend on the machine on which the site is generated.
@@ -166,7 +167,7 @@ function exampleEnvironment(): DryRunEnvironment {
 			hostname: 'example',
 			os: 'linux',
 			arch: 'x64',
-			workingDirectory: FOLDER,
+			workingDirectory: EXAMPLE_FOLDER,
 			env: () => 'value-of-the-variable',
 		},
 		lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) {
@@ -176,26 +177,26 @@ function exampleEnvironment(): DryRunEnvironment {
 	};
 }
 
-const CONTENT = new TextEncoder().encode('Hello.\n');
+const FILE_CONTENT = new TextEncoder().encode('Hello.\n');
 
 /** A reader for which every path without a final slash is a small file. */
 const ASSUMED_FILES: FileReader = {
 	open: (root, path) => ({
 		path: `${root.replace(/\/$/, '')}${path}`,
 		relativePath: path,
-		size: CONTENT.length,
+		size: FILE_CONTENT.length,
 		modified: { seconds: NOW / 1000, nanoseconds: 0 },
 		source: 'memory',
-		body: (start, end) => CONTENT.subarray(start, end),
+		body: (start, end) => FILE_CONTENT.subarray(start, end),
 		close: () => {},
 	}),
 	kind: (_root, path) => (path.endsWith('/') ? 'directory' : 'file'),
 	stat: (_root, path) => ({
 		type: path.endsWith('/') ? 'directory' : 'file',
-		size: CONTENT.length,
+		size: FILE_CONTENT.length,
 		mtimeNs: BigInt(NOW) * 1_000_000n,
 	}),
 	list: () => [],
 	entries: () => Promise.resolve({ entries: [], mtimeNs: BigInt(NOW) * 1_000_000n }),
-	readStart: () => CONTENT,
+	readStart: () => FILE_CONTENT,
 };

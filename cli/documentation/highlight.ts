@@ -4,7 +4,7 @@ import { escapeHtml } from '../../compiler/exchange/html-text.ts';
 import { semanticTokens } from '../../compiler/queries/semantic-tokens.ts';
 import { parseSyntax } from '../../compiler/queries/text-syntax.ts';
 
-/** Returns the code of a block in a language, as HTML. A language that is not known is not colored. */
+/** Returns code as HTML, colored if the language is known. */
 export function highlight(text: string, language: string): string {
 	switch (language) {
 		case 'configfile':
@@ -27,10 +27,10 @@ export function highlight(text: string, language: string): string {
 
 function highlightConfiguration(text: string, dialect: Dialect): string {
 	let html = '';
-	let at = 0;
+	let coloredUntil = 0;
 	for (const { start, end, type } of semanticTokens(parseSyntax('example', text, dialect))) {
-		html += `${escapeHtml(text.slice(at, start))}<span class="t-${type}">${escapeHtml(text.slice(start, end))}</span>`;
-		at = end;
+		html += `${escapeHtml(text.slice(coloredUntil, start))}<span class="t-${type}">${escapeHtml(text.slice(start, end))}</span>`;
+		coloredUntil = end;
 	}
-	return html + escapeHtml(text.slice(at));
+	return html + escapeHtml(text.slice(coloredUntil));
 }

@@ -19,14 +19,14 @@ export interface Site {
 }
 
 /** Returns the whole HTML of a page. All links are relative, so that the site works in any folder. */
-export function layout(page: RenderedPage, { version, groups }: Site): string {
-	const toRoot = '../'.repeat(page.path.split('/').length - 1);
+export function renderLayout(page: RenderedPage, { version, groups }: Site): string {
+	const pathToRoot = '../'.repeat(page.path.split('/').length - 1);
 	const title = page.path === 'index.html' ? page.title : `${page.title} – svc`;
 	const navigation = [...groups]
 		.map(([group, pages]) => {
 			const items = pages.map(({ path, title }) => {
 				const current = path === page.path ? ' aria-current="page"' : '';
-				return `<li><a href="${toRoot}${path}"${current}>${escapeHtml(title)}</a></li>`;
+				return `<li><a href="${pathToRoot}${path}"${current}>${escapeHtml(title)}</a></li>`;
 			});
 			return `<h2>${escapeHtml(group)}</h2>\n<ul>\n${items.join('\n')}\n</ul>`;
 		})
@@ -39,22 +39,22 @@ export function layout(page: RenderedPage, { version, groups }: Site): string {
 					.map(({ id, title }) => `<li><a href="#${id}">${escapeHtml(title)}</a></li>`)
 					.join('\n')}\n</ul></aside>\n`;
 	return `<!DOCTYPE html>
-<html lang="en" data-root="${toRoot}">
+<html lang="en" data-root="${pathToRoot}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${escapeHtml(CONTENT_SECURITY_POLICY)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="${toRoot}icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="${toRoot}site.css">
-<script src="${toRoot}site.js" defer></script>
+<link rel="icon" href="${pathToRoot}icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${pathToRoot}site.css">
+<script src="${pathToRoot}site.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the contents</a>
 <header>
 <button class="menu" type="button" popovertarget="navigation">Menu</button>
-<a class="home" href="${toRoot}index.html">svc</a><span class="version">${escapeHtml(version)}</span>
+<a class="home" href="${pathToRoot}index.html">svc</a><span class="version">${escapeHtml(version)}</span>
 <div class="search" role="search" hidden>
 <input id="search" type="search" role="combobox" aria-label="Search" placeholder="Search  /" autocomplete="off" spellcheck="false" aria-expanded="false" aria-controls="results" aria-autocomplete="list">
 <ul id="results" role="listbox" aria-label="Results" hidden></ul>

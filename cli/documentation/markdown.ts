@@ -11,7 +11,7 @@ const markdown = new MarkdownIt({ html: false });
 export interface MarkdownContext {
 	/** The files that the page's examples name. */
 	readonly files: ReadonlyMap<string, string>;
-	/** The URL of the page about a code span, such as `encode` or `svc run`; undefined if there is no such page. */
+	/** Returns the URL of the page about a code span, such as `encode` or `svc run`; undefined if there is no such page. */
 	link(code: string): string | undefined;
 }
 

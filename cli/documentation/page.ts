@@ -9,7 +9,7 @@ export interface Page {
 	readonly group: string;
 	/** The sections. The first one is the introduction, which has no heading. */
 	readonly sections: readonly PageSection[];
-	/** The files that examples of the page name, by name. */
+	/** The contents of the files that examples of the page name, by file name. */
 	readonly files?: ReadonlyMap<string, string>;
 }
 
@@ -23,7 +23,7 @@ export interface PageSection {
 	readonly searchTexts: readonly (readonly [text: string, weight: number])[];
 }
 
-/** Returns a text as a fragment of a URL. */
+/** Converts a text to a form that can be the fragment of a URL. */
 export function slug(text: string): string {
 	return text
 		.toLowerCase()

@@ -15,7 +15,7 @@ import { HTTP2_LABELED_FAMILIES } from '../../runtime/metrics/http2-counters.ts'
 import { HTTP3_LABELED_FAMILIES } from '../../runtime/metrics/http3-counters.ts';
 import { REFUSAL_FAMILIES } from '../../runtime/metrics/refusals.ts';
 import type { Command } from '../command/command.ts';
-import { spellings } from '../manpages/configfile-page.ts';
+import { spellingText } from '../manpages/configfile-page.ts';
 import { LANGUAGE_TEXT, LINT_TEXT } from '../manual/language-text.ts';
 import { type Page, type PageSection, slug } from './page.ts';
 
@@ -23,8 +23,8 @@ export const REFERENCE_GROUP = 'Reference';
 export const DIRECTIVES_GROUP = 'Directives';
 
 /**
- * Weights of the reference's words in a search. They are half of the weights in a guide, because a guide answers a question in
- * everyday words better. The name of a directive is an exception: whoever searches for it means the directive.
+ * Weights of the words of the reference in a search: half of the weights in guides, because a guide answers a question in
+ * everyday words better. The name of a directive weighs more, because whoever searches for it means the directive.
  */
 const WEIGHT = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
 
@@ -142,8 +142,8 @@ function moduleSection(module: DocumentedModule): PageSection {
 }
 
 function detailsOf({ usage, documentation, names }: DocumentedModule): string[] {
-	const note = names && names.configfile.length + names.compatfile.length > 0 ? spellings({ names }) : '';
-	return [...(usage === undefined ? [] : [`\`\`\`usage\n${usage}\n\`\`\``]), documentation, note];
+	const spellingNote = names && names.configfile.length + names.compatfile.length > 0 ? spellingText({ names }) : '';
+	return [...(usage === undefined ? [] : [`\`\`\`usage\n${usage}\n\`\`\``]), documentation, spellingNote];
 }
 
 function directivePage(directive: DocumentedModule): Page {
@@ -187,8 +187,8 @@ function commandSection({ name, summary, details, args, options: definedOptions 
 	const rows = visibleOptions.map(option => {
 		const value = option.value ? (option.valueOptional ? `[=${option.value}]` : ` <${option.value}>`) : '';
 		const spelling = `${option.short ? `-${option.short}, ` : ''}--${option.name}${value}`;
-		const fallback = option.default === undefined ? '' : ` Default: ${option.default}.`;
-		return [codeSpan(spelling), `${option.summary}.${fallback}`] as const;
+		const defaultText = option.default === undefined ? '' : ` Default: ${option.default}.`;
+		return [codeSpan(spelling), `${option.summary}.${defaultText}`] as const;
 	});
 	return section(name, `${summary}.`, [
 		`\`\`\`usage\n${usage}\n\`\`\``,

@@ -9,7 +9,7 @@ const input = document.getElementById('search');
 const list = document.getElementById('results');
 box.hidden = false;
 
-/** Loads the index when the search is used for the first time. */
+/** The promise of the search index, which is loaded when the search is used for the first time. */
 let loading;
 function loadIndex() {
 	loading ??= new Promise(resolve => {
@@ -104,7 +104,7 @@ document.addEventListener('keydown', event => {
 	input.focus();
 });
 
-// Copy buttons. Of a console, the commands alone are copied, without their prompts.
+// Copy buttons. From a console example, only the commands are copied, without prompts and output.
 for (const code of document.querySelectorAll('figure.code > pre')) {
 	if (!navigator.clipboard) break;
 	const button = document.createElement('button');
@@ -112,7 +112,7 @@ for (const code of document.querySelectorAll('figure.code > pre')) {
 	button.className = 'copy';
 	button.textContent = 'Copy';
 	button.addEventListener('click', async () => {
-		const commands = [...code.querySelectorAll('.t-command')].map(one => one.textContent);
+		const commands = [...code.querySelectorAll('.t-command')].map(command => command.textContent);
 		await navigator.clipboard.writeText(commands.length > 0 ? commands.join('\n') : code.textContent);
 		button.textContent = 'Copied';
 		setTimeout(() => {

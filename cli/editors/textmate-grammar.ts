@@ -71,8 +71,8 @@ function include(...names: readonly string[]): Rule[] {
 	return names.map(name => ({ include: `#${name}` }));
 }
 
-/** Returns an expression that matches any of some whole words. */
-function oneOf(words: readonly string[]): string {
+/** Returns a regular expression that matches any of the given words as a whole word. */
+function anyWord(words: readonly string[]): string {
 	return `(?<!\\S)(${words.map(word => word.replace(/[.*+?^$()|[\]{}\\]/g, '\\$&')).join('|')})(?!\\S)`;
 }
 
@@ -81,7 +81,8 @@ function captureNames(...names: readonly string[]): Captures {
 }
 
 /**
- * Returns the rule for lines that begin with a match of `begin`. It covers the rest of the line and, if a block follows, the block.
+ * Returns a rule for the lines that begin with a match of `begin`. The rule covers the rest of such a line and the block that the
+ * line opens, if any.
  */
 function lineRule(begin: string, captures: Captures, ...inside: readonly string[]): Rule {
 	return { begin: `^\\s*${begin}`, beginCaptures: captures, end: LINE_END, patterns: include(...inside, 'arguments') };
@@ -91,7 +92,7 @@ function lineRule(begin: string, captures: Captures, ...inside: readonly string[
 function wordRules({ matchers, operators }: EditorWords, isConfigfile: boolean): { [name: string]: Rule } {
 	const quotedRule = (quote: string, name: string, patterns: readonly Rule[]): Rule => ({
 		name: `string.quoted.${name}.LANG`,
-		// A quote begins a string at the start of a word only.
+		// A quote begins a string only at the start of a word.
 		begin: `(?<![^\\s=])${quote}`,
 		end: quote,
 		patterns,
@@ -132,39 +133,42 @@ function wordRules({ matchers, operators }: EditorWords, isConfigfile: boolean):
 					name: 'constant.numeric.LANG',
 					match: '(?<!\\S)(?:[0-9]+(?:\\.[0-9]+)?(?:ns|us|µs|ms|[smhdw]|[KMGTkmgt]i?[Bb]?|[Bb])?|[1-5]xx)(?!\\S)',
 				},
-				{ name: 'constant.language.LANG', match: oneOf(['on', 'off', 'true', 'false', 'yes', 'no']) },
+				{ name: 'constant.language.LANG', match: anyWord(['on', 'off', 'true', 'false', 'yes', 'no']) },
 			],
 		},
 		matchers: {
 			patterns: [
 				...include('comment'),
-				{ name: 'keyword.operator.LANG', match: oneOf([...operators, ...(isConfigfile ? ['(', ')'] : [])]) },
-				{ name: 'support.function.matcher.LANG', match: oneOf(matchers) },
+				{ name: 'keyword.operator.LANG', match: anyWord([...operators, ...(isConfigfile ? ['(', ')'] : [])]) },
+				{ name: 'support.function.matcher.LANG', match: anyWord(matchers) },
 			],
 		},
 	};
 }
 
-/** Returns the rules of blocks, one for each kind of line that a block can contain. */
+/** Returns the rules of blocks, one for each kind of block contents. */
 function blockRules(
 	{ options }: EditorWords,
 	lineIncludes: readonly Rule[],
 	isConfigfile: boolean,
 ): { [name: string]: Rule } {
-	const block = (patterns: readonly Rule[]): Rule => ({
+	const blockRule = (patterns: readonly Rule[]): Rule => ({
 		begin: '(?<!\\S)\\{(?!\\S)',
 		end: '(?<!\\S)\\}(?!\\S)',
 		patterns: [...include('comment'), ...patterns],
 	});
 	const imports = include('import', ...(isConfigfile ? ['use'] : []));
 	return {
-		'directives-block': block([...lineIncludes, ...include('directives-block', 'arguments')]),
-		'properties-block': block([...imports, ...include('response-block', 'property', 'properties-block', 'arguments')]),
-		'matchers-block': block([...imports, ...include('matchers-block', 'matchers', 'arguments')]),
+		'directives-block': blockRule([...lineIncludes, ...include('directives-block', 'arguments')]),
+		'properties-block': blockRule([
+			...imports,
+			...include('response-block', 'property', 'properties-block', 'arguments'),
+		]),
+		'matchers-block': blockRule([...imports, ...include('matchers-block', 'matchers', 'arguments')]),
 		options: {
-			...block([
+			...blockRule([
 				...imports,
-				lineRule(oneOf(options), captureNames('support.type.property-name.option.LANG'), 'properties-block'),
+				lineRule(anyWord(options), captureNames('support.type.property-name.option.LANG'), 'properties-block'),
 				...include('property', 'arguments'),
 			]),
 			begin: '^\\s*\\{(?!\\S)',
@@ -186,8 +190,8 @@ function blockRules(
 function lineRules({ directives, blocks }: EditorWords): { [name: string]: Rule } {
 	const simpleDirectives = directives.filter(name => !blocks.includes(name) && name !== 'invoke');
 	return {
-		'block-directive': lineRule(oneOf(blocks), captureNames('support.function.directive.LANG'), 'directives-block'),
-		directive: lineRule(oneOf(simpleDirectives), captureNames('support.function.directive.LANG'), 'properties-block'),
+		'block-directive': lineRule(anyWord(blocks), captureNames('support.function.directive.LANG'), 'directives-block'),
+		directive: lineRule(anyWord(simpleDirectives), captureNames('support.function.directive.LANG'), 'properties-block'),
 		invoke: lineRule(
 			'(invoke)(?!\\S)(?:[ \\t]+(@[^\\s{}]+))?(?:[ \\t]+([^\\s{}]+))?',
 			captureNames('support.function.directive.LANG', 'variable.other.matcher.LANG', 'entity.name.section.route.LANG'),
@@ -244,7 +248,7 @@ function configfileRules({ expectations }: EditorWords): { [name: string]: Rule 
 			beginCaptures: captureNames(keyword),
 			end: LINE_END,
 			patterns: [
-				{ name: keyword, match: oneOf(['else', 'when']) },
+				{ name: keyword, match: anyWord(['else', 'when']) },
 				...include('directives-block', 'matchers', 'arguments'),
 			],
 		},
@@ -256,7 +260,7 @@ function configfileRules({ expectations }: EditorWords): { [name: string]: Rule 
 				...include('comment', 'import', 'use'),
 				lineRule('([A-Z]+)(?!\\S)', captureNames('keyword.other.method.LANG'), 'properties-block'),
 				lineRule(
-					`(expect)(?!\\S)(?:[ \\t]+${oneOf(expectations)})?`,
+					`(expect)(?!\\S)(?:[ \\t]+${anyWord(expectations)})?`,
 					captureNames(keyword, 'support.type.property-name.LANG'),
 					'properties-block',
 				),

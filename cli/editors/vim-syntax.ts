@@ -9,7 +9,7 @@ export function vimSyntax(dialect: Dialect): string {
 	/** Returns a statement that matches words at the start of a line. */
 	const matchAtStart = (group: string, words: readonly string[]): string =>
 		`syntax match ${group} /\\v^\\s*\\zs%(${words.join('|')})\\ze%(\\s|$)/`;
-	/** Returns a statement that matches whole words after other words. */
+	/** Returns a statement that matches whole words that follow a blank or begin a line. */
 	const matchAfter = (group: string, words: readonly string[]): string =>
 		`syntax match ${group} contained /\\v%(\\s|^)@<=%(${words.map(word => word.replace(/[()]/g, '\\$&')).join('|')})\\ze%(\\s|$)/`;
 	return `" Vim syntax file of ${isConfigfile ? 'Configfile' : 'Caddyfile'}. Derived from the modules of svc.

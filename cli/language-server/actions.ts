@@ -23,7 +23,7 @@ export const ACTION_FEATURES: ServerCapabilities = {
 	},
 };
 
-const KINDS: { readonly [kind in Action['kind']]: CodeActionKind } = {
+const ACTION_KINDS: { readonly [kind in Action['kind']]: CodeActionKind } = {
 	fix: CodeActionKind.QuickFix,
 	'fix-all': CodeActionKind.QuickFix,
 	silence: CodeActionKind.QuickFix,
@@ -36,41 +36,41 @@ export function answerActions(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);
 	const workspaceEdit = (requested: RequestedDocument, edits: readonly FileEdit[]): WorkspaceEdit => {
-		const byPath = new Map<string, TextEdit[]>();
+		const editsByPath = new Map<string, TextEdit[]>();
 		for (const { path, start, end, text } of edits) {
 			const location = documents.location(requested.workspace, { path, start, end });
 			if (!location) continue;
-			const list = byPath.get(path) ?? [];
-			list.push({ range: location.range, newText: text });
-			byPath.set(path, list);
+			const fileEdits = editsByPath.get(path) ?? [];
+			fileEdits.push({ range: location.range, newText: text });
+			editsByPath.set(path, fileEdits);
 		}
-		return { documentChanges: documents.documentEdits(byPath) };
+		return { documentChanges: documents.documentEdits(editsByPath) };
 	};
 	connection.onCodeAction(async ({ textDocument, range, context }): Promise<CodeAction[]> => {
 		const path = documents.pathOf(textDocument.uri);
 		const version = documents.get(path)?.version;
 		const published = await publisher.findings(path);
 		const requested = findDocument(textDocument.uri);
-		// The text has changed while the findings were awaited, so the range is meaningless.
+		// If the text has changed while the findings were awaited, `range` refers to an older text.
 		if (!requested || requested.document.version !== version) return [];
 		const findings = published.map(({ finding }) => finding);
 		const offsets = { start: requested.document.offsetAt(range.start), end: requested.document.offsetAt(range.end) };
-		const isWanted = (kind: CodeActionKind): boolean =>
+		const isRequestedKind = (kind: CodeActionKind): boolean =>
 			!context.only || context.only.some(only => kind === only || kind.startsWith(`${only}.`));
 		const actions = actionsAt(requested.workspace, requested.syntax, offsets, findings)
-			.filter(({ kind }) => isWanted(KINDS[kind]))
+			.filter(({ kind }) => isRequestedKind(ACTION_KINDS[kind]))
 			.map(({ title, kind, edits, finding, isPreferred }): CodeAction => {
 				const diagnostic = finding && published.find(entry => entry.finding === finding)?.diagnostic;
 				return {
-					...{ title, kind: KINDS[kind], edit: workspaceEdit(requested, edits) },
+					...{ title, kind: ACTION_KINDS[kind], edit: workspaceEdit(requested, edits) },
 					...(diagnostic ? { diagnostics: [diagnostic] } : {}),
 					...(isPreferred ? { isPreferred: true } : {}),
 				};
 			});
-		const allFixes = context.only && isWanted(FIX_ALL) ? safeFixes(findings) : [];
+		const allFixes = context.only && isRequestedKind(FIX_ALL) ? safeFixes(findings) : [];
 		if (allFixes.length > 0)
 			actions.push({ title: 'Apply all safe fixes', kind: FIX_ALL, edit: workspaceEdit(requested, allFixes) });
-		if (deps.canCreateFiles() && isWanted(CodeActionKind.RefactorRewrite))
+		if (deps.canCreateFiles() && isRequestedKind(CodeActionKind.RefactorRewrite))
 			actions.push(...conversionActions(requested, range.start));
 		return actions;
 	});

@@ -20,7 +20,7 @@ export const CONVERT = 'svc.convertToConfigfile';
 /** The error code RequestFailed of LSP 3.17. */
 const REQUEST_FAILED = -32803;
 
-/** Reports whether a client can create the file that a conversion makes. */
+/** Reports whether a client can create the new file. */
 export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
 	const { documentChanges, resourceOperations = [] } = workspace?.workspaceEdit ?? {};
 	return (
@@ -31,15 +31,15 @@ export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
 }
 
 /**
- * Returns the actions that convert a document, or the block at a position. Conversions compile several times, so they are performed
- * only when chosen.
+ * Returns actions that convert the document, or the block at `position`. A conversion compiles several times, so it is performed
+ * only when the user chooses the action.
  */
 export function conversionActions({ document, syntax }: RequestedDocument, position: Position): CodeAction[] {
 	if (syntax.dialect !== 'compatfile') return [];
-	const action = (title: string, ...more: readonly unknown[]): CodeAction => ({
+	const action = (title: string, ...furtherArguments: readonly unknown[]): CodeAction => ({
 		title,
 		kind: CodeActionKind.RefactorRewrite,
-		command: { title, command: CONVERT, arguments: [document.uri, ...more] },
+		command: { title, command: CONVERT, arguments: [document.uri, ...furtherArguments] },
 	});
 	const block = convertibleBlock(syntax, document.offsetAt(position));
 	return [
@@ -49,8 +49,8 @@ export function conversionActions({ document, syntax }: RequestedDocument, posit
 }
 
 /**
- * Converts the document of a URI, or its block at a position. Answers with the new text. Asks the client to create the file, or
- * shows why there is none.
+ * Converts the document with a URI, or its block at `position`. Asks the client to create the file, and returns its URI and text,
+ * or an error that says why the file was not created.
  */
 export async function convertDocument(
 	connection: Connection,
@@ -73,16 +73,16 @@ export async function convertDocument(
 	}
 	const syntax = workspace().syntax(file);
 	const name = (offset !== undefined && syntax && blockName(syntax, offset)) || convertedName(path.basename(file));
-	const created = path.join(path.dirname(file), name);
+	const newPath = path.join(path.dirname(file), name);
 	// Some editors empty a file that they are asked to create.
-	if (reader.kind(created) !== undefined) return failed(`\`${name}\` exists. Rename or delete it first.`);
-	const target = documents.uriOf(created);
+	if (reader.kind(newPath) !== undefined) return failed(`\`${name}\` exists. Rename or delete it first.`);
+	const newUri = documents.uriOf(newPath);
 	const start = { line: 0, character: 0 };
 	const edit: WorkspaceEdit = {
 		documentChanges: [
-			{ kind: 'create', uri: target },
+			{ kind: 'create', uri: newUri },
 			{
-				textDocument: { uri: target, version: null },
+				textDocument: { uri: newUri, version: null },
 				edits: [{ range: { start, end: start }, newText: conversion.text }],
 			},
 		],
@@ -91,10 +91,10 @@ export async function convertDocument(
 		(await connection.workspace.applyEdit({ label: 'Convert to a Configfile', edit })) ?? {};
 	if (applied === false)
 		return failed(`The editor did not create \`${name}\`: ${failureReason ?? 'it gives no reason.'}`);
-	return { uri: target, text: conversion.text };
+	return { uri: newUri, text: conversion.text };
 }
 
-/** Returns the name of the file for a block, such as `example.com.configfile`. */
+/** Returns the name of the new file for the block at `offset`, such as `example.com.configfile`. */
 function blockName(syntax: TextSyntax, offset: number): string {
 	const name = convertibleBlock(syntax, offset)?.name ?? '';
 	const stem = name

@@ -1,4 +1,7 @@
-/** Publishes diagnostics while somebody types: debounced, and never for a text that has changed meanwhile. */
+/**
+ * Publishes diagnostics while the user types. Checks are debounced, and results for texts that have changed meanwhile are
+ * dropped.
+ */
 import { type Connection, type Diagnostic, DiagnosticSeverity, DiagnosticTag } from 'vscode-languageserver';
 import type { Diagnostic as Finding } from '../../compiler/diagnostics/diagnostic.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
@@ -26,17 +29,17 @@ export interface PublishedFinding {
 	readonly finding: Finding;
 }
 
-/** The diagnostics of all configurations that have an open text. */
+/** Checks all configurations that contain an open file, and publishes their diagnostics. */
 export class DiagnosticsPublisher {
 	readonly #connection: Connection;
 	readonly #documents: Documents;
 	readonly #workspace: () => Workspace;
-	/** The published findings by path, for the versions in {@link #versions}. */
+	/** The published findings by path. They belong to the document versions in {@link #versions}. */
 	#published: ReadonlyMap<string, readonly PublishedFinding[]> = new Map();
 	#versions: ReadonlyMap<string, number> = new Map();
 	#changeCount = 0;
 	#timer: NodeJS.Timeout | undefined;
-	#running: Promise<void> | undefined;
+	#runningCheck: Promise<void> | undefined;
 
 	constructor(connection: Connection, documents: Documents, workspace: () => Workspace) {
 		this.#connection = connection;
@@ -56,7 +59,7 @@ export class DiagnosticsPublisher {
 		clearTimeout(this.#timer);
 	}
 
-	/** Returns the findings in a file; checks first if the texts have changed since. */
+	/** Returns the findings in a file. If a text has changed since the last check, checks first. */
 	async findings(path: string): Promise<readonly PublishedFinding[]> {
 		if (!this.isCurrent) await this.#run();
 		return this.isCurrent ? (this.#published.get(path) ?? []) : [];
@@ -73,15 +76,15 @@ export class DiagnosticsPublisher {
 
 	async #run(): Promise<void> {
 		clearTimeout(this.#timer);
-		while (this.#running) await this.#running;
-		this.#running = this.#check().finally(() => {
-			this.#running = undefined;
+		while (this.#runningCheck) await this.#runningCheck;
+		this.#runningCheck = this.#check().finally(() => {
+			this.#runningCheck = undefined;
 		});
-		await this.#running;
+		await this.#runningCheck;
 	}
 
 	async #check(): Promise<void> {
-		const change = this.#changeCount;
+		const changeCount = this.#changeCount;
 		const versions = this.#documents.versions();
 		const workspace = this.#workspace();
 		const published = new Map<string, PublishedFinding[]>();
@@ -90,14 +93,15 @@ export class DiagnosticsPublisher {
 		for (const root of roots) {
 			const result = await workspace.check(root);
 			// A text has changed meanwhile. The check for that change is already scheduled.
-			if (this.#changeCount !== change) return;
+			if (this.#changeCount !== changeCount) return;
 			if (!result) continue;
 			for (const finding of result.diagnostics) this.#addFinding(published, finding, root);
 		}
 		const previous = this.#published;
 		this.#published = published;
 		this.#versions = versions;
-		// Closed files come first, so that everything has been published once the diagnostics of the last open file have been.
+		// Closed files are published first, so that a client that has received the diagnostics of the last open file has received
+		// all.
 		const closedPaths = [...new Set([...previous.keys(), ...published.keys()])].filter(path => !versions.has(path));
 		for (const path of [...closedPaths, ...versions.keys()]) {
 			const diagnostics = (published.get(path) ?? []).map(({ diagnostic }) => diagnostic);
@@ -135,15 +139,15 @@ export class DiagnosticsPublisher {
 			const location = this.#location(relatedSpan.span);
 			return location ? [{ location, message: relatedSpan.message }] : [];
 		});
-		for (let at = span?.source.importedAt; at; at = at.source.importedAt) {
-			const location = this.#location(at);
+		for (let importSpan = span?.source.importedAt; importSpan; importSpan = importSpan.source.importedAt) {
+			const location = this.#location(importSpan);
 			if (location) relatedLocations.push({ location, message: 'imported here' });
 		}
 		if (relatedLocations.length > 0) diagnostic.relatedInformation = relatedLocations;
-		const list = published.get(path);
+		const pathFindings = published.get(path);
 		// If several configurations import a file, most of its findings occur in each of them.
-		if (list?.some(entry => isSame(entry.diagnostic, diagnostic))) return;
-		if (list) list.push({ diagnostic, finding });
+		if (pathFindings?.some(entry => isSame(entry.diagnostic, diagnostic))) return;
+		if (pathFindings) pathFindings.push({ diagnostic, finding });
 		else published.set(path, [{ diagnostic, finding }]);
 	}
 
@@ -168,7 +172,9 @@ function isSame(left: Diagnostic, right: Diagnostic): boolean {
 	);
 }
 
-/** Returns how an editor shows the text of a finding: faded if it is unused or never runs, struck through if it is obsolete. */
+/**
+ * Returns how an editor shows the text of a finding: faded if the text is unused or never runs, struck through if it is obsolete.
+ */
 function tagOf(code: string): DiagnosticTag | undefined {
 	if (/\/(?:unused|never-runs|covered|no-effect)$/.test(code)) return DiagnosticTag.Unnecessary;
 	return /\/old-(?:spelling|argument)$|\/deprecated$/.test(code) ? DiagnosticTag.Deprecated : undefined;

@@ -7,22 +7,25 @@ import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { FileRange, TextRange } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
 
-/** Open documents by path, and positions in all files. */
+/** The open documents by path. Converts positions in open and closed files. */
 export class Documents {
 	readonly #openDocuments = new Map<string, TextDocument>();
-	readonly #uris = new Map<string, string>();
+	readonly #urisByPath = new Map<string, string>();
 	#lastClosed: { readonly path: string; readonly document: TextDocument } | undefined;
 
-	/** Returns the path of a document. A document that is not a file gets a path of its own, so that the compiler can name it. */
+	/**
+	 * Returns the path of a document. For a URI that does not name a file, makes up a path, so that the compiler can name the
+	 * document.
+	 */
 	pathOf(uri: string): string {
 		const file = filePath(uri) ?? path.join('/', encodeURIComponent(uri));
-		this.#uris.set(file, uri);
+		this.#urisByPath.set(file, uri);
 		return file;
 	}
 
-	/** Returns the URI of a path, in the editor's own spelling if it has used one. */
+	/** Returns the URI of a file as the editor spells it; if the editor has not used it, the usual spelling. */
 	uriOf(file: string): string {
-		return this.#uris.get(file) ?? pathToFileURL(file).href;
+		return this.#urisByPath.get(file) ?? pathToFileURL(file).href;
 	}
 
 	set(file: string, document: TextDocument): void {
@@ -43,7 +46,7 @@ export class Documents {
 		return new Map([...this.#openDocuments].map(([file, { version }]) => [file, version]));
 	}
 
-	/** Returns the document for converting positions in a file: the open one, or else one with the given text. */
+	/** Returns the open document of a file or, if the file is not open, a document with the given text. It converts positions. */
 	#document(file: string, text: string): TextDocument {
 		const document = this.#openDocuments.get(file);
 		if (document) return document;
@@ -58,13 +61,13 @@ export class Documents {
 		return { start: document.positionAt(start), end: document.positionAt(end) };
 	}
 
-	/** Converts a range in a file of the workspace; undefined if the file cannot be read. */
+	/** Converts a range in a file of the workspace to a location; undefined if the file cannot be read. */
 	location(workspace: Workspace, { path: file, start, end }: FileRange): { uri: string; range: Range } | undefined {
 		const text = this.#openDocuments.get(file)?.getText() ?? workspace.syntax(file)?.text;
 		return text === undefined ? undefined : { uri: this.uriOf(file), range: this.range(file, text, { start, end }) };
 	}
 
-	/** Returns edits by path as edits of documents. The editor refuses edits of open documents that have changed meanwhile. */
+	/** Converts edits by path to edits of documents. The editor refuses edits of open documents that have changed meanwhile. */
 	documentEdits(edits: ReadonlyMap<string, TextEdit[]>): TextDocumentEdit[] {
 		return [...edits].map(([file, textEdits]) => ({
 			textDocument: { uri: this.uriOf(file), version: this.#openDocuments.get(file)?.version ?? null },

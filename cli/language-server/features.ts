@@ -1,4 +1,7 @@
-/** The requests of the protocol, one handler each: positions in, queries of the compiler, positions out. */
+/**
+ * Handles the requests of the protocol: converts positions to offsets, calls a query of the compiler, and converts its result
+ * back.
+ */
 import {
 	type Connection,
 	type DocumentSymbol,
@@ -56,7 +59,7 @@ const SYMBOL_KINDS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
 	directive: SymbolKind.Method,
 };
 
-/** Registers all handlers. */
+/** Registers the handlers of all requests. */
 export function answerFeatures(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
 	answerWords(connection, deps);

@@ -1,4 +1,4 @@
-/** What an editor shows within and above the lines: tokens, hints, and lenses with their commands. */
+/** Handles the requests for semantic tokens, inlay hints and code lenses, and the commands of the lenses. */
 import {
 	type CodeLens,
 	type Connection,
@@ -40,11 +40,11 @@ const REQUEST_FAILED = -32803;
 export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);
-	/** The places that the tests of a configuration reach. The tests run again only after a change. */
+	/** The places that the tests of a configuration reach. Cached, so that the tests run again only after a change. */
 	let reachedCache:
 		| { readonly document: CompileResult['document']; readonly tests: string; readonly reached: ReachedPlaces }
 		| undefined;
-	const reachedBy = async (compiled: CompileResult): Promise<ReachedPlaces> => {
+	const placesReachedBy = async (compiled: CompileResult): Promise<ReachedPlaces> => {
 		const { document } = compiled;
 		const tests = compiled.tests.map(({ span }) => span.source.text.slice(span.start)).join('\0');
 		if (!reachedCache || reachedCache.document !== document || reachedCache.tests !== tests)
@@ -52,7 +52,7 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		return reachedCache.reached;
 	};
 
-	/** Returns the configuration that a file belongs to, in its current state. */
+	/** Returns the compiled configuration that a file belongs to, from the current texts. */
 	const compiledOf = async (path: string): Promise<CompileResult | undefined> => {
 		await publisher.findings(path);
 		const [root] = deps.workspace().rootsOf(path);
@@ -66,11 +66,11 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		let character = 0;
 		for (const { start, end, type, definition } of requested ? semanticTokens(requested.syntax) : []) {
 			// Not all editors support tokens that span several lines.
-			for (const part of linesOf(requested!.syntax.text, start, end)) {
+			for (const linePart of linesOf(requested!.syntax.text, start, end)) {
 				const { start: startPosition, end: endPosition } = documents.range(
 					requested!.path,
 					requested!.syntax.text,
-					part,
+					linePart,
 				);
 				const column = startPosition.line === line ? startPosition.character - character : startPosition.character;
 				data.push(
@@ -108,7 +108,7 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	connection.onCodeLens(async ({ textDocument }): Promise<CodeLens[]> => {
 		const path = documents.pathOf(textDocument.uri);
 		const compiled = await compiledOf(path);
-		const reached = compiled ? await reachedBy(compiled) : [];
+		const reached = compiled ? await placesReachedBy(compiled) : [];
 		const requested = findDocument(textDocument.uri);
 		if (!requested || !publisher.isCurrent) return [];
 		return lensesOf(requested.syntax, compiled, reached).map(lens => ({
@@ -118,7 +118,7 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	});
 	connection.onExecuteCommand(async ({ command, arguments: commandArguments = [] }) => {
 		if (command === CONVERT) return convertDocument(connection, deps, commandArguments);
-		// If the third argument is true, the client shows the result itself.
+		// If the third argument (`isQuiet`) is true, the client shows the result itself.
 		const [uri, subject, isQuiet] = commandArguments as readonly unknown[];
 		const { window } = connection;
 		const requestFailed = (message: string): ResponseError => new ResponseError(REQUEST_FAILED, message);
@@ -154,7 +154,7 @@ function commandOf(lens: Lens, uri: string): { title: string; command: string; a
 		case 'coverage': {
 			const count =
 				lens.tests === 0 ? 'No test covers' : lens.tests === 1 ? '1 test covers' : `${lens.tests} tests cover`;
-			// A lens without a command is only text.
+			// An editor shows a lens without a command as text that cannot be clicked.
 			return { title: `${count} this ${lens.of}`, command: '' };
 		}
 	}

@@ -1,10 +1,10 @@
-/** The document that a request is about. */
+/** Finds the document that a request refers to. */
 import type { TextDocument } from 'vscode-languageserver-textdocument';
 import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
 import type { FeatureDeps } from './features.ts';
 
-/** An open document in a request. */
+/** An open document that a request refers to. */
 export interface RequestedDocument {
 	readonly document: TextDocument;
 	readonly path: string;

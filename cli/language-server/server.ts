@@ -1,4 +1,7 @@
-/** `svc language-server` from inside: the connection, the documents and the requests. Answers come from compiler/queries/. */
+/**
+ * The language server: the connection to the editor and the editor's documents. The queries in compiler/queries/ compute the
+ * replies.
+ */
 import path from 'node:path';
 import {
 	type Connection,
@@ -19,7 +22,7 @@ import { workspaceReader } from './workspace-reader.ts';
 
 /** Serves one editor over standard input and output. Resolves to the exit status. */
 export function serveEditor(): Promise<number> {
-	// Anything else that is printed would break the protocol.
+	// Standard output carries the protocol, so that anything else printed there would break it.
 	console.log = console.error;
 	const connection = createConnection(process.stdin, process.stdout);
 	return new Promise(resolve => {
@@ -36,8 +39,8 @@ class LanguageServer {
 	readonly #folders = new Set<string>();
 	readonly #publisher: DiagnosticsPublisher;
 	#workspace: Workspace;
-	#watchesFiles = false;
-	#createsFiles = false;
+	#clientCanWatchFiles = false;
+	#clientCanCreateFiles = false;
 	isShutDown = false;
 
 	constructor(connection: Connection) {
@@ -55,7 +58,7 @@ class LanguageServer {
 			documents: this.#documents,
 			workspace: () => this.#workspace,
 			publisher: this.#publisher,
-			canCreateFiles: () => this.#createsFiles,
+			canCreateFiles: () => this.#clientCanCreateFiles,
 		});
 	}
 
@@ -64,8 +67,8 @@ class LanguageServer {
 		for (const uri of uris) if (uri.startsWith('file:')) this.#folders.add(this.#documents.pathOf(uri));
 		if (this.#folders.size === 0 && rootPath) this.#folders.add(path.resolve(rootPath));
 		this.#workspace = new Workspace(workspaceReader(this.#folders), [...this.#folders]);
-		this.#watchesFiles = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
-		this.#createsFiles = canCreateFiles(capabilities);
+		this.#clientCanWatchFiles = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
+		this.#clientCanCreateFiles = canCreateFiles(capabilities);
 		return {
 			serverInfo: { name: 'svc', version: version() },
 			capabilities: {
@@ -77,7 +80,7 @@ class LanguageServer {
 	}
 
 	#initialized(): void {
-		if (!this.#watchesFiles) return;
+		if (!this.#clientCanWatchFiles) return;
 		// Imported files can have any name.
 		const watchers = [{ globPattern: '**/*' }];
 		void this.#connection.client.register(DidChangeWatchedFilesNotification.type, { watchers });
@@ -89,7 +92,7 @@ class LanguageServer {
 			const file = this.#documents.pathOf(uri);
 			// For JSON, editors have their own server, which can use the schema that `svc schema` prints.
 			if (/^jsonc?$/.test(languageId) || file.toLowerCase().endsWith('.json')) return;
-			// A file that is opened on its own is treated as a workspace of one folder.
+			// The folder of a file that is opened on its own is added to the workspace.
 			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
 				this.#folders.add(path.dirname(file));
 			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text), 0);

@@ -28,7 +28,7 @@ export const WORD_FEATURES: ServerCapabilities = {
 	renameProvider: { prepareProvider: true },
 };
 
-const KINDS: { readonly [kind in CompletionKind]: CompletionItemKind } = {
+const COMPLETION_KINDS: { readonly [kind in CompletionKind]: CompletionItemKind } = {
 	directive: CompletionItemKind.Function,
 	subdirective: CompletionItemKind.Property,
 	option: CompletionItemKind.Property,
@@ -60,7 +60,7 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		const completions = completionsAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
 		return completions.map(({ label, kind, detail, documentation, insert, isSnippet, range }, index) => ({
 			label,
-			kind: KINDS[kind],
+			kind: COMPLETION_KINDS[kind],
 			...(detail === undefined ? {} : { detail }),
 			...(documentation === undefined ? {} : { documentation: { kind: MarkupKind.Markdown, value: documentation } }),
 			sortText: String(index).padStart(4, '0'),
@@ -82,13 +82,13 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		const requested = findDocument(textDocument.uri);
 		const signature = requested && signatureAt(requested.syntax, requested.document.offsetAt(position));
 		if (!signature) return null;
-		const { usage, documentation, parameters, activeParameter: active } = signature;
+		const { usage, documentation, parameters, activeParameter: activeIndex } = signature;
 		return {
 			signatures: [
 				{ label: usage, documentation, parameters: parameters.map(([start, end]) => ({ label: [start, end] })) },
 			],
 			activeSignature: 0,
-			activeParameter: active ?? parameters.length,
+			activeParameter: activeIndex ?? parameters.length,
 		};
 	});
 	connection.onDefinition(({ textDocument, position }) => {
@@ -134,14 +134,14 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		// The error code RequestFailed of LSP 3.17.
 		if ('problem' in renameResult) return new ResponseError(-32803, renameResult.problem);
 		const newText = newName.replace(/^@/, '');
-		const edits = new Map<string, TextEdit[]>();
+		const editsByPath = new Map<string, TextEdit[]>();
 		for (const occurrence of renameResult) {
 			const location = documents.location(requested.workspace, occurrence);
 			if (!location) continue;
-			const list = edits.get(occurrence.path) ?? [];
-			list.push({ range: location.range, newText });
-			edits.set(occurrence.path, list);
+			const fileEdits = editsByPath.get(occurrence.path) ?? [];
+			fileEdits.push({ range: location.range, newText });
+			editsByPath.set(occurrence.path, fileEdits);
 		}
-		return { documentChanges: documents.documentEdits(edits) };
+		return { documentChanges: documents.documentEdits(editsByPath) };
 	});
 }

@@ -1,10 +1,10 @@
-/** A reader that stays inside the workspace: paths and links that lead out of it are refused without looking at their targets. */
+/** A reader limited to the workspace: paths and links that lead out of it are refused without looking at their targets. */
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { ReadError, type Reader, WITHHELD } from '../../compiler/source/reader.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
-/** Returns a reader of the files in the given folders. `folders` may grow. */
+/** Returns a reader of the files in the given folders. Folders may be added to `folders` later. */
 export function workspaceReader(folders: ReadonlySet<string>): Reader {
 	const [firstFolder] = folders;
 	const disk = diskReader(firstFolder ?? path.parse(process.cwd()).root);

@@ -38,7 +38,7 @@ export function commandPage(command: Command): ManualPage {
 			...options.flatMap(optionEntry),
 			...GLOBAL_ENTRIES,
 			...section('See also'),
-			references(['svc(1)', 'svc-configfile(5)']),
+			pageReferences(['svc(1)', 'svc-configfile(5)']),
 		],
 	};
 }
@@ -79,7 +79,7 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 				'Default configuration files in the working directory, in this order.',
 			),
 			...section('See also'),
-			references([
+			pageReferences([
 				...commands.map(({ name }) => `svc-${name}(1)`),
 				'svc-configfile(5)',
 				...TOPICS.map(topic => `svc-${topic}(7)`),
@@ -101,6 +101,6 @@ function optionEntry(option: CommandOption): string[] {
 	return listEntry(`${names.join(', ')}${value}`, notes.join(' '));
 }
 
-function references(pages: readonly string[]): string {
+function pageReferences(pages: readonly string[]): string {
 	return pages.map(page => `${boldCode(page.slice(0, -3))}${page.slice(-3)}`).join(',\n');
 }

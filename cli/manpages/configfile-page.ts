@@ -31,12 +31,14 @@ export function configfilePage(): ManualPage {
 			...section('Global options'),
 			...options
 				.map(option =>
-					isWritten(option) ? option : { ...option, names: { configfile: [option.id], compatfile: [option.id] } },
+					hasDirectiveName(option)
+						? option
+						: { ...option, names: { configfile: [option.id], compatfile: [option.id] } },
 				)
 				.sort(byName)
 				.flatMap(definitionLines),
 			...section('Directives'),
-			...directives.filter(isWritten).sort(byName).flatMap(definitionLines),
+			...directives.filter(hasDirectiveName).sort(byName).flatMap(definitionLines),
 			...section('Matchers'),
 			...matchers.flatMap(({ id, ...matcher }) =>
 				definitionLines({ names: { configfile: [id], compatfile: [id] }, ...matcher }),
@@ -54,7 +56,7 @@ export function configfilePage(): ManualPage {
 			...section('Handlers without a directive'),
 			...paragraph('These handlers occur only in the JSON document that `svc adapt` prints.'),
 			...directives
-				.filter(directive => !isWritten(directive))
+				.filter(directive => !hasDirectiveName(directive))
 				.flatMap(directive =>
 					definitionLines({ ...directive, names: { configfile: [directive.id], compatfile: [directive.id] } }),
 				),
@@ -75,16 +77,16 @@ export function configfilePage(): ManualPage {
 	};
 }
 
-/** Adds the names of modules whose IDs are also their words in both languages. */
+/** Adds `names` to a module whose ID is also its name in both languages. */
 function withNames<T extends { readonly id: string }>(module: T): T & Pick<DocumentedModule, 'names'> {
 	return { ...module, names: { configfile: [module.id], compatfile: [module.id] } };
 }
 
-function isWritten({ names }: Pick<DocumentedModule, 'names'>): boolean {
+function hasDirectiveName({ names }: Pick<DocumentedModule, 'names'>): boolean {
 	return names.configfile.length + names.compatfile.length > 0;
 }
 
-/** Returns the word that users write. */
+/** Returns the name that users write in a configuration. */
 function nameOf({ names }: Pick<DocumentedModule, 'names'>): string {
 	return names.configfile[0] ?? names.compatfile[0]!;
 }
@@ -95,28 +97,28 @@ function byName(a: Pick<DocumentedModule, 'names'>, b: Pick<DocumentedModule, 'n
 
 /** Renders a definition: its usage, summary and documentation. */
 function definitionLines(definition: DocumentedModule): string[] {
-	const note = spellings(definition);
+	const spellingNote = spellingText(definition);
 	return [
 		...subsection(nameOf(definition)),
 		...codeParagraph(definition.usage),
 		...paragraph(definition.summary),
 		...renderMarkdown(definition.documentation),
-		...(note === '' ? [] : paragraph(note)),
+		...(spellingNote === '' ? [] : paragraph(spellingNote)),
 	];
 }
 
 /** Describes what the name alone does not show: aliases, and words that exist in only one language. */
-export function spellings({ names }: Pick<DocumentedModule, 'names'>): string {
-	const list = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(', ');
+export function spellingText({ names }: Pick<DocumentedModule, 'names'>): string {
+	const codeList = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(', ');
 	if (names.compatfile.length === 0) return 'Not available in a Compatfile.';
 	if (names.configfile.length === 0) return 'Only in a Compatfile.';
 	const name = names.configfile[0]!;
 	const aliases = names.configfile.slice(1);
 	const compatfileOnly = names.compatfile.filter(word => word !== name && !aliases.includes(word));
 	const sentences: string[] = [];
-	if (aliases.length > 0) sentences.push(`Also spelled ${list(aliases)}.`);
+	if (aliases.length > 0) sentences.push(`Also spelled ${codeList(aliases)}.`);
 	if (compatfileOnly.length > 0) {
-		sentences.push(`In a Compatfile ${names.compatfile.includes(name) ? 'also ' : ''}${list(compatfileOnly)}.`);
+		sentences.push(`In a Compatfile ${names.compatfile.includes(name) ? 'also ' : ''}${codeList(compatfileOnly)}.`);
 	}
 	return sentences.join(' ');
 }

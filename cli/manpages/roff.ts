@@ -11,7 +11,7 @@ export interface ManualPage {
 	readonly body: readonly string[];
 }
 
-/** Renders a page as its file holds it, with `version` in the footer. The output is reproducible byte for byte. */
+/** Renders a page as the contents of its file, with `version` in the footer. The output is reproducible byte for byte. */
 export function renderPage(page: ManualPage, version: string): string {
 	return [
 		`.TH ${quoteArgument(page.name.toUpperCase())} ${page.section} "" ${quoteArgument(`svc ${version}`)}`,
@@ -68,36 +68,36 @@ export function codeParagraph(text: string): string[] {
 }
 
 /**
- * Renders the Markdown of documentation: paragraphs, fenced code, lists with `- ` and tables. The first column of a table becomes
- * terms, and the other columns their descriptions.
+ * Renders the Markdown of documentation: paragraphs, fenced code, lists with `- ` and tables. In a table, each row becomes a list
+ * entry: the first cell is its term, and the other cells its meaning.
  */
 export function renderMarkdown(text: string): string[] {
 	const output: string[] = [];
 	const lines = text.trim().split('\n');
 	for (let at = 0; at < lines.length; ) {
-		const first = lines[at]!;
-		if (first.trim() === '') {
+		const firstLine = lines[at]!;
+		if (firstLine.trim() === '') {
 			at++;
-		} else if (first.startsWith('```')) {
+		} else if (firstLine.startsWith('```')) {
 			const end = lines.indexOf('```', at + 1);
 			const blockEnd = end === -1 ? lines.length : end;
 			output.push(...codeBlock(lines.slice(at + 1, blockEnd)));
 			at = blockEnd + 1;
-		} else if (first.startsWith('|')) {
-			const blockEnd = endOf(lines, at, codeLine => codeLine.startsWith('|'));
+		} else if (firstLine.startsWith('|')) {
+			const blockEnd = endOfBlock(lines, at, codeLine => codeLine.startsWith('|'));
 			// The header row and the line below it are omitted, because terms and descriptions need no titles.
 			for (const row of lines.slice(at + 2, blockEnd)) {
-				const [term = '', ...rest] = splitRow(row);
-				output.push(...listEntry(term, rest.filter(cell => cell !== '').join('; ')));
+				const [term = '', ...otherCells] = splitRow(row);
+				output.push(...listEntry(term, otherCells.filter(cell => cell !== '').join('; ')));
 			}
 			at = blockEnd;
-		} else if (first.startsWith('- ')) {
-			const blockEnd = endOf(lines, at, codeLine => codeLine.startsWith('  '));
-			const item = [first.slice(2), ...lines.slice(at + 1, blockEnd).map(codeLine => codeLine.trim())].join(' ');
+		} else if (firstLine.startsWith('- ')) {
+			const blockEnd = endOfBlock(lines, at, codeLine => codeLine.startsWith('  '));
+			const item = [firstLine.slice(2), ...lines.slice(at + 1, blockEnd).map(codeLine => codeLine.trim())].join(' ');
 			output.push('.IP \\(bu 3', escapeLine(renderInline(item)));
 			at = blockEnd;
 		} else {
-			const blockEnd = endOf(lines, at, codeLine => codeLine.trim() !== '' && !/^(```|\||- )/.test(codeLine));
+			const blockEnd = endOfBlock(lines, at, codeLine => codeLine.trim() !== '' && !/^(```|\||- )/.test(codeLine));
 			output.push(...paragraph(lines.slice(at, blockEnd).join(' ')));
 			at = blockEnd;
 		}
@@ -105,8 +105,8 @@ export function renderMarkdown(text: string): string[] {
 	return output;
 }
 
-/** Returns the index of the first line that no longer belongs to the block beginning at `at`. */
-function endOf(lines: readonly string[], at: number, continues: (line: string) => boolean): number {
+/** Returns the index of the first line after the block that begins at `at`. */
+function endOfBlock(lines: readonly string[], at: number, continues: (line: string) => boolean): number {
 	let blockEnd = at + 1;
 	while (blockEnd < lines.length && continues(lines[blockEnd]!)) blockEnd++;
 	return blockEnd;
@@ -134,7 +134,7 @@ function renderInline(text: string): string {
 	return output + escapeProse(text.slice(proseStart));
 }
 
-const SPECIAL: { readonly [character: string]: string } = {
+const ESCAPES: { readonly [character: string]: string } = {
 	'\\': '\\e',
 	// roff may set a hyphen as a dash and curl quotes; code must be copied as it is.
 	'-': '\\-',
@@ -148,17 +148,17 @@ const SPECIAL: { readonly [character: string]: string } = {
 
 /** Escapes text in which every character is literal. */
 function escapeLiteral(text: string): string {
-	return escapeNonAscii(text.replace(/[\\\-'`^~"…]/g, character => SPECIAL[character]!));
+	return escapeNonAscii(text.replace(/[\\\-'`^~"…]/g, character => ESCAPES[character]!));
 }
 
 /** Escapes prose, in which hyphens and apostrophes may be typeset. */
 function escapeProse(text: string): string {
 	// An ASCII terminal cannot show a section sign.
 	const words = text.replaceAll('§', 'section ');
-	return escapeNonAscii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => SPECIAL[character]!));
+	return escapeNonAscii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => ESCAPES[character]!));
 }
 
-/** Escapes characters beyond ASCII by number, regardless of the locale in which the page is formatted. */
+/** Replaces non-ASCII characters by escapes with their numbers, because the page may be formatted in any locale. */
 function escapeNonAscii(text: string): string {
 	return text.replace(/[^\x20-\x7e]/gu, character => {
 		const number = character.codePointAt(0)!;

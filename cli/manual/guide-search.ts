@@ -12,7 +12,10 @@ export interface FoundSection {
 /** Weights of words, by where they occur. A section named after a word is a better answer than one that only mentions it. */
 const WEIGHT = { heading: 8, words: 8, guideWords: 2, topic: 5, title: 3, text: 1 } as const;
 
-/** Returns the sections in which all words occur, or most of them if there is no such section; the best first. */
+/**
+ * Returns the sections in which all words of the question occur or, if there is no such section, most of the words. The best
+ * match is first.
+ */
 export function searchGuides(guides: readonly Guide[], question: string): FoundSection[] {
 	const sections = guides.flatMap(guide => guide.sections.map(section => ({ guide, section })));
 	const builder = new RankingIndexBuilder();
@@ -22,7 +25,7 @@ export function searchGuides(guides: readonly Guide[], question: string): FoundS
 
 /** Returns the texts in which a search looks for a section, each with the weight of its words. */
 export function weightedTexts(guide: Guide, section: GuideSection): [text: string, weight: number][] {
-	// The introduction holds the words of the whole guide. A section that answers the question itself is the better result.
+	// The `words` of the introduction describe the whole guide. A section that answers the question itself is the better result.
 	const isIntroduction = section === guide.sections[0];
 	return [
 		...(isIntroduction ? [] : [[section.title, WEIGHT.heading] as [string, number]]),

@@ -1,8 +1,8 @@
 /**
  * A guide: Markdown with a title, one sentence that summarizes it, and sections.
  *
- * A comment `<!-- words: sticky sessions, affinity -->` below a heading lists words under which a search finds that section
- * although its text does not say them. The comment is never shown.
+ * A comment `<!-- words: sticky sessions, affinity -->` below a heading lists words that the section does not contain but by
+ * which a search is to find it. The comment is never shown.
  */
 import { GUIDE_TEXTS } from './guide-texts.ts';
 import { TOPICS, type Topic } from './topics.ts';
@@ -11,7 +11,7 @@ import { TOPICS, type Topic } from './topics.ts';
 export interface GuideSection {
 	/** The heading; for the introduction, the title of the guide. */
 	readonly title: string;
-	/** The words of the comment below the heading. */
+	/** The words of the comment `<!-- words: … -->` below the heading; '' without a comment. */
 	readonly words: string;
 	/** The Markdown of the section, without the heading and the comment. */
 	readonly text: string;
@@ -29,14 +29,14 @@ export interface Guide {
 	readonly sections: readonly GuideSection[];
 }
 
-const WORDS = /^<!-- words: (.*) -->\n/m;
+const WORDS_COMMENT = /^<!-- words: (.*) -->\n/m;
 
 /** Returns all guides, in the order of {@link TOPICS}. */
 export function allGuides(): Guide[] {
 	return TOPICS.map(topic => parseGuide(topic, GUIDE_TEXTS[topic]!));
 }
 
-/** Returns a guide, or undefined if there is none with that name. */
+/** Returns the guide with a name; undefined if there is none. */
 export function findGuide(topic: string): Guide | undefined {
 	return TOPICS.some(name => name === topic) ? parseGuide(topic as Topic, GUIDE_TEXTS[topic]!) : undefined;
 }
@@ -45,25 +45,25 @@ function parseGuide(topic: Topic, markdown: string): Guide {
 	const sections: GuideSection[] = [];
 	let lines: string[] = [];
 	let isCode = false;
-	const finish = (): void => {
-		const [heading = '', ...rest] = lines;
-		const body = `${rest.join('\n')}\n`;
+	const addSection = (): void => {
+		const [heading = '', ...bodyLines] = lines;
+		const body = `${bodyLines.join('\n')}\n`;
 		sections.push({
 			title: heading.replace(/^#+ /, ''),
-			words: WORDS.exec(body)?.[1] ?? '',
-			text: body.replace(WORDS, '').trim(),
+			words: WORDS_COMMENT.exec(body)?.[1] ?? '',
+			text: body.replace(WORDS_COMMENT, '').trim(),
 		});
 	};
 	for (const line of markdown.trimEnd().split('\n')) {
 		if (line.startsWith('```')) isCode = !isCode;
 		if (!isCode && line.startsWith('## ')) {
-			finish();
+			addSection();
 			lines = [];
 		}
 		lines.push(line);
 	}
-	finish();
+	addSection();
 	const [{ title, text }] = sections as [GuideSection];
 	const summary = text.split('\n\n')[0]!.replaceAll('\n', ' ').replace(/\.$/, '');
-	return { topic, title, summary, text: markdown.replaceAll(new RegExp(WORDS, 'gm'), ''), sections };
+	return { topic, title, summary, text: markdown.replaceAll(new RegExp(WORDS_COMMENT, 'gm'), ''), sections };
 }

@@ -1,8 +1,8 @@
 /**
- * Ranks documents for a question in everyday words. `svc help` and the documentation site share it.
+ * Ranks documents for a question in everyday words. `svc help` and the search of the documentation site share this file.
  *
- * The site's script contains the source text of the two functions (see documentation/assets.ts). Without their types, these
- * functions are therefore plain JavaScript, and they refer to nothing outside of themselves.
+ * The site's script contains the source text of {@link wordsOf} and {@link rank} (see documentation/assets.ts). Without their
+ * types, these functions must therefore be plain JavaScript, and refer to nothing outside of themselves.
  */
 
 /** The search index of a set of documents, which can be written as JSON. */
@@ -37,15 +37,16 @@ export function wordsOf(text: string): string[] {
 }
 
 /**
- * Returns the documents in which all words of a question occur, or most of them if there is no such document; the best first.
- * `questionWords` are those returned by {@link wordsOf}. With `completes`, the last word may be the beginning of a word.
+ * Returns the documents in which all words of a question occur or, if there is no such document, most of the words. The best
+ * match is first. `questionWords` is the result of {@link wordsOf}. With `completes`, the last word also matches words that begin
+ * with it.
  */
 export function rank(
 	index: RankingIndex,
 	questionWords: readonly string[],
 	completes: boolean = false,
 ): RankedDocument[] {
-	// Words in questions that say nothing about the subject of the question.
+	// Words that say nothing about the subject of a question.
 	const ignored = new Set(
 		'a an and are as at be by can cannot do does for from get have how i in is it me my of on or our set should so svc that the this to use using want what when where which why with without you your'.split(
 			' ',

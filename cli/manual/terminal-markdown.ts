@@ -50,8 +50,12 @@ export function renderForTerminal(markdown: string, { width, styled }: TerminalO
 			while (blockEnd < lines.length && lines[blockEnd]!.startsWith('  ')) blockEnd++;
 			const [, bullet, text] = /^(- |\d+\. )(.*)$/.exec(firstLine)!;
 			const itemText = [text!, ...lines.slice(at + 1, blockEnd).map(line => line.trim())].join(' ');
-			const [firstItemLine = '', ...rest] = wrapText(renderInline(itemText), ' '.repeat(bullet!.length), width);
-			output.push(restoreCode(bullet + firstItemLine.trimStart()), ...rest.map(restoreCode));
+			const [firstItemLine = '', ...continuationLines] = wrapText(
+				renderInline(itemText),
+				' '.repeat(bullet!.length),
+				width,
+			);
+			output.push(restoreCode(bullet + firstItemLine.trimStart()), ...continuationLines.map(restoreCode));
 		} else {
 			while (blockEnd < lines.length && !/^(?:```|#|\||- |\d+\. |$)/.test(lines[blockEnd]!)) blockEnd++;
 			output.push(...wrapText(renderInline(lines.slice(at, blockEnd).join(' ')), '', width).map(restoreCode));
@@ -61,7 +65,10 @@ export function renderForTerminal(markdown: string, { width, styled }: TerminalO
 	return `${output.join('\n')}\n`;
 }
 
-/** Replaces Markdown inside a line: code keeps its blanks together, emphasis loses its asterisks, links show their address. */
+/**
+ * Renders the Markdown inside a line: marks code and keeps its blanks together, removes the asterisks of emphasis, and shows the
+ * addresses of links. `marksCode` is false in headings.
+ */
 function renderInline(text: string, marksCode: boolean = true): string {
 	return text
 		.split(/(`[^`]+`)/)
@@ -79,10 +86,10 @@ function renderInline(text: string, marksCode: boolean = true): string {
 		.join('');
 }
 
-/** Lays out a table in columns, separated by two blanks. Its last column is wrapped, and so are others if they are wide. */
+/** Lays out a table in columns, separated by two blanks. Columns that are too wide are wrapped. */
 function renderTable(rows: readonly string[], width: number): string[] {
-	// The second line of a table only separates the header from the rest.
-	const cells = rows
+	// The second line of a table only separates the header from the other rows.
+	const rowCells = rows
 		.filter((_, index) => index !== 1)
 		.map(row =>
 			row
@@ -90,24 +97,26 @@ function renderTable(rows: readonly string[], width: number): string[] {
 				.slice(1, -1)
 				.map(cell => renderInline(cell.trim().replaceAll('\\|', '|'))),
 		);
-	const count = Math.max(...cells.map(row => row.length));
-	const evenWidth = Math.floor((width - 2 * (count - 1)) / count);
-	const widths = Array.from({ length: count }, (_, column) => Math.max(...cells.map(row => row[column]?.length ?? 0)));
+	const columnCount = Math.max(...rowCells.map(row => row.length));
+	const evenWidth = Math.floor((width - 2 * (columnCount - 1)) / columnCount);
+	const widths = Array.from({ length: columnCount }, (_, column) =>
+		Math.max(...rowCells.map(row => row[column]?.length ?? 0)),
+	);
 	// The width that narrow columns do not need is shared among the wide ones.
 	const wideCount = widths.filter(columnWidth => columnWidth > evenWidth).length;
-	const spareColumns = widths.reduce((sum, columnWidth) => sum + Math.max(0, evenWidth - columnWidth), 0);
-	const limits = widths.map(columnWidth =>
-		columnWidth > evenWidth ? evenWidth + Math.floor(spareColumns / wideCount) : columnWidth,
+	const spareWidth = widths.reduce((sum, columnWidth) => sum + Math.max(0, evenWidth - columnWidth), 0);
+	const columnWidths = widths.map(columnWidth =>
+		columnWidth > evenWidth ? evenWidth + Math.floor(spareWidth / wideCount) : columnWidth,
 	);
-	return cells.flatMap((row, index) => {
-		const wrapped = limits.map((limit, column) => wrapText(row[column] ?? '', '', limit));
-		const height = Math.max(...wrapped.map(lines => lines.length));
+	return rowCells.flatMap((row, index) => {
+		const wrappedCells = columnWidths.map((limit, column) => wrapText(row[column] ?? '', '', limit));
+		const height = Math.max(...wrappedCells.map(lines => lines.length));
 		const lines = Array.from({ length: height }, (_, line) =>
-			wrapped
-				.map((texts, column) => (texts[line] ?? '').padEnd(limits[column]!))
+			wrappedCells
+				.map((texts, column) => (texts[line] ?? '').padEnd(columnWidths[column]!))
 				.join('  ')
 				.trimEnd(),
 		);
-		return index === 0 ? [...lines, limits.map(limit => '-'.repeat(limit)).join('  ')] : lines;
+		return index === 0 ? [...lines, columnWidths.map(limit => '-'.repeat(limit)).join('  ')] : lines;
 	});
 }

@@ -1,10 +1,7 @@
-/**
- * The names of the guides, in the order in which a reader needs them. The file of a guide is `<name>.md`, in the folder of this
- * file.
- */
+/** The names of the guides, in the order in which a reader needs them. A guide's text is in the file `<name>.md` in this folder. */
 
-/** The guides by subject. */
-const GROUPS = {
+/** The names of the guides, by subject. */
+const TOPICS_BY_GROUP = {
 	Start: ['install', 'first-site', 'language', 'https'],
 	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers'],
 	'Check and change': ['testing', 'comparing', 'zero-downtime', 'handover', 'admin-api'],
@@ -13,15 +10,15 @@ const GROUPS = {
 } as const;
 
 /** The name of a guide, such as `https`. */
-export type Topic = (typeof GROUPS)[keyof typeof GROUPS][number];
+export type Topic = (typeof TOPICS_BY_GROUP)[keyof typeof TOPICS_BY_GROUP][number];
 
-/** All guides. */
-export const TOPICS: readonly Topic[] = Object.values(GROUPS).flat();
+/** The names of all guides, in reading order. */
+export const TOPICS: readonly Topic[] = Object.values(TOPICS_BY_GROUP).flat();
 
 /** The subjects, in order. */
-export const TOPIC_GROUPS: readonly string[] = Object.keys(GROUPS);
+export const TOPIC_GROUPS: readonly string[] = Object.keys(TOPICS_BY_GROUP);
 
 /** Returns the subject of a guide. */
 export function groupOf(topic: Topic): string {
-	return Object.entries(GROUPS).find(([, topics]) => topics.some(name => name === topic))![0];
+	return Object.entries(TOPICS_BY_GROUP).find(([, topics]) => topics.some(name => name === topic))![0];
 }

@@ -39,7 +39,7 @@ const INSTALLATION_FILES: readonly string[] = [
 	...['container/docker-compose.yml', 'container/kubernetes.yaml'],
 ];
 
-/** Runs this Node in a folder. Throws with its output if it fails. */
+/** Runs this Node in a folder. Throws an error with its output if the run fails. */
 function runNode(args: readonly string[], folder: string): void {
 	const result = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
 	if (result.status !== 0) throw new Error(`node ${args[0]} failed:\n${result.stdout}${result.stderr}`);
@@ -66,52 +66,53 @@ interface BinaryOptions {
 /** Builds the binary and returns its size in bytes. */
 async function buildBinary({ release, output, platform, node, threadCode }: BinaryOptions): Promise<number> {
 	mkdirSync(path.dirname(output), { recursive: true });
-	// The folder is next to the output, so that the finished file can be renamed over the old one.
+	// The temporary folder is next to the output, so that the finished file can be renamed over the old one.
 	const folder = mkdtempSync(path.join(path.dirname(output), '.build-'));
 	try {
-		const inFolder = (name: string): string => path.join(folder, name);
+		const pathOf = (name: string): string => path.join(folder, name);
 		const bundles = await writeBundles(release, folder);
 		const caches = bundles.map(cacheAsset);
-		// V8's code caches hold only for the kind of processor on which they were made; V8 ignores an empty cache.
-		const isForeign = platform !== THIS_PLATFORM;
-		if (isForeign) for (const cache of caches) writeFileSync(inFolder(cache), '');
+		// V8's code caches are valid only for the kind of processor on which they were made. For another platform they are left
+		// empty, and V8 ignores an empty cache.
+		const isOtherPlatform = platform !== THIS_PLATFORM;
+		if (isOtherPlatform) for (const cache of caches) writeFileSync(pathOf(cache), '');
 		else {
-			for (const maker of ['code-cache.ts', 'program-cache.ts']) {
-				runNode([...REPEATABLE_FLAGS, path.join(import.meta.dirname, maker)], folder);
+			for (const script of ['code-cache.ts', 'program-cache.ts']) {
+				runNode([...REPEATABLE_FLAGS, path.join(import.meta.dirname, script)], folder);
 			}
-			for (const cache of caches) editFile(inFolder(cache), acceptRepeatableCaches);
+			for (const cache of caches) editFile(pathOf(cache), acceptRepeatableCaches);
 		}
 		const assets = [...bundles, ...caches].sort();
-		copyFileSync(path.join(import.meta.dirname, LOADER), inFolder(LOADER));
+		copyFileSync(path.join(import.meta.dirname, LOADER), pathOf(LOADER));
 		const isLinux = platform.startsWith('linux-');
 		const config = {
 			...(isLinux ? { output: 'program' } : { executable: node, output: 'svc' }),
 			main: LOADER,
 			disableExperimentalSEAWarning: true,
-			useCodeCache: !isForeign,
+			useCodeCache: !isOtherPlatform,
 			// NODE_OPTIONS must not affect the server.
 			execArgvExtension: 'none',
-			// Users can do nothing about a part of Node being experimental.
+			// No warnings about experimental parts of Node: users can do nothing about them.
 			execArgv: ['--disable-warning=ExperimentalWarning'],
 			assets: Object.fromEntries(assets.map(name => [name, name])),
 		};
-		writeFileSync(inFolder('sea.json'), JSON.stringify(config));
+		writeFileSync(pathOf('sea.json'), JSON.stringify(config));
 		// Paths become part of the program, so they must be the same wherever it is built.
 		if (isLinux) runNode([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], folder);
 		else runNode(['--build-sea', 'sea.json'], folder);
 		if (isLinux) {
-			if (!isForeign) editFile(inFolder('program'), acceptRepeatableCaches);
-			writeFileSync(inFolder('svc'), linuxExecutable(readFileSync(node), readFileSync(inFolder('program'))));
+			if (!isOtherPlatform) editFile(pathOf('program'), acceptRepeatableCaches);
+			writeFileSync(pathOf('svc'), linuxExecutable(readFileSync(node), readFileSync(pathOf('program'))));
 		}
 		if (threadCode !== undefined) {
 			mkdirSync(threadCode, { recursive: true });
 			for (const kind of Object.keys(THREAD_ENTRIES) as ThreadKind[]) {
 				const asset = threadAsset(kind);
-				for (const name of [asset, cacheAsset(asset)]) copyFileSync(inFolder(name), path.join(threadCode, name));
+				for (const name of [asset, cacheAsset(asset)]) copyFileSync(pathOf(name), path.join(threadCode, name));
 			}
 		}
-		chmodSync(inFolder('svc'), 0o755);
-		renameSync(inFolder('svc'), output);
+		chmodSync(pathOf('svc'), 0o755);
+		renameSync(pathOf('svc'), output);
 		for (const name of INSTALLATION_FILES) {
 			const target = path.join(path.dirname(output), name);
 			mkdirSync(path.dirname(target), { recursive: true });

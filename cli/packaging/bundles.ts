@@ -1,9 +1,9 @@
 /**
- * Bundles the program for the binary, which has no module loader: each bundle is a script that evaluates to a function, and is an
- * asset of the binary together with its V8 code cache.
+ * Bundles the program for the binary, which has no module loader. Each bundle is a script that evaluates to a function, and is
+ * stored as an asset of the binary, together with its V8 code cache.
  *
- * A thread loads one bundle (thread-source.ts). The main thread's code is split into chunks along its `import()`s, which
- * program-loader.js loads when they are needed, so that a command loads little more than it uses.
+ * A thread loads one bundle (thread-source.ts). The main thread's code is split into chunks at its `import()`s. program-loader.js
+ * loads each chunk when it is needed, so that a command loads little more than it uses.
  */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -20,7 +20,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 /** The chunk that starts the program. */
 export const FIRST_CHUNK = 'main.js';
 
-/** The script that returns the function `require` with which chunks load modules of Node. It is given Node's own `require`. */
+/** The script whose function takes Node's own `require`, and returns the function with which chunks load modules of Node. */
 export const NODE_MODULES_SCRIPT = 'node-modules.js';
 
 /** Modules of Node that are loaded when they are first used. Node loads its other modules before it runs a program. */
@@ -34,13 +34,16 @@ export function isChunk(name: string): boolean {
 	return name === FIRST_CHUNK || /^(?:chunk-|\w.*-)[A-Z0-9]{8}\.js$/.test(name);
 }
 
-/** Replaces the modules that compute the content types, the guides and the documentation site's assets by the results. */
+/**
+ * Replaces the modules that compute the content types, the guides and the documentation site's assets by modules with the
+ * computed results.
+ */
 const PRECOMPUTED_MODULES: Plugin = {
 	name: 'prepared',
 	setup(builder) {
 		builder.onLoad({ filter: /\/extension-table\.ts$/ }, () => {
 			const lines = [...EXTENSION_TYPES].map(entry => entry.join('\t')).join('\n');
-			// A single text loads faster than a list.
+			// Parsing one string is faster than parsing a list of many.
 			const table = `${JSON.stringify(lines)}.split('\\n').map(line => line.split('\\t'))`;
 			return { contents: `export const EXTENSION_TYPES = new Map(${table});` };
 		});
@@ -76,9 +79,9 @@ function bundleOptions(release: string): BuildOptions & { readonly write: false 
 	};
 }
 
-/** Writes every bundle into a folder. Returns their names. */
+/** Writes every bundle into a folder. Returns the names of the bundles. */
 export async function writeBundles(release: string, folder: string): Promise<string[]> {
-	const threads = await Promise.all(
+	const threadBundles = await Promise.all(
 		(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(async kind => {
 			const { outputFiles } = await build({
 				...bundleOptions(release),
@@ -97,7 +100,7 @@ export async function writeBundles(release: string, folder: string): Promise<str
 		entryPoints: [{ in: 'cli/main.ts', out: path.parse(FIRST_CHUNK).name }],
 		chunkNames: 'chunk-[hash]',
 	});
-	/** Reports whether a chunk is what `import()` of a CommonJS package loads. */
+	/** Reports whether a chunk is loaded by an `import()` of a CommonJS package. */
 	const isCommonJs = (file: string): boolean => {
 		const { entryPoint, exports } = metafile.outputs[file]!;
 		return entryPoint !== undefined && metafile.inputs[entryPoint]?.format === 'cjs' && exports.join() === 'default';
@@ -115,7 +118,7 @@ export async function writeBundles(release: string, folder: string): Promise<str
 	);
 	const deferScript = `return (${deferModules})(require, ${JSON.stringify(exportNames())})`;
 	const bundles = [
-		...threads.map(([name, code]) => [name, `require = (() => {${deferScript}})();${code}`] as const),
+		...threadBundles.map(([name, code]) => [name, `require = (() => {${deferScript}})();${code}`] as const),
 		...chunks,
 		[NODE_MODULES_SCRIPT, deferScript] as const,
 	];
@@ -125,21 +128,23 @@ export async function writeBundles(release: string, folder: string): Promise<str
 	return bundles.map(([name]) => name);
 }
 
-/** Returns the exports of each deferred module. */
+/** Returns the names of the exports of each deferred module. */
 function exportNames(): { readonly [module: string]: readonly string[] } {
 	const require = createRequire(import.meta.url);
 	return Object.fromEntries(DEFERRED_MODULES.map(name => [name, Object.getOwnPropertyNames(require(`node:${name}`))]));
 }
 
-/** Lets `import()` of a CommonJS package name its exports. In chunks, esbuild puts all exports into the default export. */
+/** Lets `import()` of a CommonJS package find the named exports. In chunks, esbuild puts all exports into the default export. */
 const EXPORT_DEFAULT = 'module.exports=module.exports.default;';
 
-/** The bundle is a script, which cannot use `import()`. esbuild replaces it by `require`, which runs at the same moment. */
+/**
+ * Bundles are scripts, which cannot use `import()`. esbuild replaces each `import()` by a `require` that runs at the same moment.
+ */
 const COMMON_JS = { format: 'cjs', supported: { 'dynamic-import': false } } as const;
 
 /**
- * Escapes characters that esbuild leaves in regular expressions. If a source has a single character beyond Latin-1, V8 stores each
- * of its millions of characters in two bytes, in every thread.
+ * Escapes non-ASCII characters, which esbuild leaves in regular expressions. If a source contains a single character beyond
+ * Latin-1, V8 stores each of its millions of characters in two bytes, in every thread.
  */
 function escapeNonAscii(code: string): string {
 	return code.replace(/[^\0-\x7f]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

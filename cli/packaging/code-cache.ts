@@ -1,6 +1,6 @@
 /**
- * Creates the V8 code caches that are shipped with the threads' bundles: runs what threads run when they start, in a separate
- * process, and saves the code that V8 compiled.
+ * Creates the V8 code caches of the threads' bundles, which are shipped with them: runs in a separate process what threads run
+ * when they start, and saves the code that V8 compiled.
  *
  * Usage: node cli/packaging/code-cache.ts, in the folder of the bundles
  */
@@ -30,7 +30,7 @@ const scripts = new Map(
 	}),
 );
 
-/** Runs a bundle as a thread of the given kind would. Returns the main thread's port. */
+/** Runs a bundle as a thread of the given kind would. Returns the port with which the main thread talks to it. */
 function runBundle(kind: ThreadKind, workerData: object): MessagePort {
 	const load = createRequire(import.meta.url);
 	const { port1, port2 } = new MessageChannel();
@@ -41,7 +41,7 @@ function runBundle(kind: ThreadKind, workerData: object): MessagePort {
 	return port1;
 }
 
-/** Sends a request to the compile thread. */
+/** Sends a request to the compile thread and resolves to the reply. */
 function askCompiler(port: MessagePort, request: CompilerRequest): Promise<unknown> {
 	return new Promise(resolve => {
 		port.once('message', ({ answer }) => resolve(answer));
@@ -49,7 +49,7 @@ function askCompiler(port: MessagePort, request: CompilerRequest): Promise<unkno
 	});
 }
 
-/** Lets a worker thread build the prepared generation. */
+/** Makes a worker thread build the generation, and resolves when it has done so. */
 function buildGeneration(port: MessagePort, delta: GenerationDelta): Promise<void> {
 	const rows = new SharedRows(1);
 	const post = (message: MessageToWorker): void => port.postMessage(message);

@@ -20,7 +20,7 @@ const folder = process.cwd();
 const scripts = new Map<string, Script>();
 const chunks = new Map<string, Module>();
 
-/** Runs a script, which is a function, and returns that function. */
+/** Runs a script that evaluates to a function, and returns that function. */
 function loadFunction(asset: string): (...args: unknown[]) => unknown {
 	const script = new Script(readFileSync(path.join(folder, asset), 'latin1'), { filename: `svc-${asset}` });
 	scripts.set(asset, script);

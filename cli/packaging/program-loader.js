@@ -1,25 +1,25 @@
 /**
- * What the binary runs first: loads the chunks of the program (bundles.ts) from its assets. It is JavaScript that needs no
- * bundling, because Node runs it as it is.
+ * The script that the binary runs first: loads the chunks of the program (bundles.ts) from the binary's assets. It is JavaScript,
+ * because Node runs it without bundling.
  */
 
 const { getRawAsset } = require('node:sea');
 const { Script } = require('node:vm');
 
 /**
- * Runs a script, which is a function, and returns that function.
+ * Runs a script that evaluates to a function, and returns that function.
  *
  * @param {string} asset
  * @returns {Function}
  */
-function run(asset) {
+function loadFunction(asset) {
 	// Scripts are ASCII. V8 ignores a code cache that it cannot use.
 	const source = Buffer.from(/** @type {ArrayBuffer} */ (getRawAsset(asset))).toString('latin1');
 	const cachedData = new Uint8Array(/** @type {ArrayBuffer} */ (getRawAsset(asset.replace(/js$/, 'cache'))));
 	return new Script(source, { filename: `svc-${asset}`, cachedData }).runInThisContext();
 }
 
-const requireOfNode = run('node-modules.js')(require);
+const requireOfNode = loadFunction('node-modules.js')(require);
 
 /** The chunks that have been loaded, by name. */
 const chunks = new Map();
@@ -32,11 +32,11 @@ const chunks = new Map();
  */
 function load(name) {
 	if (!name.startsWith('./')) return requireOfNode(name);
-	const loaded = chunks.get(name);
-	if (loaded) return loaded.exports;
+	const loadedChunk = chunks.get(name);
+	if (loadedChunk) return loadedChunk.exports;
 	const chunk = { exports: {} };
 	chunks.set(name, chunk);
-	run(name.slice(2))(load, chunk, chunk.exports);
+	loadFunction(name.slice(2))(load, chunk, chunk.exports);
 	return chunk.exports;
 }
 

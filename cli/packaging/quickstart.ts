@@ -42,7 +42,7 @@ function startDemoApi(): Promise<Server> {
 	});
 }
 
-/** Resolves once the port accepts connections or the server has ended. */
+/** Resolves to true once the port accepts connections, or to false once `isOver` returns true. */
 async function waitForPort(isOver: () => boolean): Promise<boolean> {
 	while (!isOver()) {
 		const isOpen = await new Promise<boolean>(resolve => {
@@ -87,7 +87,7 @@ const server = spawn(
 	{ stdio: ['inherit', 'inherit', 'inherit', 'pipe'], detached: true },
 );
 const guardPipe = server.stdio[3] as Writable;
-// The process that reads the pipe may end before the pipe is closed. The error that this causes is ignored.
+// The process that reads the pipe may end first, which causes an error here that does not matter.
 guardPipe.on('error', () => {});
 let hasEnded = false;
 server.on('exit', (status, signal) => {
@@ -98,7 +98,7 @@ server.on('exit', (status, signal) => {
 });
 
 let isStopping = false;
-/** Stops the server gracefully when called first. The second call sends a second signal, which stops the server at once. */
+/** Stops the server gracefully. A second call sends it another signal, which stops it at once. */
 function stop(): void {
 	if (isStopping) process.kill(-server.pid!, 'SIGTERM');
 	else guardPipe.end();
@@ -106,12 +106,12 @@ function stop(): void {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
 
-// npm forwards only SIGINT and SIGTERM, and nothing if it is killed: detect that it is gone.
+// npm forwards only SIGINT and SIGTERM, and nothing if it is killed. So the parent process is watched, to stop once npm is gone.
 if (process.env.npm_lifecycle_event !== undefined) {
 	const { ppid } = process;
-	const watch = setInterval(() => {
+	const parentWatch = setInterval(() => {
 		if (process.ppid === ppid) return;
-		clearInterval(watch);
+		clearInterval(parentWatch);
 		if (!isStopping) stop();
 	}, 500).unref();
 }

@@ -1,14 +1,14 @@
 /**
  * Makes V8's code caches repeatable: the same sources give the same bytes in every build.
  *
- * A code cache depends on V8's random seeds, on what its background threads did by when, and on memory that is used again after a
- * garbage collection: the objects of functions have padding, which keeps what was there before. With {@link REPEATABLE_FLAGS},
- * which also make the heap too large for a collection, it depends on none of them, but its header then names these flags, and V8
- * rejects a cache of other flags than its own. None of them changes how code is compiled, so the header may name those of a plain
- * run instead.
+ * A code cache depends on V8's random seeds, on the timing of its background threads, and on old contents of memory that is used
+ * again after a garbage collection, because the objects of functions have padding that is not cleared. With {@link
+ * REPEATABLE_FLAGS}, which also make the heap so large that no collection happens, a cache depends on none of these. However, its
+ * header then contains a hash of these flags, and V8 rejects a cache that was made with other flags than its own. None of the
+ * flags changes how code is compiled, so the hash is replaced by that of a run without flags.
  *
- * The header's fields, of 4 bytes each: the magic number, and hashes of V8's version, the source, the flags and the heap that
- * is built into V8 (`SerializedCodeData` in V8's code-serializer.h).
+ * The header's fields, of 4 bytes each: the magic number, and hashes of V8's version, the source, the flags and the heap that is
+ * built into V8 (`SerializedCodeData` in V8's code-serializer.h).
  */
 import { spawnSync } from 'node:child_process';
 
@@ -24,31 +24,31 @@ export const REPEATABLE_FLAGS = [
 	'--max-semi-space-size=256',
 ] as const;
 
-const FLAGS_AT = 12;
+const FLAGS_OFFSET = 12;
 const HEADER_SIZE = 20;
-const SOURCE_AT = 8;
+const SOURCE_OFFSET = 8;
 
-/** Lets V8 accept all code caches within a file that was made with {@link REPEATABLE_FLAGS}. Changes the file in place. */
+/** Makes V8 accept all code caches in a file that was made with {@link REPEATABLE_FLAGS}. Changes `file` in place. */
 export function acceptRepeatableCaches(file: Buffer): void {
 	const flaggedHeader = cacheHeader(REPEATABLE_FLAGS);
 	const plainHeader = cacheHeader([]);
 	const withoutFlags = (bytes: Buffer): string =>
-		bytes.toString('hex', 0, SOURCE_AT) + bytes.toString('hex', FLAGS_AT + 4, HEADER_SIZE);
+		bytes.toString('hex', 0, SOURCE_OFFSET) + bytes.toString('hex', FLAGS_OFFSET + 4, HEADER_SIZE);
 	if (flaggedHeader.equals(plainHeader) || withoutFlags(flaggedHeader) !== withoutFlags(plainHeader)) {
 		throw new Error("V8's code caches no longer name its flags where the build expects them.");
 	}
 	let cacheCount = 0;
-	for (let at = file.indexOf(flaggedHeader.subarray(0, SOURCE_AT)); at !== -1; ) {
-		if (file.subarray(at + FLAGS_AT, at + HEADER_SIZE).equals(flaggedHeader.subarray(FLAGS_AT))) {
-			plainHeader.copy(file, at + FLAGS_AT, FLAGS_AT, FLAGS_AT + 4);
+	for (let at = file.indexOf(flaggedHeader.subarray(0, SOURCE_OFFSET)); at !== -1; ) {
+		if (file.subarray(at + FLAGS_OFFSET, at + HEADER_SIZE).equals(flaggedHeader.subarray(FLAGS_OFFSET))) {
+			plainHeader.copy(file, at + FLAGS_OFFSET, FLAGS_OFFSET, FLAGS_OFFSET + 4);
 			cacheCount++;
 		}
-		at = file.indexOf(flaggedHeader.subarray(0, SOURCE_AT), at + 1);
+		at = file.indexOf(flaggedHeader.subarray(0, SOURCE_OFFSET), at + 1);
 	}
 	if (cacheCount === 0) throw new Error('There is no code cache where the build expects one.');
 }
 
-/** Returns the header of a cache that Node makes with some flags. */
+/** Returns the header of a code cache that Node makes when it runs with `flags`. */
 function cacheHeader(flags: readonly string[]): Buffer {
 	const print = 'process.stdout.write(new vm.Script("").createCachedData().toString("hex"))';
 	const nodeRun = spawnSync(process.execPath, [...flags, '-e', print], { encoding: 'utf8' });

@@ -1,4 +1,7 @@
-/** The program that is run to create code caches. It determines which code the caches hold, and must be the same in every build. */
+/**
+ * The sample that is run to create code caches. It determines which code the caches contain, and must run in the same way in
+ * every build.
+ */
 
 /** A typical configuration, which is compiled and served to create code caches. */
 export const SAMPLE_CONFIGURATION = `{
@@ -30,8 +33,7 @@ http://example.com, http://www.example.com {
 }
 `;
 
-// Which code runs must not depend on the speed of the machine, because some code yields after a few milliseconds. The clock is
-// therefore a fake.
+// Some code yields after a few milliseconds. A fake clock makes the code that runs independent of the speed of the machine.
 let currentMs = 0;
 performance.now = () => (currentMs += 0.001);
 Date.now = () => 1_700_000_000_000 + Math.floor(performance.now());

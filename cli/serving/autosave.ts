@@ -21,17 +21,17 @@ export function stateFolder(environment: { readonly [name: string]: string | und
 	return path.join(environment.HOME || homedir(), '.local', 'state', 'svc');
 }
 
-/** Writes documents one at a time, skipping all but the newest of the documents that arrive during a write. Writes are atomic. */
+/** Saves documents, one at a time. Of the documents that arrive during a write, only the newest is written. Writes are atomic. */
 export class Autosave {
 	readonly #folder: string;
 	readonly #onFailed: (error: Error) => void;
 	#nextDocument: string | undefined = undefined;
-	/** Called with the outcome of writing `#nextDocument`. */
-	#callbacks: ((failure: Error | undefined) => void)[] = [];
-	#writing: Promise<void> | undefined = undefined;
+	/** Called when `#nextDocument` has been written (without an argument) or could not be written (with the error). */
+	#writeCallbacks: ((failure: Error | undefined) => void)[] = [];
+	#currentWrite: Promise<void> | undefined = undefined;
 	readonly #cleanup: Promise<void>;
 
-	/** `failed` is called if a document could not be written; the previously saved one remains. */
+	/** `onFailed` is called if a document could not be written; the previously saved document is then still on the disk. */
 	constructor(folder: string, onFailed: (error: Error) => void) {
 		this.#folder = folder;
 		this.#onFailed = onFailed;
@@ -48,14 +48,14 @@ export class Autosave {
 	 */
 	save(document: string): Promise<Error | undefined> {
 		this.#nextDocument = document;
-		const saving = new Promise<Error | undefined>(resolve => this.#callbacks.push(resolve));
-		this.#writing ??= this.#write();
+		const saving = new Promise<Error | undefined>(resolve => this.#writeCallbacks.push(resolve));
+		this.#currentWrite ??= this.#write();
 		return saving;
 	}
 
 	/** Resolves when everything queued has been written or has failed. */
 	async whenWritten(): Promise<void> {
-		await this.#writing;
+		await this.#currentWrite;
 	}
 
 	async #write(): Promise<void> {
@@ -64,7 +64,7 @@ export class Autosave {
 		while (this.#nextDocument !== undefined) {
 			const document = this.#nextDocument;
 			this.#nextDocument = undefined;
-			const callbacks = this.#callbacks.splice(0);
+			const callbacks = this.#writeCallbacks.splice(0);
 			let failure: Error | undefined;
 			try {
 				await store.write(FILE_NAME, `${document}\n`);
@@ -74,11 +74,11 @@ export class Autosave {
 			}
 			for (const callback of callbacks) callback(failure);
 		}
-		this.#writing = undefined;
+		this.#currentWrite = undefined;
 	}
 }
 
-/** Returns the last saved configuration, or undefined. @throws {@link CommandFailure} if it cannot be read */
+/** Returns the last saved configuration; undefined if there is none. @throws {@link CommandFailure} if it cannot be read */
 export async function savedConfiguration(folder: string): Promise<ConfigInput | undefined> {
 	const file = path.join(folder, FILE_NAME);
 	try {

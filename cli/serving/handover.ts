@@ -35,7 +35,7 @@ export interface StartedAs {
 	readonly background?: boolean | undefined;
 }
 
-/** The parts of an offer that come from the command line and the Admin API. */
+/** The part of an offer to a successor that comes from the command line and the Admin API. */
 export interface SuccessorOffer {
 	readonly served: StartedAs;
 	readonly admin?: (InheritedAdmin & { readonly wanted: string }) | undefined;
@@ -47,7 +47,7 @@ export interface SuccessorOffer {
 	readonly tentative?: TentativeOffer | undefined;
 }
 
-/** The terms of a successor that must be confirmed, and the program and configuration to return to if it is not. */
+/** The terms under which a successor must be confirmed, and the program and configuration to return to if it is not. */
 export interface TentativeOffer {
 	readonly terms: ConfirmationTerms;
 	readonly program: KeptProgram;
@@ -67,13 +67,13 @@ export interface OwnHandover extends HandoverRequest {
 	readonly program?: SuccessorProgram | undefined;
 }
 
-/** The process that hands over, as its caller describes it. */
+/** The process that hands over, as the caller of {@link startSuccessor} describes it. */
 export interface Predecessor {
 	readonly served: StartedAs;
 	/** The socket on which the Admin API listens. */
 	readonly adminSocket: InheritedAdmin | undefined;
 	readonly adminSettings: AdminSettings | undefined;
-	/** The pipe to the first process, as in {@link SuccessorOffer.keeper}; −1 if this process is the first one and waits itself. */
+	/** The pipe to the first process, as in {@link SuccessorOffer.keeper}; {@link OWN_KEEPER} if this process is the first one. */
 	readonly keeper: number | undefined;
 	/** The configuration being served; undefined before the first load. */
 	readonly input: ConfigInput | undefined;
@@ -90,12 +90,12 @@ export function startSuccessor(
 	const { confirm, input = predecessor.input } = request;
 	const descriptors = new InheritedDescriptors();
 	const ownExecutable = confirm && isSea() ? openExecutable() : undefined;
-	const renumbered = descriptors.renumber(inheritance);
+	const renumberedInheritance = descriptors.renumber(inheritance);
 	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR) : undefined;
-	const configured = configuredAddress(predecessor.adminSettings);
+	const adminAddress = configuredAddress(predecessor.adminSettings);
 	const offeredAdmin = adminSocket &&
-		configured !== undefined && {
-			wanted: configured,
+		adminAddress !== undefined && {
+			wanted: adminAddress,
 			bound: adminSocket.bound,
 			descriptor: descriptors.add(adminSocket.descriptor),
 		};
@@ -111,13 +111,14 @@ export function startSuccessor(
 			tentative: { terms: confirm, program: { ...ownProgram(), executable }, input: predecessor.input },
 		}),
 	};
-	// The number of the pipe's descriptor follows that of the last one here, so no descriptor may be added after it.
+	// The successor assumes that the pipe has the next number after these descriptors, so no descriptor may be added after this
+	// line.
 	const offer: Offer<SuccessorOffer> = {
 		type: 'offer',
 		protocol: confirm ? CONFIRMED_HANDOVER_PROTOCOL : HANDOVER_PROTOCOL,
 		...(input && { input }),
 		...(standardError !== undefined && { standardError }),
-		inheritance: renumbered,
+		inheritance: renumberedInheritance,
 		process: successorOffer,
 	};
 	const { binary } = request;
@@ -134,10 +135,10 @@ export function startSuccessor(
 /** The file descriptor of standard error. */
 export const STANDARD_ERROR = 2;
 
-/** Stands for the pipe of a first process that has not yet handed over. */
+/** The value of {@link Predecessor.keeper} in the first process, which has no pipe because it has not handed over yet. */
 export const OWN_KEEPER = -1;
 
-/** Returns the running program. If its file has been replaced since it was started, the new file is used: a new release. */
+/** Returns the program at the path of the running program. This is a new release if the file has been replaced. */
 function ownProgram(): SuccessorProgram {
 	const { argv, execArgv, execPath } = process;
 	// The system appends ` (deleted)` to the path if the file was replaced before this process was started from it.
@@ -145,13 +146,13 @@ function ownProgram(): SuccessorProgram {
 	return { file, args: isSea() ? argv.slice(2) : [...execArgv, argv[1]!, ...argv.slice(2)] };
 }
 
-/** Returns the running program, even if its file has been replaced or removed. */
+/** Returns the program that is running, even if its file has been replaced or removed. */
 export function runningProgram(): SuccessorProgram {
 	const program = ownProgram();
 	return isSea() && existsSync(OWN_EXECUTABLE) ? { ...program, file: `/proc/${process.pid}/exe` } : program;
 }
 
-/** Returns a predecessor's program, even if its file has been replaced or removed. */
+/** Returns the program of a predecessor, even if its file has been replaced or removed. */
 export function keptProgram({ executable, ...program }: KeptProgram): SuccessorProgram {
 	return executable === undefined ? program : { ...program, file: `/proc/${process.pid}/fd/${executable}` };
 }

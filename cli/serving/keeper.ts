@@ -1,7 +1,7 @@
 /**
- * Keeps the first process of a series of handovers alive when something waits for it: a shell, a container or a supervisor. That
- * process forwards signals, and exits with the status of its last successor when that successor exits. Each serving process holds
- * the write end of a pipe, on which it reports its PID and its exit status. When the pipe is closed, no process is left.
+ * Keeps the first process of a series of handovers alive if a shell, a container or a supervisor waits for it. The first process
+ * forwards signals to its successors, and exits with the status of the last one. Each serving process holds the write end of a
+ * pipe, on which it reports its PID and its exit status. When the pipe is closed, no serving process is left.
  */
 import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
@@ -46,12 +46,12 @@ export class Keeper {
 	}
 }
 
-/** Reports to the first process, at the other end of the pipe, which process serves, or how a process has ended. */
+/** Reports through the pipe to the first process which process serves, or with which status a process has ended. */
 export function reportToKeeper(pipe: number | undefined, message: `serving ${number}` | `ended ${number}`): void {
 	if (pipe === undefined || pipe < 0) return;
 	try {
 		writeSync(pipe, `${message}\n`);
 	} catch {
-		// The first process has been killed, so nobody reads the report.
+		// The first process has been killed, so the report has no reader.
 	}
 }

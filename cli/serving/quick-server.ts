@@ -21,7 +21,9 @@ export function headerField(text: string): HeaderField {
 	return { name, value };
 }
 
-/** Returns header edits: a field given once replaces existing values; one given more than once is appended. */
+/**
+ * Converts header fields to header edits. A field given once replaces existing values; a field given more than once is appended.
+ */
 export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField[]; set?: HeaderField[] } {
 	const isRepeated = (field: HeaderField): boolean =>
 		fields.filter(({ name }) => name.toLowerCase() === field.name.toLowerCase()).length > 1;

@@ -32,7 +32,10 @@ function answerFile(environment: Environment, pid: number): string | undefined {
 	return folder ? path.join(folder, `reload-${pid}.json`) : undefined;
 }
 
-/** Writes the answer of this process. Does nothing without a folder. Throws the system's error. */
+/**
+ * Writes the result of a reload of this process to the file. Does nothing without a folder for run-time files. Throws the
+ * system's error.
+ */
 export function answerReload(answer: ReloadAnswer): void {
 	const file = answerFile(process.env, process.pid);
 	if (file === undefined) return;
@@ -41,9 +44,9 @@ export function answerReload(answer: ReloadAnswer): void {
 }
 
 /**
- * Sends the signal to a server, and resolves to its answer.
- * @param limitMs Maximum milliseconds to wait for the answer.
- * @throws {@link CommandFailure} if there can be no answer, or none has come in time
+ * Tells a server to reload, and resolves to the result.
+ * @param limitMs Maximum milliseconds to wait for the result.
+ * @throws {@link CommandFailure} if the process cannot be signaled, or the result has not come in time
  */
 export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Promise<ReloadAnswer> {
 	const file = answerFile(process.env, pid);
@@ -57,7 +60,7 @@ export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Pr
 	sendSignal(pid, 'SIGUSR1');
 	for (;;) {
 		const answer = readAnswer(file);
-		// The answer may belong to an earlier reload that has ended only now.
+		// The answer may belong to an earlier reload that has only just ended.
 		if (answer !== undefined && BigInt(answer.began) >= sentAt) return answer;
 		if (performance.now() >= deadline) {
 			throw new CommandFailure(
@@ -69,9 +72,9 @@ export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Pr
 	}
 }
 
-function sendSignal(pid: number, name: 'SIGUSR1' | 0): void {
+function sendSignal(pid: number, signal: 'SIGUSR1' | 0): void {
 	try {
-		process.kill(pid, name);
+		process.kill(pid, signal);
 	} catch (error) {
 		const { code } = error as NodeJS.ErrnoException;
 		const reason = code === 'ESRCH' ? 'it has ended' : code === 'EPERM' ? 'it belongs to another user' : code;

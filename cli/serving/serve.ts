@@ -41,14 +41,14 @@ import type { ConfigurationWatch } from './watch.ts';
 export interface ServeOptions extends StartedAs {
 	/** The configuration; if undefined, the server starts without sites. */
 	readonly input: ConfigInput | undefined;
-	/** The predecessor and its offer, in a process that takes over from another. */
+	/** In a process that takes over, the channel to its predecessor and the predecessor's offer. */
 	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<SuccessorOffer> } | undefined;
 	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;
 }
 
-/** Size of libuv's thread pool, which all threads share for files and name lookups; it is fixed at its first use. */
-const POOL_THREADS = Math.max(4, Math.min(64, availableParallelism() * 4));
+/** Number of threads in libuv's pool, which all threads share for files and name lookups; it is fixed at the pool's first use. */
+const THREAD_POOL_SIZE = Math.max(4, Math.min(64, availableParallelism() * 4));
 
 /** Maximum number of Admin API log entries held until the start is complete. */
 const MAX_ADMIN_ENTRIES = 1000;
@@ -57,7 +57,7 @@ const MAX_ADMIN_ENTRIES = 1000;
  * Serves until a signal or the Admin API ends it, then ends the process. @throws {@link CommandFailure} if it does not start
  */
 export async function serve(options: ServeOptions): Promise<never> {
-	process.env.UV_THREADPOOL_SIZE ??= String(POOL_THREADS);
+	process.env.UV_THREADPOOL_SIZE ??= String(THREAD_POOL_SIZE);
 	return new ServerProcess(options).run();
 }
 
@@ -77,9 +77,12 @@ class ServerProcess {
 	#isStopping = false;
 	/** The successor that has been started but does not serve yet. */
 	#successor: SuccessorProcess | undefined;
-	/** True if a stop was requested when it was too late to stop the successor. */
+	/**
+	 * True if a stop was requested when the handover could no longer be aborted. The successor is then stopped after the
+	 * handover.
+	 */
 	#stopsAfterHandover = false;
-	/** The handover that has been carried out, set once another process serves. */
+	/** The completed handover; undefined until another process serves. */
 	#completedHandover:
 		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; signaled: boolean }
 		| undefined;
@@ -111,7 +114,7 @@ class ServerProcess {
 			this.#watch = new ConfigurationWatch(input, () => this.#requestReload('a file changed'));
 		}
 		const starting = this.#start();
-		// A stop during the start takes precedence, because the outcome of the start no longer matters.
+		// If the server is stopped during the start, the outcome of the start no longer matters.
 		const onFailure = (error: unknown) => {
 			if (this.#isStopping) return this.#exitStatus;
 			throw error;
@@ -136,7 +139,8 @@ class ServerProcess {
 			inheritance,
 			onStep: succession && (step => succession.channel.step(step)),
 			version,
-			// The Admin API opens first, and reports that the server is not ready yet. If the API cannot listen, no site is served.
+			// The Admin API opens first, and reports that the server is not ready yet. If the Admin API cannot listen, no site is
+			// served.
 			beforeListening: starting => this.#openAdmin(starting),
 		}).catch(async error => {
 			await this.#admin?.close();
@@ -167,7 +171,7 @@ class ServerProcess {
 		// If this process must be confirmed, its predecessor stays the service's main process until then, so that it can take over
 		// again.
 		if (tentative) this.#serviceManager?.reloaded('The new configuration awaits its confirmation.');
-		else if (this.#serviceManager && !(await this.#serviceManager.isMain('Took over from another process.'))) {
+		else if (this.#serviceManager && !(await this.#serviceManager.becomeMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
 		runtime.takeOver();
@@ -176,27 +180,30 @@ class ServerProcess {
 		this.#keeperPipe = offer.process.keeper;
 		reportToKeeper(this.#keeperPipe, `serving ${process.pid}`);
 		const deadline = tentative && this.#awaitConfirmation(runtime, channel, tentative, saves);
-		const unconfirmed =
+		const unconfirmedTerms =
 			deadline === undefined
 				? undefined
 				: { until: deadline, used: [...runtime.usedSockets, ...(usesInheritedAdmin ? ['admin'] : [])] };
-		await channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : [], unconfirmed);
+		await channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : [], unconfirmedTerms);
 	}
 
-	/** Hands back to a process like the predecessor unless the configuration is confirmed. Returns the deadline. */
+	/**
+	 * Awaits confirmation of the configuration. Without it, hands over to a new process with the predecessor's program and
+	 * configuration. Returns the deadline.
+	 */
 	#awaitConfirmation(runtime: Runtime, channel: PredecessorChannel, offer: TentativeOffer, saves: boolean): number {
 		const { terms, program, input } = offer;
 		const rollBack = async (): Promise<RollbackOutcome> => {
 			void channel.report('reverting');
 			let result = await this.#handOver({ input, program: keptProgram(program), shouldSave: false });
-			// A descriptor of the program that was kept open cannot be used where processes may not see each other's descriptors. The
-			// program is then started by its path.
+			// Where processes cannot see each other's descriptors, the kept descriptor of the program's file cannot be used, and
+			// the program is started by its path.
 			if (result.result === 'failed') result = await this.#handOver({ input, program, shouldSave: false });
 			return result.result === 'done' ? { ...result, result: 'handed_over' } : result;
 		};
 		const onKept = (): void => {
 			if (program.executable !== undefined) closeSync(program.executable);
-			void this.#serviceManager?.isMain('The new configuration has been confirmed.');
+			void this.#serviceManager?.becomeMain('The new configuration has been confirmed.');
 			void channel.report('confirmed');
 		};
 		return this.#admin!.awaitConfirmation(
@@ -235,7 +242,7 @@ class ServerProcess {
 			handOver: request => this.#handOver(request),
 			inheritedSocket: inherited,
 		});
-		// A stop during the start had no Admin API to close yet, so it is closed here.
+		// If the server was stopped while the Admin API was being opened, #stop could not close it.
 		if (this.#isStopping) await this.#admin.close();
 	}
 
@@ -276,11 +283,11 @@ class ServerProcess {
 	#forwardSignal(signal: NodeJS.Signals): void {
 		const { keeper, successor, signaled } = this.#completedHandover!;
 		if (keeper) keeper.signal(signal);
-		// Until the successor is confirmed, the service manager knows only this process, so the signal is passed on.
+		// Until the successor is confirmed, the service manager signals only this process, so the signal is forwarded.
 		else if (this.#successorGuard?.isWatching) successor.signal(signal);
 		const isStopSignal = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
 		if (signaled) this.#runtime?.kill();
-		// systemd has signaled the successor, too, and waits for both processes before it starts the service again.
+		// systemd has signaled the successor as well, and waits for both processes before it starts the service again.
 		else if (isStopSignal && !keeper) void successor.exited.then(() => this.#resolveExit(EXIT_STATUS.ok));
 		this.#completedHandover!.signaled = isStopSignal;
 	}
@@ -310,10 +317,11 @@ class ServerProcess {
 				try {
 					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.letGo());
 					this.#successor = successor;
-					const ended = successor.run();
-					// Once the successor runs, it serves even if this process dies.
+					const successorResult = successor.run();
+					// From here on, the log can say that a process was started, because the successor will serve even if this
+					// process dies.
 					runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
-					result = await ended;
+					result = await successorResult;
 					if (result.result === 'failed') return false;
 					if (guard && result.unconfirmed) {
 						guard.watch(successor, result.unconfirmed);
@@ -337,7 +345,7 @@ class ServerProcess {
 		}
 		runtime.rollLogs(true);
 		if (!this.#isStopping) {
-			void this.#serviceManager?.isMain(`Handover failed: ${result.message}`);
+			void this.#serviceManager?.becomeMain(`Handover failed: ${result.message}`);
 			runtime.log('error', 'runtime', 'the handover failed; serving on as before', { cause: result.message });
 		}
 		if (this.#stopsAfterHandover) this.#stop();
@@ -374,22 +382,22 @@ class ServerProcess {
 	}
 
 	/**
-	 * Exits once its open connections have ended, or once no process serves any longer. The first process also waits for its
-	 * successors.
+	 * Exits once the open connections of this process have ended, or once no process serves any longer. The first process also
+	 * waits for its successors.
 	 */
 	async #exitAfterHandover(runtime: Runtime, predecessor: Predecessor): Promise<void> {
 		try {
-			const drained = Promise.all([runtime.stop(), this.#admin?.close()])
+			const whenDrained = Promise.all([runtime.stop(), this.#admin?.close()])
 				.then(() => this.#autosave?.whenWritten())
 				.then(() => this.#successorGuard?.settled);
-			// If no process serves any longer, the parent must learn this at once to restart the service, not after the last
-			// connection has ended.
-			const lossStatus = await Promise.race([drained, this.#waitForLoss(runtime, predecessor)]);
+			// If no process serves any longer, the parent must learn this immediately, so that it restarts the service before the
+			// last connection has ended.
+			const lossStatus = await Promise.race([whenDrained, this.#waitForLoss(runtime, predecessor)]);
 			if (typeof lossStatus === 'number') {
 				if (lossStatus !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');
 				// systemd restarts the service only if the main process is its own child and fails, so this process becomes the main
 				// one again.
-				await this.#serviceManager?.isMain('The process that had taken over has failed.');
+				await this.#serviceManager?.becomeMain('The process that had taken over has failed.');
 				await this.#options.succession?.channel.report('lost');
 				runtime.kill();
 				this.#resolveExit(lossStatus);
@@ -411,8 +419,8 @@ class ServerProcess {
 	}
 
 	/**
-	 * Resolves to an exit status once the process that serves has failed. Stays pending if nobody would restart the service; the
-	 * remaining connections may then end by themselves.
+	 * Resolves to an exit status once the serving process has failed. If nothing would restart the service, the promise stays
+	 * pending, so that the remaining connections end by themselves.
 	 */
 	async #waitForLoss(runtime: Runtime, predecessor: Predecessor): Promise<number> {
 		const { keeper, successor } = this.#completedHandover!;
@@ -420,9 +428,9 @@ class ServerProcess {
 		const guard = this.#successorGuard;
 		if (guard?.isWatching) {
 			const isStopped = status === EXIT_STATUS.ok || status === EXIT_STATUS.forced || this.#completedHandover!.signaled;
-			const isTakenBack = !isStopped && (await this.#returnToPrevious(guard, runtime, predecessor));
+			const hasReturned = !isStopped && (await this.#returnToPrevious(guard, runtime, predecessor));
 			guard.settle();
-			if (isTakenBack) return this.#waitForLoss(runtime, predecessor);
+			if (hasReturned) return this.#waitForLoss(runtime, predecessor);
 		}
 		const isLost =
 			status !== EXIT_STATUS.ok && !this.#options.background && (keeper !== undefined || !successor.hasHandedOver);
@@ -430,8 +438,8 @@ class ServerProcess {
 	}
 
 	/**
-	 * Starts another process with the configuration of this one, in place of an unconfirmed successor that has died. Resolves to false
-	 * if that failed, too.
+	 * Replaces an unconfirmed successor that has died by a process with the configuration of this one. Resolves to false if that
+	 * failed, too.
 	 */
 	async #returnToPrevious(guard: SuccessorGuard, runtime: Runtime, previous: Predecessor): Promise<boolean> {
 		const { sockets, adminSocket } = guard;
@@ -557,11 +565,11 @@ class ServerProcess {
 	}
 }
 
-/** Returns the answer that reports the outcome of reloading the file `name`. */
+/** Returns the answer for the outcome of reloading the file `name`. */
 function reloadAnswerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 'began'> {
 	if (outcome.result === 'applied') {
-		const state = outcome.unchanged ? 'has not changed' : 'is now being served';
-		return { isServed: true, message: `${name} ${state} (generation ${outcome.generation}).`, details: '' };
+		const stateText = outcome.unchanged ? 'has not changed' : 'is now being served';
+		return { isServed: true, message: `${name} ${stateText} (generation ${outcome.generation}).`, details: '' };
 	}
 	if (outcome.result === 'failed') return { isServed: false, message: outcome.message, details: '' };
 	if (outcome.result === 'restart_required') {

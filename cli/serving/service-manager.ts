@@ -7,26 +7,29 @@ const PROGRAM = 'systemd-notify';
 const NOTIFY_TIMEOUT_MS = 10_000;
 
 /** Maximum characters of the unit's status line. */
-const MAX_STATUS = 300;
+const MAX_STATUS_LENGTH = 300;
 
 /** Sends notifications to the service manager that started this process. */
 export class ServiceManager {
 	readonly #env: NodeJS.ProcessEnv;
-	readonly #onFailed: (cause: string) => void;
+	readonly #onSendFailed: (cause: string) => void;
 	readonly #threadsResponding: () => Promise<void>;
-	#isAsking = false;
+	#isAskingThreads = false;
 	#lastNotification: Promise<void> = Promise.resolve();
 	#watchdog: NodeJS.Timeout | undefined;
 	#hasFailed = false;
 
-	/** @param onFailed Called once, if a notification could not be sent. @param threadsResponding Resolves when every serving thread has responded. */
+	/**
+	 * @param onFailed Called at most once, when a notification could not be sent.
+	 * @param threadsResponding Resolves when every serving thread has responded.
+	 */
 	constructor(env: NodeJS.ProcessEnv, onFailed: (cause: string) => void, threadsResponding: () => Promise<void>) {
 		this.#env = env;
-		this.#onFailed = onFailed;
+		this.#onSendFailed = onFailed;
 		this.#threadsResponding = threadsResponding;
 	}
 
-	/** Reports that the server is ready. From then on, the watchdog is notified if the unit has one. */
+	/** Reports that the server is ready. If the unit has a watchdog, also starts to notify it periodically. */
 	ready(): void {
 		this.#notify('READY=1');
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
@@ -40,18 +43,21 @@ export class ServiceManager {
 		this.#watchdog.unref();
 	}
 
-	/** Notifies the watchdog if all threads respond: a hung thread is as bad as a hung process, because its connections would wait forever. */
+	/**
+	 * Notifies the watchdog once all threads have responded. If a thread hangs, the service must be restarted, because its
+	 * connections would wait forever.
+	 */
 	async #notifyWatchdog(): Promise<void> {
-		if (this.#isAsking) return;
-		this.#isAsking = true;
+		if (this.#isAskingThreads) return;
+		this.#isAskingThreads = true;
 		await this.#threadsResponding();
-		this.#isAsking = false;
+		this.#isAskingThreads = false;
 		this.#notify('WATCHDOG=1');
 	}
 
 	/** Reports this process as the service's main process. Resolves to false if that failed. */
-	async isMain(status: string): Promise<boolean> {
-		this.#notify(`MAINPID=${process.pid}`, 'READY=1', statusOf(status));
+	async becomeMain(status: string): Promise<boolean> {
+		this.#notify(`MAINPID=${process.pid}`, 'READY=1', statusAssignment(status));
 		await this.#lastNotification;
 		return !this.#hasFailed;
 	}
@@ -62,7 +68,7 @@ export class ServiceManager {
 
 	/** Reports the end of a reload. `status` says how it ended, for `systemctl status`. */
 	reloaded(status: string): void {
-		this.#notify('READY=1', statusOf(status));
+		this.#notify('READY=1', statusAssignment(status));
 	}
 
 	/** Reports the beginning of a stop. The watchdog is still notified, because requests in flight may take time. */
@@ -76,7 +82,7 @@ export class ServiceManager {
 		return this.#lastNotification;
 	}
 
-	/** Sends notifications one after the other, because their order matters. */
+	/** Sends one notification after the previous one, because their order matters. */
 	#notify(...state: string[]): void {
 		this.#lastNotification = this.#lastNotification.then(() => this.#send(state));
 	}
@@ -101,20 +107,20 @@ export class ServiceManager {
 	#fail(cause: string): void {
 		if (this.#hasFailed) return;
 		this.#hasFailed = true;
-		this.#onFailed(cause);
+		this.#onSendFailed(cause);
 	}
 }
 
-/** Returns why a notification failed; undefined if it did not. */
+/** Returns why systemd-notify failed; undefined if it did not fail. */
 function failureOf(status: number | null, signal: NodeJS.Signals | null): string | undefined {
-	// When the unit is stopped, SIGTERM reaches its children, too. This is not a failure, because the service manager knows that the
-	// service ends.
+	// When the unit is stopped, SIGTERM also reaches systemd-notify. This is not a failure, because the service manager knows
+	// that the service ends.
 	if (status === 0 || signal === 'SIGTERM') return undefined;
 	return `${PROGRAM} exited with ${signal ?? `status ${status}`}`;
 }
 
-/** Returns the assignment of the unit's status line. */
-function statusOf(text: string): string {
+/** Returns the notification that sets the unit's status line. */
+function statusAssignment(text: string): string {
 	const line = text.replaceAll(/\s+/g, ' ').trim();
-	return `STATUS=${line.length > MAX_STATUS ? `${line.slice(0, MAX_STATUS - 1)}…` : line}`;
+	return `STATUS=${line.length > MAX_STATUS_LENGTH ? `${line.slice(0, MAX_STATUS_LENGTH - 1)}…` : line}`;
 }

@@ -1,7 +1,7 @@
 /**
  * Watches over a successor until its configuration has been confirmed. Meanwhile, this process keeps the listening sockets open
- * without accepting connections, so that it can start another successor if this one fails. Where descriptors cannot be duplicated,
- * it only watches.
+ * without accepting connections, so that it can start another successor if this one fails. Where descriptors cannot be
+ * duplicated, the guard only watches.
  */
 import { closeSync } from 'node:fs';
 import type { InheritedAdmin } from '../../admin/bind.ts';
@@ -10,10 +10,10 @@ import { KeptSockets } from '../../runtime/main/handover/kept-sockets.ts';
 import type { SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { canDuplicateDescriptors, duplicateDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
 
-/** Milliseconds by which a successor may miss the deadline before it counts as hung. */
+/** Milliseconds after the deadline at which a successor that has not been confirmed counts as hung. */
 const HANG_LIMIT_MS = 10_000;
 
-/** Guards one successor from its first answer until it is confirmed or has failed. */
+/** Guards a successor from the time at which it serves until it is confirmed or has failed. */
 export class SuccessorGuard {
 	/** Resolves once no rollback is possible any longer. */
 	readonly settled: Promise<void>;
@@ -25,7 +25,7 @@ export class SuccessorGuard {
 	#adminSocket: InheritedAdmin | undefined;
 	#resolveSettled: () => void = () => {};
 	#isSettled = false;
-	#timer: NodeJS.Timeout | undefined;
+	#hangTimer: NodeJS.Timeout | undefined;
 	#successor: SuccessorProcess | undefined;
 
 	/** Duplicates the sockets, before the successor is started. Throws an error with the system's code. */
@@ -43,7 +43,7 @@ export class SuccessorGuard {
 		}
 	}
 
-	/** The socket of the Admin API, if the successor uses it. */
+	/** The kept socket of the Admin API; undefined if the successor does not use it. */
 	get adminSocket(): InheritedAdmin | undefined {
 		return this.#adminSocket;
 	}
@@ -53,24 +53,24 @@ export class SuccessorGuard {
 		return !this.#isSettled;
 	}
 
-	/** Starts to watch a successor, which serves now. A successor that hangs is killed after the deadline. */
+	/** Starts to watch a successor, which already serves. A successor that hangs is killed after the deadline. */
 	watch(successor: SuccessorProcess, { until, used }: UnconfirmedTerms): void {
 		this.#successor = successor;
 		this.sockets?.keepOnly(used);
 		if (!used.includes('admin')) this.#closeAdmin();
 		successor.keepAlive(true);
 		successor.onReport = report => {
-			if (report === 'reverting') clearTimeout(this.#timer);
+			if (report === 'reverting') clearTimeout(this.#hangTimer);
 			else if (report === 'confirmed' || report === 'left') this.settle();
 		};
-		this.#timer = setTimeout(() => successor.kill(), Math.max(0, until - Date.now()) + HANG_LIMIT_MS);
+		this.#hangTimer = setTimeout(() => successor.kill(), Math.max(0, until - Date.now()) + HANG_LIMIT_MS);
 	}
 
 	/** Stops watching, and closes the sockets. */
 	settle(): void {
 		if (this.#isSettled) return;
 		this.#isSettled = true;
-		clearTimeout(this.#timer);
+		clearTimeout(this.#hangTimer);
 		this.#successor?.keepAlive(false);
 		this.sockets?.close();
 		this.#closeAdmin();

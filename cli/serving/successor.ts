@@ -19,7 +19,7 @@ export async function runSuccessor(): Promise<never> {
 	try {
 		const offer = (await channel.offer()) as Offer<SuccessorOffer>;
 		if (offer.standardError !== undefined) replaceDescriptor(STANDARD_ERROR, offer.standardError);
-		// The variable names the predecessor, although the service manager means whichever process serves.
+		// `WATCHDOG_PID` still names the predecessor, but the service manager watches whichever process serves.
 		delete process.env.WATCHDOG_PID;
 		const { serve } = await import('./serve.ts');
 		const serving = serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });

@@ -7,15 +7,15 @@ import { parseConfig } from '../../compiler/syntax/parse-config.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
 /** Milliseconds between polls. */
-const INTERVAL_MS = 1000;
+const POLL_INTERVAL_MS = 1000;
 
-/** Calls back after each change of the files that a configuration reads. */
+/** Watches the files that a configuration reads, and calls back after each change. */
 export class ConfigurationWatch {
 	readonly #timer: NodeJS.Timeout;
 	/** The fingerprint of each path when it was last polled. */
 	#fingerprints: ReadonlyMap<string, string>;
 
-	/** Must be created before the configuration is compiled, so that no later change is missed. */
+	/** Must be called before the configuration is compiled, so that no later change is missed. */
 	constructor(input: ConfigInput, onChange: () => void) {
 		const fingerprints = fingerprintsOf(filesOf(input));
 		// The file may have changed since its text was read. In that case, the first poll reports a change.
@@ -26,13 +26,13 @@ export class ConfigurationWatch {
 			if ([...current].every(([path, fingerprint]) => this.#fingerprints.get(path) === fingerprint)) return;
 			this.#fingerprints = current;
 			onChange();
-		}, INTERVAL_MS);
+		}, POLL_INTERVAL_MS);
 	}
 
 	/** Switches to the files of another configuration. Must be called before that configuration is loaded. */
 	follow(input: ConfigInput): void {
 		const previous = this.#fingerprints;
-		// Files that were already watched keep the state of the last poll, so that a change since then is not missed.
+		// Files that were already watched keep the fingerprint of the last poll, so that a change since then is not missed.
 		this.#fingerprints = new Map(
 			[...fingerprintsOf(filesOf(input))].map(([path, fingerprint]) => [path, previous.get(path) ?? fingerprint]),
 		);
@@ -44,8 +44,8 @@ export class ConfigurationWatch {
 }
 
 /**
- * Returns every path that the expansion of the configuration asks for, including missing files and the folders of glob patterns,
- * because a created file is a change, too.
+ * Returns every path that the configuration refers to, including missing files and the folders of glob patterns, because creating
+ * a file is a change, too.
  */
 function filesOf(input: ConfigInput): string[] {
 	const paths = new Set(input.path === undefined ? [] : [input.path]);
@@ -92,7 +92,10 @@ function fingerprintsOf(paths: Iterable<string>): Map<string, string> {
 	return new Map([...paths].map(path => [path, fingerprintOf(path)]));
 }
 
-/** Returns a fingerprint of a file: its time, size and inode, because an editor may replace a file within one clock tick. */
+/**
+ * Returns the time, size and inode of a file. The time alone does not suffice, because an editor may replace a file within one
+ * clock tick.
+ */
 function fingerprintOf(path: string): string {
 	try {
 		const { mtimeMs, size, ino } = statSync(path);

@@ -1,7 +1,7 @@
 /**
  * Selects among many conditional branches by the first segment of the request path. With twenty `handle /x/*`, for example, only
- * the conditions that can hold for the request's segment are evaluated. The result is the same as evaluating all of them in
- * order.
+ * the conditions that can hold for the path's first segment are evaluated. The result is the same as if all conditions were
+ * evaluated in order.
  */
 import type { Matcher } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -12,12 +12,14 @@ import type { HandlerBranch } from '../modules/contract/compile-context.ts';
 import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 import { pathsOf } from '../modules/registry/matchers.ts';
 
-/** Minimum number of branches that apply to certain path segments only. With fewer, evaluating each costs less than a lookup. */
+/**
+ * Minimum number of branches that depend on the first path segment. With fewer branches, evaluating each costs less than a lookup.
+ */
 const MIN_TABLE_BRANCHES = 4;
 
 /**
- * Reports whether a table can serve these branches. The condition of the first branch must depend on the path: a malformed path is
- * an error on first use, and a table must not raise that error where an earlier condition would have answered the request.
+ * Reports whether a table can select among these branches. The condition of the first branch must depend on the path. A malformed
+ * path causes an error on first use, and the table must not cause it where an earlier condition would have answered the request.
  */
 export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 	if (branches.length < MIN_TABLE_BRANCHES || segmentsOf(branches[0]!.when) === undefined) return false;
@@ -25,14 +27,14 @@ export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 }
 
 /**
- * Maps lists of path prefixes to lookup tables. Sites with the same routes share one table, which stays in the processor's cache
- * where a thousand copies would not.
+ * Lookup tables by their path prefixes, as JSON. Sites with the same routes share one table, which stays in the processor's cache,
+ * while a thousand copies would not.
  */
 export type SharedBranchTables = Map<string, TextTable<number>>;
 
 /**
- * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `sharedTables` contains the
- * lookup tables of the sites that are compiled together.
+ * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `sharedTables` holds the lookup
+ * tables of all sites that are compiled together.
  */
 export function compileBranchTable(
 	branches: readonly HandlerBranch[],
@@ -52,8 +54,8 @@ export function compileBranchTable(
 	});
 	const handlers: Handler[] = [];
 	for (const [key, keyIndexes] of indexesByKey) {
-		// Only the branches for this key are examined, because examining all of ten thousand branches for each key would take
-		// quadratic time.
+		// Only the candidates for this key are examined. Examining all of ten thousand branches for each key would take quadratic
+		// time.
 		const candidates = mergeAscending(keyIndexes, unkeyedIndexes).map(index => keyedBranches[index]!);
 		handlers.push(handlerFor(key, candidates, otherwise));
 	}
@@ -62,18 +64,21 @@ export function compileBranchTable(
 		unkeyedIndexes.map(index => keyedBranches[index]!),
 		otherwise,
 	);
-	const table = tableOf([...indexesByKey.keys()], sharedTables);
+	const table = sharedTable([...indexesByKey.keys()], sharedTables);
 	return x => {
 		const path = loweredPath(x.request);
-		// The key is the path up to and including its second slash.
-		const end = path.indexOf('/', 1);
-		const handlerIndex = table.get(path, end === -1 ? path.length : end + 1);
+		// The key is the path up to and including its second slash, or the whole path if there is none.
+		const secondSlash = path.indexOf('/', 1);
+		const handlerIndex = table.get(path, secondSlash === -1 ? path.length : secondSlash + 1);
 		return (handlerIndex === undefined ? fallbackHandler : handlers[handlerIndex]!)(x);
 	};
 }
 
-/** Returns the lookup table for a list of path prefixes, shared with other sites if possible. */
-function tableOf(prefixes: readonly string[], sharedTables: SharedBranchTables): TextTable<number> {
+/**
+ * Returns the lookup table for a list of path prefixes. It yields the index of a prefix, and is shared with other sites if
+ * possible.
+ */
+function sharedTable(prefixes: readonly string[], sharedTables: SharedBranchTables): TextTable<number> {
 	const tableKey = JSON.stringify(prefixes);
 	const cachedTable = sharedTables.get(tableKey);
 	if (cachedTable) return cachedTable;
@@ -85,8 +90,8 @@ function tableOf(prefixes: readonly string[], sharedTables: SharedBranchTables):
 interface KeyedBranch {
 	readonly branch: HandlerBranch;
 	/**
-	 * The path prefixes for which the condition can hold. The value is true if the prefix alone decides. Undefined if the
-	 * condition can hold for any path.
+	 * The path prefixes for which the condition can hold; undefined if it can hold for any path. The value is true if the condition
+	 * holds for every path with that prefix.
 	 */
 	readonly keys: ReadonlyMap<string, boolean> | undefined;
 }
@@ -102,14 +107,14 @@ function mergeAscending(left: readonly number[], right: readonly number[]): read
 	return result;
 }
 
-/** Returns the handler for paths that begin with `key` or, if it is undefined, with no branch's prefix. */
+/** Returns the handler for paths whose key is `key`. `undefined` stands for paths whose key no branch has. */
 function handlerFor(key: string | undefined, keyedBranches: readonly KeyedBranch[], otherwise: Handler): Handler {
 	const candidates: HandlerBranch[] = [];
 	for (const { branch, keys } of keyedBranches) {
-		const isDecisive = keys && (key === undefined ? undefined : keys.get(key));
-		if (keys && isDecisive === undefined) continue;
-		if (isDecisive || !branch.predicate) {
-			// This branch holds for all these paths, so the branches after it are unreachable.
+		const alwaysHolds = keys && (key === undefined ? undefined : keys.get(key));
+		if (keys && alwaysHolds === undefined) continue;
+		if (alwaysHolds || !branch.predicate) {
+			// This branch holds for all of these paths, so the branches after it are unreachable.
 			if (candidates.length === 0) return branch.handler;
 			candidates.push({ ...branch, predicate: undefined });
 			break;
@@ -120,7 +125,7 @@ function handlerFor(key: string | undefined, keyedBranches: readonly KeyedBranch
 	return x => (firstMatchingBranch(candidates, x)?.handler ?? otherwise)(x);
 }
 
-/** Returns the first branch that holds, evaluating them in order. */
+/** Returns the first branch whose condition holds; undefined if there is none. Conditions after it are not evaluated. */
 export function firstMatchingBranch(candidates: readonly HandlerBranch[], x: Exchange): HandlerBranch | undefined {
 	for (let i = 0; i < candidates.length; i++) {
 		const { predicate } = candidates[i]!;
@@ -141,12 +146,12 @@ function keysOf({ when }: HandlerBranch): Map<string, boolean> | undefined {
 	return keys;
 }
 
-/** Returns the first path segments for which a condition can hold; undefined if it can hold for any path. */
+/** Returns the first path segments of the paths for which a condition can hold; undefined if it can hold for any path. */
 function segmentsOf(when: Matcher | undefined): Set<string> | undefined {
 	if (!when) return undefined;
 	if (when.type === 'all') {
-		// Only the first operand counts. Skipping the branch because of a later operand would skip the captures that operands before
-		// it store.
+		// Only the first operand counts. Skipping the branch because of a later operand would also skip the captures that the
+		// operands before it store.
 		const [firstOperand] = when.of as readonly Matcher[];
 		return segmentsOf(firstOperand);
 	}

@@ -16,7 +16,7 @@ import type { SharedCode } from './shared-code.ts';
 import { type BuildTracer, endPipeline, SiteCompiler, type SiteScope } from './site-compiler.ts';
 import { type AccessLogSelector, SiteLogs } from './site-logs.ts';
 
-/** Dependencies of building a site. */
+/** The dependencies of {@link buildSite}. */
 export interface BuildEnvironment {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
@@ -26,16 +26,19 @@ export interface BuildEnvironment {
 	readonly facts: HostFacts;
 	/** Observes the closures of the site for `explain`; costs nothing if omitted. */
 	readonly tracer?: BuildTracer | undefined;
-	/** Code shared by sites that are built together. Each site adds to it. */
+	/** Code that sites share which are built together. Each site adds to it; undefined if nothing is shared. */
 	readonly sharedCode?: SharedCode | undefined;
 }
 
 /**
  * Builds a site. `index` is its index in `document.sites`, for pointers. The closure sets `x.site` and `x.accessLogs`. If no
- * handler answers, the response is 200 with an empty body. Errors go to the error routes, with the request's original method and
- * URI and with `x.error` set. The routes run in order until one answers. If none does, `x.errorPage` answers or, if it is unset,
- * the error is thrown as HttpError. A site without error routes and error pages throws what its handlers threw. Throws
- * BuildError for a document that matches the schema but cannot be built.
+ * handler answers, the response is 200 with an empty body.
+ *
+ * Errors go to the error routes, with the request's original method and URI and with `x.error` set. The routes run in order until
+ * one answers. If none answers, `x.errorPage` does; if that is unset, the error is thrown as HttpError. A site with neither error
+ * routes nor error pages throws what its handlers threw.
+ *
+ * Throws BuildError for a document that matches the schema but cannot be built.
  */
 export function buildSite(site: Site, index: number, env: BuildEnvironment): BuiltSite {
 	const pointer = `/sites/${index}`;
@@ -119,7 +122,7 @@ function withErrorRoutes(
 	};
 }
 
-/** Compiles error routes in order, each falling through to the next that covers the status. */
+/** Compiles error routes. They run in order until one that covers the status answers. */
 function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	let chain: Handler = x => {
 		if (x.errorPage === undefined) throw asHttpError(x.error?.cause);
@@ -175,7 +178,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	};
 }
 
-/** Returns the error to throw when an error route also fails. The client still gets the status of the first error. */
+/** Returns the error to throw if an error route fails as well. The client still gets the status of the first error. */
 function errorOfErrorRoute(firstError: HttpError, secondError: unknown): HttpError {
 	if (secondError === firstError) return firstError;
 	const { message: text, unforeseen } = asHttpError(secondError);
@@ -187,7 +190,7 @@ function errorOfErrorRoute(firstError: HttpError, secondError: unknown): HttpErr
 	});
 }
 
-/** Converts a thrown value to an HttpError; anything unexpected is a 500. */
+/** Converts a thrown value to an HttpError. Anything but an HttpError becomes a 500. */
 function asHttpError(thrown: unknown): HttpError {
 	if (thrown instanceof HttpError) return thrown;
 	const message = thrown instanceof Error ? thrown.message : String(thrown);
@@ -195,7 +198,7 @@ function asHttpError(thrown: unknown): HttpError {
 }
 
 /**
- * Returns a function that lists the placeholders defined by the steps of a site and by the named routes. It searches for them on
+ * Returns a function that lists the placeholders that `map` steps define in a site and in the named routes. It searches for them on
  * its first call.
  */
 function lazyMappedNames(site: Site, routes: { readonly [name: string]: readonly Step[] }): () => ReadonlySet<string> {

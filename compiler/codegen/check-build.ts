@@ -16,17 +16,20 @@ import { UNKNOWN_HOST_FACTS } from './placeholders/index.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import { checkServers } from './plan/check-servers.ts';
 
-/** Sites that have been built successfully with the same settings, upstreams and routes, each with its recorded file reads. */
+/**
+ * The files that each site read when it was built, for sites that have been built successfully with the same settings, upstreams
+ * and routes.
+ */
 export type ReadsBySite = WeakMap<Site, readonly RecordedRead[]>;
 
 /** The reads of a site that reads no files, as most do. */
 const NO_READS: readonly RecordedRead[] = [];
 
 /**
- * Reports what cannot be built, at its pointer: the first mistake in each step and error route of a site. Sites in `builtSites`
- * are not built again unless their files changed; sites that can be built are added to it.
+ * Reports mistakes that only building a site detects, each at its pointer: the first mistake in each step and in each error route
+ * of a site. Sites in `builtSites` are not built again unless a file that they read has changed; sites that can be built are added.
  * @param reader Reads the files that upstream pools name.
- * @param facts About the machine that will serve the document. Without them, values from its environment are not checked.
+ * @param facts Facts about the machine that will serve the document. If omitted, values from its environment are not checked.
  */
 export function checkBuild(
 	document: Document,
@@ -96,9 +99,9 @@ function reportAt(error: BuildError, pointer: string, report: Report): void {
 }
 
 /**
- * Returns fakes that read through the compiler's reader. They throw MaterialError for unusable certificates, AccountFileError for
- * unusable account files. `knowsEnvironment`: values from the
- * environment are known and are checked.
+ * Returns fake leases that read files through the compiler's reader. They throw MaterialError for unusable certificates, and
+ * AccountFileError for unusable account files. `knowsEnvironment` is true if values from the environment are known and must be
+ * checked.
  */
 function checkingLeases(reader: Reader, knowsEnvironment: boolean): Leases {
 	return {

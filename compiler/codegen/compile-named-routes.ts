@@ -1,4 +1,4 @@
-/** Compiles named routes. Each is compiled once per site, however many steps invoke it. */
+/** Compiles named routes. A route is compiled once per site, however many steps invoke it. */
 
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
@@ -6,18 +6,18 @@ import { HttpError } from '../exchange/http-error.ts';
 import { escapePointer } from '../schema/validate.ts';
 import { SiteCompiler } from './site-compiler.ts';
 
-/** Runs a route and continues with `next` if the route did not answer. */
+/** Runs a route, and continues with `next` if the route does not answer. */
 export type RouteRunner = (x: Exchange, next: Handler) => void | Promise<void>;
 
-/** Name of the variable that holds a stack of handlers. Each is the continuation of a running route, the innermost last. */
+/** Name of the variable with a stack of handlers: the continuations of the running routes, innermost last. */
 const RETURN_STACK_VARIABLE = 'svc.routes.returns';
 
 /** Maximum nesting of routes in one request. */
 const MAX_NESTED_ROUTES = 100;
 
 /**
- * Returns the runner of a route, compiling it on first use. A route may run itself, even through other routes, so its runner exists
- * before it is compiled. Throws BuildError for an unknown name.
+ * Returns the runner of a route, which is compiled on first use. A route may invoke itself, even through other routes, so the
+ * runner exists before the route is compiled. Throws BuildError for an unknown name.
  */
 export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 	const { scope } = place;
@@ -46,7 +46,9 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 	return runner;
 }
 
-/** Returns a handler that restores the site's step numbering after a route, whose steps have their own numbers. */
+/**
+ * Returns a handler that restores the step numbering of the invoking pipeline after a route, whose steps have their own numbers.
+ */
 function withStepBase(stepBase: number, next: Handler): Handler {
 	return x => {
 		x.stepBase = stepBase;

@@ -11,13 +11,13 @@ import { canUseBranchTable, compileBranchTable } from './branch-table.ts';
 import { withBufferedBody } from './context/request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';
 
-/** Number of bits of `x.exclusiveGroups` that a signed 32-bit integer provides. */
+/** Number of bits that `x.exclusiveGroups`, a signed 32-bit integer, provides for groups. */
 const EXCLUSIVE_BITS = 31;
 
 /**
- * Compiles the steps at `place`. The last one continues with `next`. Of the steps with the same `exclusive` name, only the first
- * whose `when` holds runs. If these steps are adjacent, they become plain branches. If other steps are in between, the group uses a
- * bit of `x.exclusiveGroups` that is reserved for it throughout the site and cleared at the start of the pipeline.
+ * Compiles the steps at `place`. The last step continues with `next`. Of the steps with the same `exclusive` name, only the first
+ * whose `when` holds runs. If these steps are adjacent, they become plain branches. Otherwise, a bit of `x.exclusiveGroups` records
+ * that one of them has run. The bit belongs to the group throughout the site, and is cleared at the start of the pipeline.
  */
 export function compilePipeline(place: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
 	const groupsByName = findScatteredGroups(place, steps);
@@ -26,7 +26,7 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 		const name = steps[end - 1]!.exclusive;
 		const group = name === undefined ? undefined : groupsByName.get(name);
 		const start = group ? end - 1 : runStart(steps, end);
-		// Every member of a group continues with the same step, whatever its branch.
+		// Whichever branch of the group runs, it continues with the step after the group.
 		const afterGroup = chain;
 		const runSteps: BuiltStep[] = [];
 		for (let i = end - 1; i >= start; i--) {
@@ -48,10 +48,10 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 	};
 }
 
-/** Records per exchange whether a member of a group has run. */
+/** Records whether a step of an exclusive group has run in an exchange. */
 interface ExclusiveGroup {
-	has(x: Exchange): boolean;
-	mark(x: Exchange): void;
+	hasRun(x: Exchange): boolean;
+	markRun(x: Exchange): void;
 	clear(x: Exchange): void;
 }
 
@@ -75,8 +75,8 @@ function exclusiveGroup(groupIndex: number): ExclusiveGroup {
 	if (groupIndex < EXCLUSIVE_BITS) {
 		const bit = 1 << groupIndex;
 		return {
-			has: x => (x.exclusiveGroups & bit) !== 0,
-			mark: x => {
+			hasRun: x => (x.exclusiveGroups & bit) !== 0,
+			markRun: x => {
 				x.exclusiveGroups |= bit;
 			},
 			clear: x => {
@@ -87,8 +87,8 @@ function exclusiveGroup(groupIndex: number): ExclusiveGroup {
 	// If a site has more groups than bits, the rest are recorded in variables.
 	const name = `svc.exclusive.${groupIndex}`;
 	return {
-		has: x => x.variable(name) === true,
-		mark: x => {
+		hasRun: x => x.variable(name) === true,
+		markRun: x => {
 			x.variables.set(name, true);
 		},
 		clear: x => {
@@ -98,8 +98,8 @@ function exclusiveGroup(groupIndex: number): ExclusiveGroup {
 }
 
 /**
- * Returns the start of the run of steps that ends before `end` and is compiled to alternatives: either one exclusive group, or
- * steps that all have a condition.
+ * Returns the start of the run of steps before `end` that is compiled to alternatives: either one exclusive group, or steps that
+ * all have a condition.
  */
 function runStart(steps: readonly Step[], end: number): number {
 	const { exclusive, when } = steps[end - 1]!;
@@ -117,7 +117,7 @@ function runStart(steps: readonly Step[], end: number): number {
 
 /** A compiled step without its condition. */
 interface BuiltStep extends HandlerBranch {
-	/** Whether the condition itself uses the request body, which must be read first. */
+	/** True if the condition itself uses the request body, which must then be read before it is evaluated. */
 	readonly conditionNeedsBody: boolean;
 }
 
@@ -146,8 +146,8 @@ function conditionalHandler(
 ): Handler {
 	if (group) {
 		return x => {
-			if (group.has(x) || (predicate && !predicate(x))) return otherwise(x);
-			group.mark(x);
+			if (group.hasRun(x) || (predicate && !predicate(x))) return otherwise(x);
+			group.markRun(x);
 			return handler(x);
 		};
 	}

@@ -38,8 +38,8 @@ export interface MeaningChange {
 	/** A request that shows the difference. */
 	readonly request: DryRunRequest;
 	/**
-	 * The assumed behavior of upstreams and limits; undefined for the usual one: upstreams answer 200 with an empty body, and no
-	 * limit is exceeded.
+	 * The assumed behavior of upstreams and limits. Undefined stands for the usual behavior: upstreams answer 200 with an empty
+	 * body, and no limit is exceeded.
 	 */
 	readonly upstream: UpstreamAssumption | undefined;
 	readonly aspects: readonly ChangedAspect[];
@@ -50,7 +50,10 @@ export interface MeaningChange {
 	readonly after: Explanation | undefined;
 }
 
-/** An aspect of an outcome, such as the status, before and after; undefined where the outcome lacks it. */
+/**
+ * An aspect of the outcomes of a request, such as the status, with its value before and after; undefined where an outcome lacks the
+ * aspect.
+ */
 export interface ChangedAspect {
 	readonly name: string;
 	readonly before: string | undefined;
@@ -80,7 +83,10 @@ const MAX_PATHS = 400;
 const NOW = Date.UTC(2026, 0, 1, 12);
 const CLIENT = '127.0.0.1';
 
-/** Compares two configurations by at most `maxRequests` requests, for as long as `hasTime` returns true. */
+/**
+ * Compares two configurations by at most `maxRequests` requests. Stops earlier if `hasTime`, which is called before each request,
+ * returns false.
+ */
 export async function diffConfigurations(
 	before: ComparedConfiguration,
 	after: ComparedConfiguration,
@@ -88,14 +94,20 @@ export async function diffConfigurations(
 	maxRequests: number = DEFAULT_MAX_REQUESTS,
 	hasTime: () => boolean = () => true,
 ): Promise<ConfigurationDiff> {
-	const faked = withFakePasswords(deps);
-	const comparison = new Comparison(new Side(before, faked), new Side(after, faked), maxRequests, hasTime);
+	const depsWithFakePasswords = withFakePasswords(deps);
+	const comparison = new Comparison(
+		new Side(before, depsWithFakePasswords),
+		new Side(after, depsWithFakePasswords),
+		maxRequests,
+		hasTime,
+	);
 	await comparison.run();
 	return comparison.result();
 }
 
 /**
- * Returns dependencies that accept one password for every account, because the real passwords cannot be derived from their hashes.
+ * Returns dependencies that accept {@link UNMENTIONED_VALUE} as the password of every account, because the real passwords cannot be
+ * derived from their hashes.
  */
 function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
 	const verifier: PasswordVerifier = {
@@ -120,15 +132,15 @@ class Side {
 	readonly #tracer = new GraphTracer();
 	readonly #files = new RecordedFiles();
 	readonly #dryRun: DryRun;
-	readonly #ownFiles: ReadonlySet<string>;
+	readonly #configurationFiles: ReadonlySet<string>;
 
 	constructor(configuration: ComparedConfiguration, deps: DryRunEnvironment) {
 		this.plan = configuration.plan;
 		this.document = configuration.plan.document;
 		this.#configuration = configuration;
 		this.#deps = deps;
-		this.#ownFiles = new Set(configuration.files);
-		this.#dryRun = new DryRun(this.plan, this.#files.in(deps), this.#tracer);
+		this.#configurationFiles = new Set(configuration.files);
+		this.#dryRun = new DryRun(this.plan, this.#files.recordingDeps(deps), this.#tracer);
 	}
 
 	/** Runs one request from the initial state. */
@@ -137,31 +149,38 @@ class Side {
 		this.#files.reset();
 		const result = await this.#dryRun.run(request, scriptOf(upstream));
 		const trace = result && this.#tracer.traceOf(result.exchange);
-		const outcome = new Map(await outcomeOf(result, trace, this.document, this.#ownFiles));
-		if (this.#files.last !== undefined) outcome.set('file looked for', this.#files.last);
+		const outcome = new Map(await outcomeOf(result, trace, this.document, this.#configurationFiles));
+		if (this.#files.lastPath !== undefined) outcome.set('file looked for', this.#files.lastPath);
 		return { result, trace, outcome };
 	}
 
-	/** Names of this configuration's own files. */
-	get ownNames(): readonly string[] {
-		return [...this.#ownFiles].map(file => file.slice(file.lastIndexOf('/') + 1));
+	/** Base names of the configuration's own files. */
+	get configurationFileNames(): readonly string[] {
+		return [...this.#configurationFiles].map(file => file.slice(file.lastIndexOf('/') + 1));
 	}
 
-	/** Returns paths of requests for files that exist where the last request, for `path`, looked for a file. */
+	/**
+	 * Returns paths of existing files to request, in the folders in which the last request looked for files. `path` is the path of
+	 * that request. Leaves out files whose names are in `omitted`.
+	 */
 	async existingPaths(path: string, omitted: ReadonlySet<string>): Promise<readonly string[]> {
-		const found = [...this.#files.roots].map(async ([root, asked]) => {
-			// For a request for a folder, the path asked for is that of an index file, so its folder is compared as well.
-			const part = [asked, asked.slice(0, asked.lastIndexOf('/') + 1)].find(end => path.endsWith(end)) ?? path;
-			const prefix = path.slice(0, path.length - part.length);
+		const pathsByRoot = [...this.#files.firstPathByRoot].map(async ([root, lookedUpPath]) => {
+			// A request for a folder looks up its index file. The file's name is not part of `path`, so the folder is compared as
+			// well.
+			const pathInRoot =
+				[lookedUpPath, lookedUpPath.slice(0, lookedUpPath.lastIndexOf('/') + 1)].find(candidate =>
+					path.endsWith(candidate),
+				) ?? path;
+			const prefix = path.slice(0, path.length - pathInRoot.length);
 			return (await this.#files.examplesIn(root)).filter(name => !omitted.has(name)).map(name => `${prefix}/${name}`);
 		});
-		return (await Promise.all(found)).flat();
+		return (await Promise.all(pathsByRoot)).flat();
 	}
 
 	async explain(request: DryRunRequest, upstream: UpstreamAssumption): Promise<Explanation | undefined> {
-		const explained = await new Explainer(this.#configuration, this.#deps).explain(request, scriptOf(upstream));
-		explained?.result.response?.close();
-		return explained?.explanation;
+		const answer = await new Explainer(this.#configuration, this.#deps).explain(request, scriptOf(upstream));
+		answer?.result.response?.close();
+		return answer?.explanation;
 	}
 }
 
@@ -183,47 +202,47 @@ class Comparison {
 	readonly #maxRequests: number;
 	readonly #hasTime: () => boolean;
 	readonly #queue: RequestDraft[] = [];
-	/** Keys of all drafts that were ever in the queue. */
-	readonly #known = new Set<string>();
-	readonly #classes = new Set<string>();
-	readonly #groups = new Map<string, Group>();
+	/** Keys of all drafts that have ever been in the queue. */
+	readonly #queuedKeys = new Set<string>();
+	readonly #classKeys = new Set<string>();
+	readonly #groupsByDifference = new Map<string, Group>();
 	readonly #blindSpots = new Set<string>();
 	readonly #assumptions: readonly UpstreamAssumption[];
 	/** Paths and hosts of the initial drafts in the queue. */
-	readonly #seeded = new Set<string>();
-	/** Keys of the initial drafts without their paths and origins; see `restOf`. */
+	readonly #seededTexts = new Set<string>();
+	/** Keys of the initial drafts without their origins and paths; see `keyWithoutTarget`. */
 	readonly #seededRests = new Set<string>();
-	/** True if the handling of a response depends on its status. */
-	readonly #judgesStatuses: boolean;
-	/** Classes for which range requests and conditional requests have been added. */
-	readonly #askedForLess = new Set<string>();
-	#requests = 0;
+	/** True if a configuration treats responses differently depending on their statuses. */
+	readonly #dependsOnStatuses: boolean;
+	/** Keys of the classes for which range requests and conditional requests have been added. */
+	readonly #classesAskedForParts = new Set<string>();
+	#requestCount = 0;
 
 	constructor(before: Side, after: Side, maxRequests: number, hasTime: () => boolean) {
 		this.#hasTime = hasTime;
 		this.#sides = [before, after];
 		this.#maxRequests = maxRequests;
 		const documents = [before.document, after.document];
-		this.#judgesStatuses = /"status":\[|\{http\.response\.status|\bstatus\(/.test(JSON.stringify(documents));
-		this.#assumptions = upstreamAssumptions(documents, answeredFields(documents));
+		this.#dependsOnStatuses = /"status":\[|\{http\.response\.status|\bstatus\(/.test(JSON.stringify(documents));
+		this.#assumptions = upstreamAssumptions(documents, upstreamResponseFields(documents));
 		this.#seed();
 	}
 
 	async run(): Promise<void> {
-		for (let at = 0; at < this.#queue.length; at++) {
-			if (this.#reachedBound()) return;
-			await this.#compare(this.#queue[at]!);
+		for (let index = 0; index < this.#queue.length; index++) {
+			if (this.#recordReachedLimit()) return;
+			await this.#compare(this.#queue[index]!);
 		}
 	}
 
-	/** Reports whether no further request may be made. If so, records the reason as a blind spot. */
-	#reachedBound(): boolean {
-		if (this.#requests >= this.#maxRequests) {
+	/** Reports whether the maximum number of requests or the time limit is reached. If so, records that as a blind spot. */
+	#recordReachedLimit(): boolean {
+		if (this.#requestCount >= this.#maxRequests) {
 			this.#blindSpots.add(`more requests than ${this.#maxRequests} could be derived; --max raises this bound`);
 			return true;
 		}
 		if (this.#hasTime()) return false;
-		this.#blindSpots.add(`the time ran out after ${this.#requests} requests`);
+		this.#blindSpots.add(`the time ran out after ${this.#requestCount} requests`);
 		return true;
 	}
 
@@ -231,7 +250,7 @@ class Comparison {
 		const [before, after] = this.#sides;
 		const mask = new SecretMask([before.document, after.document]);
 		const changes: MeaningChange[] = [];
-		for (const { request, upstream, aspects, classes } of this.#groups.values()) {
+		for (const { request, upstream, aspects, classes } of this.#groupsByDifference.values()) {
 			changes.push({
 				request,
 				upstream: upstream === this.#assumptions[0] ? undefined : upstream,
@@ -244,39 +263,39 @@ class Comparison {
 		return {
 			changes,
 			settings: settingsChanges(before.document, after.document).map(change => masked(change, mask)),
-			classes: this.#classes.size,
-			requests: this.#requests,
+			classes: this.#classKeys.size,
+			requests: this.#requestCount,
 			blindSpots: [...this.#blindSpots],
 		};
 	}
 
-	/** Fills the queue with every origin and every path at the border of a pattern. */
+	/** Fills the queue with requests for every path at the border of a pattern, at every origin. */
 	#seed(): void {
 		const documents = this.#sides.map(({ document }) => document);
-		const mentioned = mentionedChanges(documents);
-		const all = documents.flatMap(witnessChanges);
-		const paths = [...new Set(['/', `/${UNMENTIONED_VALUE}`, ...all.flatMap(({ path }) => path ?? [])])];
+		const mentionedParts = changesOfMentionedParts(documents);
+		const witnesses = documents.flatMap(witnessChanges);
+		const paths = [...new Set(['/', `/${UNMENTIONED_VALUE}`, ...witnesses.flatMap(({ path }) => path ?? [])])];
 		if (paths.length > MAX_PATHS) {
 			this.#blindSpots.add(
 				`${paths.length} paths are at the border of a pattern; the first ${MAX_PATHS} are tried at each host`,
 			);
 		}
-		const hosts = new Set(all.flatMap(({ host }) => host ?? []));
-		for (const text of [...paths, ...hosts]) this.#seeded.add(text);
-		const tried = paths.slice(0, MAX_PATHS);
-		const everywhere = origins(
+		const hosts = new Set(witnesses.flatMap(({ host }) => host ?? []));
+		for (const text of [...paths, ...hosts]) this.#seededTexts.add(text);
+		const triedPaths = paths.slice(0, MAX_PATHS);
+		const allOrigins = origins(
 			this.#sides.flatMap(({ plan }) => plan.listeners),
 			hosts,
 		);
-		for (const origin of everywhere) for (const path of tried) this.#seedAt(origin, path, mentioned);
-		// Other spellings come last, so that differences are shown with plain paths if possible.
-		const spellings = new Set(tried.flatMap(path => otherSpellings(path, documents)));
-		for (const path of tried) spellings.delete(path);
-		for (const origin of everywhere) for (const path of spellings) this.#seedAt(origin, path, mentioned);
+		for (const origin of allOrigins) for (const path of triedPaths) this.#seedAt(origin, path, mentionedParts);
+		// Other spellings are queued last, so that a difference is shown with a plain path if possible.
+		const spellings = new Set(triedPaths.flatMap(path => otherSpellings(path, documents)));
+		for (const path of triedPaths) spellings.delete(path);
+		for (const origin of allOrigins) for (const path of spellings) this.#seedAt(origin, path, mentionedParts);
 	}
 
-	#seedAt(origin: Origin, path: string, mentioned: readonly RequestChange[]): void {
-		const bare: RequestDraft = {
+	#seedAt(origin: Origin, path: string, mentionedParts: readonly RequestChange[]): void {
+		const minimalDraft: RequestDraft = {
 			...origin,
 			method: 'GET',
 			path,
@@ -285,65 +304,70 @@ class Comparison {
 			body: '',
 			from: CLIENT,
 		};
-		for (const draft of [bare, mentioned.reduce(changedDraft, bare)]) {
-			this.#seededRests.add(restOf(draft));
-			this.#add(draft);
+		for (const draft of [minimalDraft, mentionedParts.reduce(changedDraft, minimalDraft)]) {
+			this.#seededRests.add(keyWithoutTarget(draft));
+			this.#enqueue(draft);
 		}
 	}
 
-	#add(draft: RequestDraft): void {
+	#enqueue(draft: RequestDraft): void {
 		const key = draftKey(draft);
-		if (this.#known.has(key)) return;
-		this.#known.add(key);
+		if (this.#queuedKeys.has(key)) return;
+		this.#queuedKeys.add(key);
 		this.#queue.push(draft);
 	}
 
 	async #compare(draft: RequestDraft): Promise<void> {
 		const request = requestOf(draft, NOW);
 		if (!request) return;
-		const reported = new Set<string>();
+		const reportedAspects = new Set<string>();
 		let differs = false;
-		const [plain, ...others] = this.#assumptions as [UpstreamAssumption, ...UpstreamAssumption[]];
-		const queue = [plain];
-		const asked = new Set<string>();
-		for (const upstream of queue) {
-			if (this.#reachedBound()) return;
-			this.#requests++;
-			const [before, after] = await this.#both(request, upstream);
-			const signature = [before, after].map(({ trace, result }) => signatureOf(trace, result?.site)).join('|');
+		const [usualAssumption, ...otherAssumptions] = this.#assumptions as [UpstreamAssumption, ...UpstreamAssumption[]];
+		const pendingAssumptions = [usualAssumption];
+		const askedAddresses = new Set<string>();
+		for (const upstream of pendingAssumptions) {
+			if (this.#recordReachedLimit()) return;
+			this.#requestCount++;
+			const [before, after] = await this.#runBoth(request, upstream);
+			const signature = [before, after].map(({ trace, result }) => routeSignature(trace, result?.site)).join('|');
 			const { scheme, host, port } = draft;
 			const key = `${scheme}://${host}:${port}|${signature}`;
-			const isNew = !this.#classes.has(key);
-			this.#classes.add(key);
-			if (await this.#judge(request, upstream, before, after, isNew, reported)) differs = true;
-			if (isNew) await this.#tryFiles(draft);
-			if (isNew) this.#flip(draft, [before, after]);
-			if (isNew) this.#followRedirects(draft, [before, after]);
-			if (this.#judgesStatuses) this.#askForLess(draft, [before, after], key);
-			const sent = [before, after].map(({ result }) => result?.exchange.sent ?? []);
-			if (upstream === plain) {
+			const isNew = !this.#classKeys.has(key);
+			this.#classKeys.add(key);
+			if (await this.#recordDifference(request, upstream, before, after, isNew, reportedAspects)) differs = true;
+			if (isNew) await this.#addFileRequests(draft);
+			if (isNew) this.#addOppositeRequests(draft, [before, after]);
+			if (isNew) this.#addRedirectTargets(draft, [before, after]);
+			if (this.#dependsOnStatuses) this.#addPartialRequests(draft, [before, after], key);
+			const upstreamRequests = [before, after].map(({ result }) => result?.exchange.upstreamRequests ?? []);
+			if (upstream === usualAssumption) {
 				const zonesOf = (handler: string): Set<string> =>
 					new Set([before, after].flatMap(({ trace }, side) => this.#zonesOf(side, trace, handler)));
-				for (const exceeds of zonesOf('rate_limit')) queue.push({ ...plain, exceeds });
-				for (const busy of zonesOf('limit_concurrent')) queue.push({ ...plain, busy });
-				if (sent.every(requests => requests.length === 0)) continue;
-				// If only one side asks an upstream, other upstream answers would only show the same difference again.
-				if (differs && sent.some(requests => requests.length === 0)) continue;
-				queue.push(...others);
+				for (const exceeds of zonesOf('rate_limit')) pendingAssumptions.push({ ...usualAssumption, exceeds });
+				for (const busy of zonesOf('limit_concurrent')) pendingAssumptions.push({ ...usualAssumption, busy });
+				if (upstreamRequests.every(requests => requests.length === 0)) continue;
+				// If only one configuration sends the request to an upstream, other upstream answers would only show the same
+				// difference again.
+				if (differs && upstreamRequests.some(requests => requests.length === 0)) continue;
+				pendingAssumptions.push(...otherAssumptions);
 			}
 			if (upstream.exceeds !== undefined || upstream.busy !== undefined) continue;
-			for (const requests of sent) {
+			for (const requests of upstreamRequests) {
 				requests.forEach(({ upstream: { address } }, index) => {
-					if (asked.has(address)) return;
-					asked.add(address);
-					// An upstream that is asked later is reached only if those before it answer.
-					if (index > 0) queue.push(...others.map(one => ({ ...one, of: address })));
+					if (askedAddresses.has(address)) return;
+					askedAddresses.add(address);
+					// The request reaches this upstream only after it has reached other ones, so the behavior of this one is varied
+					// alone.
+					if (index > 0) pendingAssumptions.push(...otherAssumptions.map(one => ({ ...one, of: address })));
 				});
 			}
 		}
 	}
 
-	/** Returns the zones of all limits of one kind (`handler`) that a request has passed. */
+	/**
+	 * Returns the names of the zones of all limits that a request has passed. `handler` is the kind of the limits: `rate_limit` or
+	 * `limit_concurrent`.
+	 */
 	#zonesOf(side: number, trace: GraphTrace | undefined, handler: string): string[] {
 		const { document } = this.#sides[side]!;
 		return (trace?.events ?? []).flatMap(event => {
@@ -352,140 +376,148 @@ class Comparison {
 		});
 	}
 
-	async #both(request: DryRunRequest, upstream: UpstreamAssumption): Promise<readonly [SideRun, SideRun]> {
+	async #runBoth(request: DryRunRequest, upstream: UpstreamAssumption): Promise<readonly [SideRun, SideRun]> {
 		const [before, after] = this.#sides;
 		return [await before.run(request, upstream), await after.run(request, upstream)];
 	}
 
 	/**
-	 * Records a difference. Returns true if the difference affects the outcome itself rather than only settings. `reported` holds
-	 * the aspects of the same request that differ under other assumptions; these are not recorded again, and new ones are added to
-	 * `reported`.
+	 * Records a difference between the outcomes of a request. Returns true if an aspect other than settings differs. `reported`
+	 * holds the aspects of this request that differ under other assumptions. They are not recorded again, and newly found ones are
+	 * added.
 	 */
-	async #judge(
+	async #recordDifference(
 		request: DryRunRequest,
-		upstream: UpstreamAssumption,
+		assumption: UpstreamAssumption,
 		before: SideRun,
 		after: SideRun,
 		isNew: boolean,
 		reported: Set<string>,
 	): Promise<boolean> {
-		const textOf = (name: string): string =>
+		const aspectKey = (name: string): string =>
 			JSON.stringify([name, before.outcome.get(name) ?? null, after.outcome.get(name) ?? null]);
-		let names = differingAspects(before.outcome, after.outcome).filter(name => !reported.has(textOf(name)));
+		let names = differingAspects(before.outcome, after.outcome).filter(name => !reported.has(aspectKey(name)));
 		if (names.length === 0) return false;
 		// An aspect that differs between two runs of the same configuration, such as a random number, is not a change.
-		const [again, later] = await this.#both(request, upstream);
-		const unsteady = new Set([
-			...differingAspects(before.outcome, again.outcome),
-			...differingAspects(after.outcome, later.outcome),
+		const [beforeAgain, afterAgain] = await this.#runBoth(request, assumption);
+		const unsteadyNames = new Set([
+			...differingAspects(before.outcome, beforeAgain.outcome),
+			...differingAspects(after.outcome, afterAgain.outcome),
 		]);
-		for (const name of unsteady) this.#blindSpots.add(`${name} is different for each request`);
-		names = names.filter(name => !unsteady.has(name));
+		for (const name of unsteadyNames) this.#blindSpots.add(`${name} is different for each request`);
+		names = names.filter(name => !unsteadyNames.has(name));
 		if (names.length === 0) return false;
-		for (const name of names) reported.add(textOf(name));
+		for (const name of names) reported.add(aspectKey(name));
 		const aspects = names.map(name => ({ name, before: before.outcome.get(name), after: after.outcome.get(name) }));
 		const key = JSON.stringify([decidersOf(before), decidersOf(after), names]);
-		const group = this.#groups.get(key);
-		if (!group) this.#groups.set(key, { request, upstream, aspects, classes: 1 });
+		const group = this.#groupsByDifference.get(key);
+		if (!group) this.#groupsByDifference.set(key, { request, upstream: assumption, aspects, classes: 1 });
 		else if (isNew) group.classes++;
 		return names.some(name => !name.startsWith('settings of'));
 	}
 
-	/** Adds requests for which an evaluated matcher, or a step with conditions of its own, has another result. */
-	#flip(draft: RequestDraft, runs: readonly SideRun[]): void {
+	/**
+	 * Adds requests for which an evaluated matcher has the opposite result, or for which a step with conditions of its own acts
+	 * differently.
+	 */
+	#addOppositeRequests(draft: RequestDraft, runs: readonly SideRun[]): void {
 		runs.forEach(({ trace }, index) => {
 			const { document } = this.#sides[index]!;
 			for (const event of trace?.events ?? []) {
-				if (event.kind === 'matcher') for (const leaf of leavesOf(event)) this.#flipMatcher(draft, leaf);
+				if (event.kind === 'matcher') for (const leaf of leavesOf(event)) this.#addMatcherProbes(draft, leaf);
 				else if (event.kind === 'handler') {
 					const witnesses = HANDLERS.get(event.handler)?.probeChanges;
 					if (!witnesses) continue;
 					for (const change of witnesses(valueAt(document, event.pointer) as Step))
-						this.#add(changedDraft(draft, change));
+						this.#enqueue(changedDraft(draft, change));
 				}
 			}
 		});
 	}
 
 	/**
-	 * Adds requests for files that exist in the folders where files were looked for, because the documents may not mention any of
-	 * these files.
+	 * Adds requests for existing files in the folders in which the last request looked for files, because the documents may not
+	 * mention any of these files.
 	 */
-	async #tryFiles(draft: RequestDraft): Promise<void> {
+	async #addFileRequests(draft: RequestDraft): Promise<void> {
 		// Each configuration hides its own files, so requests for these would always show a difference.
-		const own = new Set(this.#sides.flatMap(({ ownNames }) => ownNames));
+		const configurationFileNames = new Set(this.#sides.flatMap(({ configurationFileNames: ownNames }) => ownNames));
 		for (const side of this.#sides)
-			for (const path of await side.existingPaths(draft.path, own)) this.#add(changedDraft(draft, { path }));
+			for (const path of await side.existingPaths(draft.path, configurationFileNames))
+				this.#enqueue(changedDraft(draft, { path }));
 	}
 
 	/**
-	 * Adds requests for the paths to which the request is redirected. For example, a folder is served only if its path ends with a
-	 * slash.
+	 * Adds requests for the paths to which the draft's request is redirected. For example, the server redirects a request for a
+	 * folder to the path with a slash at the end.
 	 */
-	#followRedirects(draft: RequestDraft, runs: readonly SideRun[]): void {
+	#addRedirectTargets(draft: RequestDraft, runs: readonly SideRun[]): void {
 		for (const { outcome } of runs) {
 			const path = /^\/(?!\/)[\w./-]*/.exec(outcome.get('header location') ?? '')?.[0];
-			if (path !== undefined) this.#add(changedDraft(draft, { path }));
+			if (path !== undefined) this.#enqueue(changedDraft(draft, { path }));
 		}
 	}
 
-	/** Adds a range request and a conditional request for the same resource. `key` identifies the request class. */
-	#askForLess(draft: RequestDraft, runs: readonly SideRun[], key: string): void {
-		const has = (aspect: string): boolean => runs.some(({ outcome }) => outcome.has(aspect));
-		if (this.#askedForLess.has(key) || !(has('header accept-ranges') || has('header etag'))) return;
-		this.#askedForLess.add(key);
+	/**
+	 * Adds a range request and a conditional request for the draft's resource, once per request class. `key` identifies the class.
+	 */
+	#addPartialRequests(draft: RequestDraft, runs: readonly SideRun[], key: string): void {
+		const hasAspect = (aspect: string): boolean => runs.some(({ outcome }) => outcome.has(aspect));
+		if (this.#classesAskedForParts.has(key) || !(hasAspect('header accept-ranges') || hasAspect('header etag'))) return;
+		this.#classesAskedForParts.add(key);
 		if (draft.headers.has('range') || draft.headers.has('if-none-match')) return;
-		if (has('header accept-ranges')) this.#add(changedDraft(draft, { header: ['Range', 'bytes=0-0'] }));
-		if (has('header etag')) this.#add(changedDraft(draft, { header: ['If-None-Match', '*'] }));
+		if (hasAspect('header accept-ranges')) this.#enqueue(changedDraft(draft, { header: ['Range', 'bytes=0-0'] }));
+		if (hasAspect('header etag')) this.#enqueue(changedDraft(draft, { header: ['If-None-Match', '*'] }));
 	}
 
-	#flipMatcher(draft: RequestDraft, { matcher }: MatcherEvent): void {
+	#addMatcherProbes(draft: RequestDraft, { matcher }: MatcherEvent): void {
 		const module = MATCHERS_BY_TYPE.get(matcher.type);
 		if (!module?.probeChanges) {
 			this.#blindSpots.add(`\`${matcher.type}\` matchers: requests for both of their results cannot be derived`);
 			return;
 		}
 		for (const change of module.probeChanges(matcher)) {
-			// The initial drafts already contain each path and host of the documents' matchers, except those in expressions.
+			// The initial drafts already cover each path and host of the documents' matchers, except those in expressions.
 			const text = change.path ?? change.host;
-			if (text !== undefined && this.#seeded.has(text) && this.#seededRests.has(restOf(draft))) continue;
-			this.#add(changedDraft(draft, change));
+			if (text !== undefined && this.#seededTexts.has(text) && this.#seededRests.has(keyWithoutTarget(draft))) continue;
+			this.#enqueue(changedDraft(draft, change));
 		}
 	}
 }
 
-/** Returns a text that is equal for drafts that differ only in their paths and origins. */
-function restOf(draft: RequestDraft): string {
+/** Returns a text that is equal for drafts that differ only in their origins and paths. */
+function keyWithoutTarget(draft: RequestDraft): string {
 	return draftKey({ ...draft, scheme: 'http', host: '', port: 0, path: '' });
 }
 
-/** Returns other spellings of a path, which only some steps treat as the same. */
+/** Returns other spellings of a path that some matchers and steps treat like the path and others do not. */
 function otherSpellings(path: string, documents: readonly Document[]): readonly string[] {
 	const text = JSON.stringify(documents);
-	// `%*` in a pattern stands for a part with encoded slashes, and regular expressions of `uri` see the path as it was sent.
+	// `%*` in a pattern matches a part with encoded slashes, and regular expressions for `uri` match the path as it was sent.
 	const seesEncoded = text.includes('"path_regexp":');
-	const hasEncoded = seesEncoded || text.includes('%*');
+	const tellsEncodedSlashes = seesEncoded || text.includes('%*');
 	const encodedLetter = path.replace(/[A-Za-z](?=[^/]*$)/, letter => `%${letter.charCodeAt(0).toString(16)}`);
 	const encoded = `/${path.slice(1).replaceAll('/', '%2f')}`;
-	// Path patterns ignore case, but later steps may not, and can distinguish requests that a pattern treats alike.
+	// Path patterns ignore case, but later steps may not. These steps can distinguish requests that a pattern treats alike.
 	const isCaseSensitive = /path_regexp|"expression":|"handler":"(?:lookup|files)"|"type":"file"/.test(text);
 	return [
 		`/.${path}`,
-		...(hasEncoded ? [encoded, `${encoded}%2f`] : []),
+		...(tellsEncodedSlashes ? [encoded, `${encoded}%2f`] : []),
 		...(seesEncoded ? [encodedLetter] : []),
 		...(isCaseSensitive ? [path.toUpperCase()] : []),
 	];
 }
 
-/** Returns the site, and the places of the answer and of failures, which together determine the outcome. */
+/**
+ * Returns what determines the outcome: the site, the pointer of the step that answered, and the pointers of the steps that failed.
+ */
 function decidersOf({ trace, result }: SideRun): readonly string[] {
 	const failures = (trace?.events ?? []).flatMap(event => (event.kind === 'failure' ? [event.pointer] : []));
 	return [String(result?.site), trace?.answer?.pointer ?? '', ...failures];
 }
 
-/** Returns a text that identifies the route of a request through a handler graph. */
-function signatureOf(trace: GraphTrace | undefined, site: number | undefined): string {
+/** Returns a text that is equal for requests that take the same route through a handler graph. */
+function routeSignature(trace: GraphTrace | undefined, site: number | undefined): string {
 	if (!trace) return String(site);
 	const parts = trace.events.map(event => {
 		if (event.kind !== 'matcher') return event.pointer;
@@ -500,9 +532,9 @@ function leavesOf(event: MatcherEvent): readonly MatcherEvent[] {
 	return event.parts.length === 0 ? [event] : event.parts.flatMap(leavesOf);
 }
 
-/** Returns the changes that the matchers of a document declare. */
+/** Returns the request changes that the matchers and steps of a document declare for probing their conditions. */
 function witnessChanges(document: Document): readonly RequestChange[] {
-	const walked = walkDocument(document);
+	const parts = walkDocument(document);
 	const changes: RequestChange[] = [];
 	const visit = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
@@ -511,13 +543,13 @@ function witnessChanges(document: Document): readonly RequestChange[] {
 		if (module?.probeChanges) changes.push(...module.probeChanges(value as never));
 		for (const inner of Object.values(value)) visit(inner);
 	};
-	for (const { matcher } of walked.matchers) visit(matcher);
-	for (const { step } of walked.steps) changes.push(...(HANDLERS.get(step.handler)?.probeChanges?.(step) ?? []));
+	for (const { matcher } of parts.matchers) visit(matcher);
+	for (const { step } of parts.steps) changes.push(...(HANDLERS.get(step.handler)?.probeChanges?.(step) ?? []));
 	return changes;
 }
 
-/** Returns the changes that set every part of a request that the documents mention in placeholders or field edits. */
-function mentionedChanges(documents: readonly Document[]): readonly RequestChange[] {
+/** Returns changes that set every part of a request that the documents read in placeholders or edit as a field. */
+function changesOfMentionedParts(documents: readonly Document[]): readonly RequestChange[] {
 	const names = new Set<string>();
 	for (const [, name] of JSON.stringify(documents).matchAll(
 		/\{(http\.request\.(?:(?:header|uri\.query|cookie)\.[^{}*]+|body(?=\}|_base64)))/g,
@@ -531,7 +563,10 @@ function mentionedChanges(documents: readonly Document[]): readonly RequestChang
 	];
 }
 
-/** Returns the names of the fields that steps edit in these messages, without wildcards and placeholders. */
+/**
+ * Returns the names of the header fields that steps edit in the given kinds of messages, such as `upstream_request`. Leaves out
+ * names with wildcards or placeholders.
+ */
 function editedFields(document: Document, messages: readonly string[]): string[] {
 	return walkDocument(document).steps.flatMap(({ step }) => {
 		const edits = Object.entries(HANDLERS.get(step.handler)?.fieldEdits ?? {});
@@ -546,49 +581,59 @@ function fieldNames(edits: unknown): string[] {
 	if (typeof edits !== 'object' || edits === null) return [];
 	return Object.values(edits).flatMap(list => {
 		if (!Array.isArray(list)) return [];
-		return list.flatMap(one =>
-			typeof one === 'string' ? [one] : typeof one?.name === 'string' ? [one.name as string] : [],
+		return list.flatMap(edit =>
+			typeof edit === 'string' ? [edit] : typeof edit?.name === 'string' ? [edit.name as string] : [],
 		);
 	});
 }
 
-/** Returns the fields in the responses of fake upstreams: those that the documents edit in responses. */
-function answeredFields(documents: readonly Document[]): readonly (readonly [name: string, value: string])[] {
+/** Returns the header fields of fake upstream responses: every field that the documents edit in responses. */
+function upstreamResponseFields(documents: readonly Document[]): readonly (readonly [name: string, value: string])[] {
 	const names = documents.flatMap(document => editedFields(document, ['response', 'upstream_response']));
 	return [...new Set(names)].map(name => [name, UNMENTIONED_VALUE] as const);
 }
 
 type Origin = Pick<RequestDraft, 'scheme' | 'host' | 'port'>;
 
-/** Returns schemes, hosts and ports that reach every site of the listeners, and a host that no site names. */
-function origins(listeners: readonly ListenerSpec[], mentioned: ReadonlySet<string>): readonly Origin[] {
-	const found = new Map<string, Origin>();
-	const all = new Set([...mentioned, ...listeners.flatMap(({ sites }) => sites.flatMap(({ hosts }) => hosts))]);
-	const other = ['example.com', 'example.net', `${UNMENTIONED_VALUE}.invalid`].find(host => !all.has(host))!;
-	for (const { scheme, port, host: bound, sites } of listeners) {
-		if (bound.includes('/')) continue;
-		const named = sites.flatMap(({ hosts }) => hosts).map(host => host.replace('*', UNMENTIONED_VALUE));
-		for (const host of new Set([...named, ...mentioned, other])) {
-			found.set(`${scheme} ${host} ${port}`, { scheme, host, port });
+/**
+ * Returns origins that reach every site of the listeners, and for each listener one with a host that no site names. `mentioned` are
+ * the hosts in the documents' matchers.
+ */
+function origins(listeners: readonly ListenerSpec[], mentionedHosts: ReadonlySet<string>): readonly Origin[] {
+	const originsByText = new Map<string, Origin>();
+	const knownHosts = new Set([
+		...mentionedHosts,
+		...listeners.flatMap(({ sites }) => sites.flatMap(({ hosts }) => hosts)),
+	]);
+	const unknownHost = ['example.com', 'example.net', `${UNMENTIONED_VALUE}.invalid`].find(
+		host => !knownHosts.has(host),
+	)!;
+	for (const { scheme, port, host: boundHost, sites } of listeners) {
+		if (boundHost.includes('/')) continue;
+		const siteHosts = sites.flatMap(({ hosts }) => hosts).map(host => host.replace('*', UNMENTIONED_VALUE));
+		for (const host of new Set([...siteHosts, ...mentionedHosts, unknownHost])) {
+			originsByText.set(`${scheme} ${host} ${port}`, { scheme, host, port });
 		}
 	}
-	return [...found.values()];
+	return [...originsByText.values()];
 }
 
 function settingsChanges(before: Document, after: Document): readonly ChangedAspect[] {
-	const [one, other] = [before.settings ?? {}, after.settings ?? {}];
-	const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter(name => name !== '@id');
+	const [beforeSettings, afterSettings] = [before.settings ?? {}, after.settings ?? {}];
+	const names = [...new Set([...Object.keys(beforeSettings), ...Object.keys(afterSettings)])].filter(
+		name => name !== '@id',
+	);
 	return names
-		.map(name => ({ name, before: shown(one[name]), after: shown(other[name]) }))
+		.map(name => ({ name, before: settingText(beforeSettings[name]), after: settingText(afterSettings[name]) }))
 		.filter(change => change.before !== change.after);
 }
 
-/** Returns a change without the secrets in its values. */
+/** Returns the change with the secrets in its values redacted. */
 function masked({ name, before, after }: ChangedAspect, mask: SecretMask): ChangedAspect {
 	const hide = (text: string | undefined): string | undefined => text && mask.hide(text);
 	return { name, before: hide(before), after: hide(after) };
 }
 
-function shown(value: unknown): string | undefined {
+function settingText(value: unknown): string | undefined {
 	return value === undefined ? undefined : canonicalJson(value as never);
 }

@@ -6,10 +6,10 @@ import type { ChangedAspect, ConfigurationDiff, MeaningChange } from './configur
 import { assumptionText } from './upstream-assumption.ts';
 
 /** Maximum characters of a value that text and Markdown show. */
-const MAX_VALUE = 160;
+const MAX_VALUE_CHARS = 160;
 /** Maximum characters of a request body that text and Markdown show. */
-const MAX_BODY = 40;
-/** Width in columns of each of the two traces, which are shown side by side. */
+const MAX_BODY_CHARS = 40;
+/** Width of the trace of each configuration, in columns. The two traces are shown side by side. */
 const TRACE_WIDTH = 72;
 
 /** Returns the comparison as text that ends in a newline. */
@@ -18,11 +18,11 @@ export function renderDiff(diff: ConfigurationDiff, before: string, after: strin
 	for (const [index, change] of diff.changes.entries()) {
 		lines.push(`${index + 1}. ${requestText(change)}${countText(change)}`);
 		for (const aspect of change.aspects) lines.push(`   ${aspectText(aspect)}`);
-		lines.push('', ...sideBySide(traceOf(change.before, before), traceOf(change.after, after)), '');
+		lines.push('', ...sideBySide(traceLines(change.before, before), traceLines(change.after, after)), '');
 	}
 	for (const aspect of diff.settings) lines.push(`The global option ${aspectText(aspect)}`);
 	if (diff.settings.length > 0) lines.push('');
-	lines.push(...closing(diff), '');
+	lines.push(...closingLines(diff), '');
 	return lines.map(line => escapeControlCharacters(line).trimEnd()).join('\n');
 }
 
@@ -36,23 +36,23 @@ export function renderDiffAsMarkdown(diff: ConfigurationDiff, before: string, af
 			`| | ${code(before)} | ${code(after)} |`,
 			'| --- | --- | --- |',
 		);
-		for (const { name, before: one, after: other } of change.aspects) {
-			lines.push(`| ${name} | ${cell(one)} | ${cell(other)} |`);
+		for (const { name, before: beforeValue, after: afterValue } of change.aspects) {
+			lines.push(`| ${name} | ${tableCell(beforeValue)} | ${tableCell(afterValue)} |`);
 		}
 		lines.push('', '<details><summary>Why</summary>', '');
 		for (const [name, explanation] of [
 			[before, change.before],
 			[after, change.after],
 		] as const) {
-			lines.push(`${code(name)}:`, '', '```', ...traceOf(explanation, name).slice(2), '```', '');
+			lines.push(`${code(name)}:`, '', '```', ...traceLines(explanation, name).slice(2), '```', '');
 		}
 		lines.push('</details>', '');
 	}
-	for (const { name, before: one, after: other } of diff.settings) {
-		lines.push(`- Global option ${code(name)}: ${cell(one)} → ${cell(other)}`);
+	for (const { name, before: beforeValue, after: afterValue } of diff.settings) {
+		lines.push(`- Global option ${code(name)}: ${tableCell(beforeValue)} → ${tableCell(afterValue)}`);
 	}
 	if (diff.settings.length > 0) lines.push('');
-	lines.push(...blindSpots(diff).map(line => `- ${line}`));
+	lines.push(...blindSpotLines(diff).map(line => `- ${line}`));
 	return `${lines.join('\n').trimEnd()}\n`;
 }
 
@@ -78,7 +78,7 @@ export function diffAsJson(diff: ConfigurationDiff) {
 	};
 }
 
-/** Returns the comparison from the result of {@link diffAsJson}. */
+/** Restores a comparison from the result of {@link diffAsJson}. The requests have only the parts that are rendered. */
 export function diffFromJson(data: unknown): ConfigurationDiff {
 	const { changes, blind_spots: blindSpots, ...rest } = data as ReturnType<typeof diffAsJson>;
 	return {
@@ -110,11 +110,11 @@ function summary(diff: ConfigurationDiff): string {
 	return `${parts.filter(part => part !== '').join(', and ')}.`;
 }
 
-function closing(diff: ConfigurationDiff): string[] {
-	return [...blindSpots(diff), summary(diff)];
+function closingLines(diff: ConfigurationDiff): string[] {
+	return [...blindSpotLines(diff), summary(diff)];
 }
 
-function blindSpots({ blindSpots: all }: ConfigurationDiff): string[] {
+function blindSpotLines({ blindSpots: all }: ConfigurationDiff): string[] {
 	return all.map(text => `Not compared completely: ${text}.`);
 }
 
@@ -127,7 +127,9 @@ function requestText({ request, upstream }: MeaningChange): string {
 
 function bodyText({ body }: MeaningChange['request']): string {
 	if (body === undefined) return '';
-	return body.length <= MAX_BODY ? ` -d '${body}'` : ` with a body of ${body.length.toLocaleString('en-US')} bytes`;
+	return body.length <= MAX_BODY_CHARS
+		? ` -d '${body}'`
+		: ` with a body of ${body.length.toLocaleString('en-US')} bytes`;
 }
 
 function countText({ classes }: MeaningChange): string {
@@ -135,35 +137,35 @@ function countText({ classes }: MeaningChange): string {
 }
 
 function aspectText({ name, before, after }: ChangedAspect): string {
-	if (before === undefined) return `${name}: now ${cut(after!)}`;
-	if (after === undefined) return `${name}: no longer ${cut(before)}`;
-	return `${name}: ${cut(before)} → ${cut(after)}`;
+	if (before === undefined) return `${name}: now ${cutValue(after!)}`;
+	if (after === undefined) return `${name}: no longer ${cutValue(before)}`;
+	return `${name}: ${cutValue(before)} → ${cutValue(after)}`;
 }
 
-function traceOf(explanation: Explanation | undefined, name: string): string[] {
+function traceLines(explanation: Explanation | undefined, name: string): string[] {
 	if (!explanation) return [name, '', 'nothing listens there'];
-	// The first line is the request, which is the same for both.
+	// The first two lines show the request, which is the same for both configurations.
 	return [name, '', ...renderExplanation(explanation).trimEnd().split('\n').slice(2)];
 }
 
 function sideBySide(left: readonly string[], right: readonly string[]): string[] {
 	const lines: string[] = [];
 	for (let i = 0; i < Math.max(left.length, right.length); i++) {
-		lines.push(`   ${fit(left[i] ?? '').padEnd(TRACE_WIDTH)} | ${fit(right[i] ?? '')}`);
+		lines.push(`   ${fitColumn(left[i] ?? '').padEnd(TRACE_WIDTH)} | ${fitColumn(right[i] ?? '')}`);
 	}
 	return lines;
 }
 
-function fit(text: string): string {
+function fitColumn(text: string): string {
 	return text.length > TRACE_WIDTH ? `${text.slice(0, TRACE_WIDTH - 1)}…` : text;
 }
 
-function cut(text: string): string {
-	return text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE - 1)}…` : text;
+function cutValue(text: string): string {
+	return text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS - 1)}…` : text;
 }
 
-function cell(value: string | undefined): string {
-	return value === undefined ? '–' : code(cut(value)).replaceAll('|', '\\|').replaceAll('\n', ' ');
+function tableCell(value: string | undefined): string {
+	return value === undefined ? '–' : code(cutValue(value)).replaceAll('|', '\\|').replaceAll('\n', ' ');
 }
 
 function code(text: string): string {

@@ -8,7 +8,7 @@ import {
 } from '../dry-run/dry-run-request.ts';
 import type { RequestChange } from '../modules/contract/request-change.ts';
 
-/** A request as data that can be changed part by part. */
+/** A request whose parts can be changed one at a time. */
 export interface RequestDraft {
 	readonly scheme: 'http' | 'https';
 	readonly host: string;
@@ -17,7 +17,7 @@ export interface RequestDraft {
 	/** The path, percent-decoded, with a leading slash. */
 	readonly path: string;
 	readonly parameters: ReadonlyMap<string, string>;
-	/** The values of each header field, by its lower-case name. */
+	/** The value of each header field, by its lower-case name. */
 	readonly headers: ReadonlyMap<string, string>;
 	/** The request body; empty if there is none. */
 	readonly body: string;
@@ -45,33 +45,36 @@ export function changedDraft(draft: RequestDraft, change: RequestChange): Reques
 	};
 }
 
-/** Returns a text that is equal for equal drafts. */
+/** Returns a text that is equal for drafts of the same request. */
 export function draftKey(draft: RequestDraft): string {
 	const { headers, parameters, body, ...rest } = draft;
-	// Long derived bodies differ only in their length.
+	// Derived bodies that begin alike and have the same length are equal.
 	return JSON.stringify([rest, [...headers].sort(), [...parameters], body.length, body.slice(0, 100)]);
 }
 
-/** Returns the request of a draft at a time; undefined if no client could send it. */
+/**
+ * Returns the request that a draft describes, made at a given time; undefined if no client could send it. `at` is in milliseconds
+ * since 1970.
+ */
 export function requestOf(draft: RequestDraft, at: number): DryRunRequest | undefined {
 	const { scheme, host, port, method, path, parameters, headers, body, from, protocol } = draft;
 	if (protocol === 'h3' && scheme === 'http') return undefined;
 	if (methodMistake(method) || !/^[\w.:-]*$/.test(host)) return undefined;
 	if ([...headers].some(([name, value]) => fieldMistake(name, value))) return undefined;
 	const query = [...parameters].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&');
-	const written = host.includes(':') ? `[${host}]` : host;
-	const authority = port === (scheme === 'http' ? 80 : 443) ? written : `${written}:${port}`;
-	const escaped = path
+	const hostText = host.includes(':') ? `[${host}]` : host;
+	const authority = port === (scheme === 'http' ? 80 : 443) ? hostText : `${hostText}:${port}`;
+	const escapedPath = path
 		.toWellFormed()
 		.replace(/[^\x21\x24-\x3b\x3d\x40-\x5a\x5f\x61-\x7a\x7e]/gu, encodeURIComponent)
 		.replace(/%(?![0-9A-Fa-f]{2})/g, '%25');
 	const url: RequestUrl = {
-		text: `${scheme}://${authority}${escaped}${query === '' ? '' : `?${query}`}`,
+		text: `${scheme}://${authority}${escapedPath}${query === '' ? '' : `?${query}`}`,
 		scheme,
 		authority,
 		host,
 		port,
-		path: escaped,
+		path: escapedPath,
 		query: query === '' ? undefined : query,
 	};
 	return { method, url, headers: [...headers], body: body === '' ? undefined : body, from, at, protocol };

@@ -9,9 +9,11 @@ import { escapePointer, valueAt } from '../schema/validate.ts';
  */
 const MIN_SECRET_CHARS = 4;
 
-/** Replaces each secret by a number. Equal secrets have equal numbers, so that a reader can see whether a secret has changed. */
+/**
+ * Replaces each secret by a numbered mark. Equal secrets have equal numbers, so that a reader can see whether a secret has changed.
+ */
 export class SecretMask {
-	/** Secrets as they are in texts and in JSON, the longest first, with their numbers. */
+	/** Each secret with its number, in plain form and, if it differs, escaped as in JSON. The longest texts come first. */
 	readonly #secrets: readonly (readonly [secret: string, number: number])[];
 
 	constructor(documents: readonly Document[]) {
@@ -27,13 +29,13 @@ export class SecretMask {
 		}
 		this.#secrets = [...numbers]
 			.flatMap(([secret, number]) => {
-				const inJson = JSON.stringify(secret).slice(1, -1);
-				return [secret, ...(inJson === secret ? [] : [inJson])].map(text => [text, number] as const);
+				const escaped = JSON.stringify(secret).slice(1, -1);
+				return [secret, ...(escaped === secret ? [] : [escaped])].map(text => [text, number] as const);
 			})
-			.sort(([one], [other]) => other.length - one.length);
+			.sort(([first], [second]) => second.length - first.length);
 	}
 
-	/** Returns the text without secrets. */
+	/** Returns the text with each secret replaced by its mark. */
 	hide(text: string): string {
 		let masked = text;
 		for (const [secret, number] of this.#secrets) masked = masked.replaceAll(secret, `[redacted ${number}]`);

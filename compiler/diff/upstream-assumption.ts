@@ -1,20 +1,23 @@
-/** Assumptions about the behavior of upstreams and limits while two configurations are compared. */
+/** Assumptions about upstreams and limits, under which two configurations are compared. */
 import type { Document } from '../document/document.ts';
 import { type ScriptedAnswer, type UpstreamAnswer, UpstreamScript } from '../dry-run/fake-exchange.ts';
 
 /** The assumed behavior of upstreams, and the limits that the client is assumed to have reached. */
 export interface UpstreamAssumption extends UpstreamAnswer {
-	/** Address of the only upstream that behaves as assumed, while all others answer 200; undefined if all behave so. */
+	/**
+	 * Address of the only upstream that behaves as assumed, while all others answer 200; undefined if all upstreams behave as
+	 * assumed.
+	 */
 	readonly of?: string;
 	/** True if upstreams behave as assumed for the first request only, and answer later ones with 200. */
 	readonly once?: boolean;
-	/** Name of the zone of rate limits in which the client has no requests left. */
+	/** Name of the rate-limit zone in which the client has no requests left. */
 	readonly exceeds?: string;
-	/** Name of the zone of concurrency limits without a free place. */
+	/** Name of the concurrency-limit zone that has no free place. */
 	readonly busy?: string;
 }
 
-/** Returns the script that makes fake upstreams behave as the assumption says. */
+/** Returns a script that makes fake upstreams and limits behave as assumed. */
 export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
 	const { of, once, headers, exceeds, busy } = assumption;
 	const usualAnswer: UpstreamAnswer = { status: 200, body: '', ...(headers && { headers }) };
@@ -26,8 +29,8 @@ export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
 
 /**
  * Returns the assumptions in the order in which they are tried: first a plain answer, then answers that response matchers and error
- * routes distinguish, then failures that the settings of a pool handle. `headers` are the fields of all answers except the first
- * one.
+ * routes distinguish, then failures that the settings of a pool handle. `headers` are the header fields of all answers except the
+ * first.
  */
 export function upstreamAssumptions(
 	documents: readonly Document[],
@@ -42,8 +45,8 @@ export function upstreamAssumptions(
 	// Without a time limit, the client would wait forever.
 	if (hasSetting('response_header_timeout', 'read_timeout')) failures.push({ status: 504, body: '', timesOut: true });
 	if (hasSetting('retries', 'retry_duration')) {
-		// The failure after the request was sent matters as well: whether it may be sent again depends on how far the first attempt
-		// got.
+		// A failure after the request was sent is tried as well, because whether a retry is allowed depends on how far the first
+		// attempt got.
 		failures.push({ status: 502, body: '', disconnects: true });
 		failures.push(...failures.map((failure): UpstreamAssumption => ({ ...failure, headers, once: true })));
 	}
@@ -56,15 +59,18 @@ export function upstreamAssumptions(
 	];
 }
 
-/** Returns the statuses that response matchers, error routes and expressions of documents distinguish, and two other statuses. */
-function distinguishedStatuses(documents: string): readonly number[] {
+/**
+ * Returns the statuses that response matchers, error routes and expressions distinguish, together with 404 and 500. `documents` is
+ * the JSON text of the documents.
+ */
+function distinguishedStatuses(documentsJson: string): readonly number[] {
 	const statuses = new Set([404, 500]);
-	for (const [, list] of documents.matchAll(/"status":\[([^\]]*)\]/g)) {
+	for (const [, list] of documentsJson.matchAll(/"status":\[([^\]]*)\]/g)) {
 		for (const [, text] of list!.matchAll(/"([1-5](?:\d\d|xx)?)"/g)) {
 			statuses.add(text!.length === 3 && !text!.endsWith('xx') ? Number(text) : Number(text![0]) * 100 + 3);
 		}
 	}
-	for (const [expression] of documents.matchAll(/"expression":"(?:[^"\\]|\\.)*"/g)) {
+	for (const [expression] of documentsJson.matchAll(/"expression":"(?:[^"\\]|\\.)*"/g)) {
 		if (!expression.includes('status')) continue;
 		for (const [text] of expression.matchAll(/\b[1-5]\d\d\b/g)) {
 			for (const difference of [-1, 0, 1]) statuses.add(Number(text) + difference);
@@ -73,7 +79,7 @@ function distinguishedStatuses(documents: string): readonly number[] {
 	return [...statuses].filter(status => status >= 200 && status < 600);
 }
 
-/** Returns the assumption as the end of a sentence: `if the upstream answers 404`. */
+/** Returns a clause that describes the assumption, such as `if the upstream answers 404`. */
 export function assumptionText(assumption: UpstreamAssumption): string {
 	const { status, unreachable, timesOut, disconnects, unavailable, of, once, exceeds, busy, headers = [] } = assumption;
 	if (exceeds !== undefined) return `if the rate limit \`${exceeds}\` is exceeded`;

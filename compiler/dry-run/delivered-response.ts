@@ -69,13 +69,16 @@ export class DeliveredResponse {
 	}
 }
 
-/** Returns the length that handlers declared for a response without a body. */
+/** Returns the value of `Content-Length` that handlers set; undefined if it is missing or invalid. */
 function parseDeclaredLength(headers: HeaderList): number | undefined {
 	const text = headers.get('content-length');
 	return text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Returns the fields that are sent: drops connection fields, which the protocol sets, and fields whose values are invalid. */
+/**
+ * Returns the fields to send. Drops fields that describe the connection, which the protocol sets itself, and fields with invalid
+ * values.
+ */
 function fieldsToSend(headers: HeaderList): HeaderList {
 	const fields = new HeaderList();
 	for (const [name, value] of headers) {
@@ -88,7 +91,7 @@ function fieldsToSend(headers: HeaderList): HeaderList {
 				continue;
 		}
 		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
-		// The recipient strips surrounding white space from values.
+		// A recipient strips white space around a value, so a client never sees it.
 		if (kind !== 'invalid') fields.add(name, trimBlanks(kind === 'text' ? encodeFieldText(value) : value));
 	}
 	return fields;

@@ -1,10 +1,9 @@
-/** The request of a dry run, as parsed from what the user entered. */
+/** The request of a dry run, and functions that parse its parts from the user's input. */
 import { canonicalHost, parseAuthority } from '../exchange/authority.ts';
 import type { ClientCertificate } from '../exchange/exchange.ts';
 import { fieldValueKind, isToken } from '../exchange/field-syntax.ts';
 import { formatIp, parseIp } from '../exchange/ip-address.ts';
 
-/** The input of a dry run. */
 export interface DryRunRequest {
 	readonly method: string;
 	readonly url: RequestUrl;
@@ -29,7 +28,7 @@ export function serverNameMistake(text: string): RequestMistake | undefined {
 	return { message: `\`${text}\` is not a host name.`, hint: 'Clients send names, not addresses or ports.' };
 }
 
-/** HTTP/1.1, HTTP/2 and HTTP/3. Without TLS, HTTP/2 is used with prior knowledge. */
+/** HTTP/1.1, HTTP/2 and HTTP/3. Without TLS, `h2` means HTTP/2 with prior knowledge. */
 export const REQUEST_PROTOCOLS = ['h1', 'h2', 'h3'] as const;
 export type RequestProtocol = (typeof REQUEST_PROTOCOLS)[number];
 
@@ -42,7 +41,7 @@ export interface RequestUrl {
 	readonly authority: string;
 	/** The host in canonical form; IPv6 addresses have no brackets. */
 	readonly host: string;
-	/** The port; undefined if the URL names none, or the default port of its scheme. */
+	/** The port; undefined if the URL names none. */
 	readonly port: number | undefined;
 	/** The path, percent-encoded, with a leading slash. */
 	readonly path: string;
@@ -55,7 +54,7 @@ export interface RequestMistake {
 	readonly hint?: string;
 }
 
-/** Returns the protocol that a text names, or the reason why it cannot be used for a URL of this scheme. */
+/** Returns the protocol that the text names, or a mistake if there is none or if it cannot be used with the scheme. */
 export function parseRequestProtocol(text: string, scheme: string | undefined): RequestProtocol | RequestMistake {
 	const protocol = REQUEST_PROTOCOLS.find(name => name === text);
 	if (protocol === undefined) {
@@ -134,7 +133,7 @@ export function fieldMistake(name: string, value: string): RequestMistake | unde
 	}
 }
 
-/** Returns a client's address in canonical form; undefined if it is invalid. */
+/** Returns a client's IP address in canonical form; undefined if it is invalid. */
 export function canonicalClientAddress(text: string): string | undefined {
 	const ip = parseIp(text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text);
 	return ip && formatIp(ip);
@@ -152,7 +151,7 @@ export function parseClockTime(text: string): number | undefined {
 	return Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== text.slice(0, 10) ? undefined : time;
 }
 
-/** Converts an internationalized host name to the ASCII form that clients send. */
+/** Converts an internationalized host name to ASCII, as clients send it, and keeps the port; undefined if the name is invalid. */
 function asciiAuthority(text: string): string | undefined {
 	if (!/[\u0080-\uffff]/.test(text)) return text;
 	const colon = text.lastIndexOf(':');

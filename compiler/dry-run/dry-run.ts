@@ -30,13 +30,13 @@ import { listenerFor } from './listener-choice.ts';
 /** The real dependencies of a dry run. They are injected, because the compiler does no I/O. */
 export interface DryRunEnvironment {
 	readonly facts: HostFacts;
-	/** Returns a resource that needs no network, such as the file reader; undefined to use a fake. */
+	/** Returns a real resource that needs no network, such as the file reader; undefined if the dry run should use a fake. */
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] | undefined;
-	/** Performs expensive work for pages, without a network. */
+	/** Performs expensive work for pages. Needs no network. */
 	readonly pageWork?: PageWork | undefined;
 	/**
-	 * Resolves to the entry that an access log would write for a request, as parsed JSON, whatever the log's format; undefined if
-	 * the log omits the request. Absent if logs are not examined.
+	 * Resolves to the entry that an access log would write for a request, in the form of parsed JSON in any case; undefined if the
+	 * log omits the request. Absent if logs are not examined.
 	 */
 	readonly logEntry?: (exchange: LoggedExchange) => Promise<LogEntryFields | undefined>;
 }
@@ -49,7 +49,7 @@ export interface LoggedExchange {
 	readonly x: Exchange;
 	readonly log: AccessLogSettings;
 	readonly settings: Settings;
-	/** True if the values of fields that contain credentials are logged as well. */
+	/** True if the log shows the values of fields that contain credentials. */
 	readonly credentials: boolean;
 }
 
@@ -57,20 +57,20 @@ export interface LoggedExchange {
 export interface DryRunResult {
 	readonly listener: ListenerSpec;
 	/**
-	 * Index in `document.sites`. −1 if no site of the listener serves the request; it is then redirected to HTTPS, or answered
-	 * with 200 and an empty body.
+	 * Index in `document.sites`. −1 if no site of the listener serves the request. The request is then redirected to HTTPS, or
+	 * answered with 200 and an empty body.
 	 */
 	readonly site: number;
 	readonly exchange: FakeExchange;
 	/** The response; undefined if the connection was closed (`abort`). */
 	readonly response: DeliveredResponse | undefined;
-	/** The error that no error route handled. */
+	/** The error that no error route handled; undefined if there was none. */
 	readonly failure: unknown;
-	/** Resolves to the entries of all access logs for this request. Reads the body of the response. */
+	/** Resolves to the entries that all access logs would write for this request. Reads the body of the response. */
 	readonly logEntries: () => Promise<readonly LogEntryFields[]>;
 }
 
-/** Observes a dry run: receives the events of the graph and, before the graph runs, the exchange and its site. */
+/** Observes a dry run: receives the exchange and its site before the handler graph runs, and then the events of the graph. */
 export interface DryRunTracer extends BuildTracer {
 	begins(x: FakeExchange, listener: ListenerSpec, site: number): void;
 }
@@ -80,19 +80,19 @@ export interface DryRunTracer extends BuildTracer {
  */
 export class DryRun {
 	readonly plan: Plan;
-	readonly #pools: Map<string, FakePool>;
+	readonly #poolsBySettings: Map<string, FakePool>;
 	readonly #cache: FakeCache;
-	readonly #limiters: Map<string, FakeRateLimiter>;
-	readonly #logs = new Map<AccessLog, AccessLogSettings>();
+	readonly #limitersBySettings: Map<string, FakeRateLimiter>;
+	readonly #settingsByLog = new Map<AccessLog, AccessLogSettings>();
 	readonly #logEntry: DryRunEnvironment['logEntry'];
 	readonly #environment: BuildEnvironment;
 	readonly #tracer: DryRunTracer | undefined;
-	readonly #tables = new Map<ListenerSpec, SiteTable>();
-	readonly #sites = new Map<number, BuiltSite>();
+	readonly #tablesByListener = new Map<ListenerSpec, SiteTable>();
+	readonly #builtSitesByIndex = new Map<number, BuiltSite>();
 
 	/**
-	 * `previous` is an earlier dry run without a tracer. Sites that are the same objects in both plans, as in the results of a
-	 * compiler session, are not built again, and share the state of their pools with `previous`.
+	 * `previous` is an earlier dry run without a tracer. A site that is the same object in both plans, as in successive results of
+	 * a compiler session, is not built again, and shares the state of its pools with `previous`.
 	 */
 	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previous?: DryRun) {
 		this.plan = plan;
@@ -101,13 +101,13 @@ export class DryRun {
 		const { document } = plan;
 		const reusable =
 			previous && !tracer && sharedPartsText(previous.plan) === sharedPartsText(plan) ? previous : undefined;
-		this.#pools = reusable ? reusable.#pools : new Map();
+		this.#poolsBySettings = reusable ? reusable.#poolsBySettings : new Map();
 		this.#cache = reusable ? reusable.#cache : new FakeCache();
-		this.#limiters = reusable ? reusable.#limiters : new Map();
+		this.#limitersBySettings = reusable ? reusable.#limitersBySettings : new Map();
 		if (reusable) {
 			const previousSites = reusable.plan.document.sites!;
-			for (const [index, site] of reusable.#sites)
-				if (previousSites[index] === document.sites![index]) this.#sites.set(index, site);
+			for (const [index, site] of reusable.#builtSitesByIndex)
+				if (previousSites[index] === document.sites![index]) this.#builtSitesByIndex.set(index, site);
 		}
 		this.#environment = {
 			settings: document.settings ?? {},
@@ -122,11 +122,13 @@ export class DryRun {
 	/** Resets every pool, the cache and all rate limits to their initial state. */
 	reset(): void {
 		this.#cache.reset();
-		for (const pool of this.#pools.values()) pool.reset();
-		for (const limiter of this.#limiters.values()) limiter.reset();
+		for (const pool of this.#poolsBySettings.values()) pool.reset();
+		for (const limiter of this.#limitersBySettings.values()) limiter.reset();
 	}
 
-	/** Answers a request as the server does after the request head has arrived; undefined if nothing listens at the address. */
+	/**
+	 * Answers a request as the server would after the request head has arrived; undefined if nothing listens at the URL's address.
+	 */
 	async run(request: DryRunRequest, upstream?: UpstreamAnswer | UpstreamScript): Promise<DryRunResult | undefined> {
 		const listener = listenerFor(this.plan, request.url);
 		if (!listener) return undefined;
@@ -162,7 +164,7 @@ export class DryRun {
 		const credentials = serverSettingsFor(settings, listener).log_credentials === true;
 		const entries: LogEntryFields[] = [];
 		for (const lease of x.accessLogs) {
-			const log = this.#logs.get(lease);
+			const log = this.#settingsByLog.get(lease);
 			const entry = log && (await this.#logEntry({ x, log, settings, credentials }));
 			if (entry) entries.push(entry);
 		}
@@ -179,14 +181,18 @@ export class DryRun {
 		};
 	}
 
-	/** Returns a fake that keeps state between requests. */
+	/** Returns the fake of a resource that keeps state or records its use; undefined for other kinds of resources. */
 	#statefulFake(kind: keyof LeaseKinds, settings: unknown): unknown {
 		switch (kind) {
 			case 'upstreams':
-				return getOrCreate(this.#pools, canonicalJson(settings), () => new FakePool(settings as UpstreamSettings));
+				return getOrCreate(
+					this.#poolsBySettings,
+					canonicalJson(settings),
+					() => new FakePool(settings as UpstreamSettings),
+				);
 			case 'rate_limiter':
 				return getOrCreate(
-					this.#limiters,
+					this.#limitersBySettings,
 					canonicalJson(settings),
 					() => new FakeRateLimiter((settings as RateLimiterSettings).zone),
 				);
@@ -196,7 +202,7 @@ export class DryRun {
 				return this.#cache;
 			case 'access_log': {
 				const log: AccessLog = { record: () => {} };
-				this.#logs.set(log, settings as AccessLogSettings);
+				this.#settingsByLog.set(log, settings as AccessLogSettings);
 				return log;
 			}
 			default:
@@ -205,30 +211,30 @@ export class DryRun {
 	}
 
 	#siteTable(listener: ListenerSpec): SiteTable {
-		let table = this.#tables.get(listener);
+		let table = this.#tablesByListener.get(listener);
 		if (!table) {
 			table = new SiteTable(listener.sites);
-			this.#tables.set(listener, table);
+			this.#tablesByListener.set(listener, table);
 		}
 		return table;
 	}
 
 	#builtSite(index: number): BuiltSite {
-		let site = this.#sites.get(index);
+		let site = this.#builtSitesByIndex.get(index);
 		if (!site) {
 			site = buildSite(this.plan.document.sites![index]!, index, this.#environment);
-			this.#sites.set(index, site);
+			this.#builtSitesByIndex.set(index, site);
 		}
 		return site;
 	}
 }
 
-/** Returns the parts of a document on which every site may depend, as JSON. */
+/** Returns as JSON everything in a document except its sites: the parts on which each site may depend. */
 function sharedPartsText({ document: { sites: _, ...rest } }: Plan): string {
 	return JSON.stringify(rest);
 }
 
-/** Returns the value of a key, which is created on first use. */
+/** Returns the value of a key. Creates the value on first use. */
 function getOrCreate<T>(map: Map<string, T>, key: string, create: () => T): T {
 	let value = map.get(key);
 	if (value === undefined) {

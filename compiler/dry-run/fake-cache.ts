@@ -16,19 +16,19 @@ interface StoredResponse extends CachedResponse {
 	readonly body: Uint8Array;
 }
 
-/** Stores responses in lists by key. */
+/** Stores each response under its key, in memory. */
 export class FakeCache implements ResponseCache {
 	readonly maxBodyBytes = MAX_BODY_BYTES;
-	#responses = new Map<string, StoredResponse[]>();
+	#responsesByKey = new Map<string, StoredResponse[]>();
 	#invalidations = 0;
 
 	/** Removes all responses. */
 	reset(): void {
-		this.#responses = new Map();
+		this.#responsesByKey = new Map();
 	}
 
 	find(key: string): readonly CachedResponse[] {
-		return this.#responses.get(key) ?? [];
+		return this.#responsesByKey.get(key) ?? [];
 	}
 
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
@@ -47,8 +47,13 @@ export class FakeCache implements ResponseCache {
 		return this.#invalidations;
 	}
 
-	store(head: CachedHead, _length: number | undefined, maxBytes: number, since: number): CacheWriter | undefined {
-		if (since !== this.#invalidations) return undefined;
+	store(
+		head: CachedHead,
+		_length: number | undefined,
+		maxBytes: number,
+		knownInvalidations: number,
+	): CacheWriter | undefined {
+		if (knownInvalidations !== this.#invalidations) return undefined;
 		const pieces: Uint8Array[] = [];
 		let size = 0;
 		let isClosed = false;
@@ -63,10 +68,10 @@ export class FakeCache implements ResponseCache {
 				if (isClosed) return false;
 				isClosed = true;
 				const selectingKey = head.selecting.join('\n');
-				const otherResponses = (this.#responses.get(head.key) ?? []).filter(
+				const otherResponses = (this.#responsesByKey.get(head.key) ?? []).filter(
 					stored => stored.head.selecting.join('\n') !== selectingKey,
 				);
-				this.#responses.set(head.key, [...otherResponses, { head, length: size, body: Buffer.concat(pieces) }]);
+				this.#responsesByKey.set(head.key, [...otherResponses, { head, length: size, body: Buffer.concat(pieces) }]);
 				return true;
 			},
 			abandon: () => {
@@ -77,26 +82,26 @@ export class FakeCache implements ResponseCache {
 
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse {
 		const refreshed: StoredResponse = { ...(response as StoredResponse), head };
-		const stored = this.#responses.get(head.key) ?? [];
-		const index = stored.indexOf(response as StoredResponse);
-		if (index !== -1) stored[index] = refreshed;
+		const responses = this.#responsesByKey.get(head.key) ?? [];
+		const index = responses.indexOf(response as StoredResponse);
+		if (index !== -1) responses[index] = refreshed;
 		return refreshed;
 	}
 
 	remove(response: CachedResponse): void {
 		const { key } = response.head;
-		const otherResponses = (this.#responses.get(key) ?? []).filter(one => one !== response);
-		this.#responses.set(key, otherResponses);
+		const otherResponses = (this.#responsesByKey.get(key) ?? []).filter(one => one !== response);
+		this.#responsesByKey.set(key, otherResponses);
 	}
 
 	invalidate(host: string, path: string, query: string | undefined): void {
 		this.#invalidations++;
-		for (const [key, stored] of this.#responses) {
+		for (const [key, responses] of this.#responsesByKey) {
 			const matchesUrl = ({ head }: StoredResponse): boolean =>
 				head.host === host && head.path === path && head.query === query;
-			this.#responses.set(
+			this.#responsesByKey.set(
 				key,
-				stored.filter(one => !matchesUrl(one)),
+				responses.filter(response => !matchesUrl(response)),
 			);
 		}
 	}

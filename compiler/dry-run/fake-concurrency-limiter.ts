@@ -10,9 +10,12 @@ import type {
 } from '../modules/directives/limit-concurrent/concurrency-limiter.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
-const PLACE: ConcurrencyPlace = { leave: () => {} };
+const FREE_PLACE: ConcurrencyPlace = { leave: () => {} };
 
-/** A zone that is full only for exchanges that declare it busy. A request that may wait for a place then times out. */
+/**
+ * A concurrency limiter that is full only if the script of the exchange declares its zone busy. A request that may wait for a place
+ * then times out.
+ */
 export class FakeConcurrencyLimiter implements ConcurrencyLimiter {
 	readonly #zone: string;
 
@@ -23,10 +26,10 @@ export class FakeConcurrencyLimiter implements ConcurrencyLimiter {
 	enter(
 		x: Exchange,
 		_key: string,
-		{ maxQueued: queue }: ConcurrencyLimit,
+		{ maxQueued }: ConcurrencyLimit,
 	): ConcurrencyPlace | 'refused' | Promise<'timed_out'> {
-		if (!(x instanceof FakeExchange) || !x.isBusy(this.#zone)) return PLACE;
-		return queue > 0 ? Promise.resolve('timed_out') : 'refused';
+		if (!(x instanceof FakeExchange) || !x.isBusy(this.#zone)) return FREE_PLACE;
+		return maxQueued > 0 ? Promise.resolve('timed_out') : 'refused';
 	}
 
 	count(): void {}

@@ -13,7 +13,7 @@ const SERVER_NAME = 'svc';
 const CLIENT_PORT = 50_000;
 const PROTOCOL_NAMES = { h1: 'HTTP/1.1', h2: 'HTTP/2.0', h3: 'HTTP/3.0' } as const;
 
-/** The response of the fake upstream. */
+/** What a fake upstream does with a request: the response that it sends, or a failure. */
 export interface UpstreamAnswer {
 	readonly status: number;
 	readonly body: string;
@@ -21,16 +21,20 @@ export interface UpstreamAnswer {
 	/** True if no connection succeeds. */
 	readonly unreachable?: boolean;
 	/**
-	 * True if the upstream accepts the request but does not answer in time. With `unreachable`, the connection attempt times out.
+	 * True if the upstream accepts the request but does not answer in time. With `unreachable`, the connection attempt times out
+	 * instead.
 	 */
 	readonly timesOut?: boolean;
 	/** True if the upstream accepts the request but closes the connection without an answer. */
 	readonly disconnects?: boolean;
-	/** True if the pool cannot choose the upstream, because it has failed before. Applies only to pools that remember failures. */
+	/**
+	 * True if the pool does not choose the upstream, because it has failed before. Has an effect only in pools that remember
+	 * failures.
+	 */
 	readonly unavailable?: boolean;
 }
 
-/** How an upstream answers one request. */
+/** An answer in a script, and the upstreams to which it applies. */
 export interface ScriptedAnswer {
 	/** Name of the pool, or address of the upstream, that gives this answer; undefined for any upstream. */
 	readonly upstreamName: string | undefined;
@@ -40,7 +44,7 @@ export interface ScriptedAnswer {
 const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
 
 /**
- * The scripted answers of upstreams, in order. An upstream uses the answers for its address; if there are none, the answers for its
+ * The scripted answers of upstreams. An upstream uses the answers for its address in order; if there are none, the answers for its
  * pool; if there are none either, the answers for any upstream. The last answer is repeated.
  */
 export class UpstreamScript {
@@ -63,38 +67,38 @@ export class UpstreamScript {
 
 	/** Returns the answer to the next request that an upstream receives, and uses it up. */
 	take(pool: string | undefined, address: string): UpstreamAnswer {
-		const { scriptName, answer } = this.#next(pool, address);
+		const { scriptName, answer } = this.#findNext(pool, address);
 		this.#usedCounts.set(scriptName, (this.#usedCounts.get(scriptName) ?? 0) + 1);
 		return answer;
 	}
 
 	/** Returns the answer that the next call of `take` will return, without using it up. */
 	peek(pool: string | undefined, address: string): UpstreamAnswer {
-		return this.#next(pool, address).answer;
+		return this.#findNext(pool, address).answer;
 	}
 
-	/** Reports whether a zone has no free place. */
+	/** Reports whether a zone has no free place, and records that a request tried to enter it. */
 	isBusy(zone: string): boolean {
 		this.#enteredZones.add(zone);
 		return this.#busyZones.has(zone);
 	}
 
-	/** Returns the busy zones that no request tried to enter. */
-	get idleZones(): readonly string[] {
+	/** The busy zones that no request has tried to enter. */
+	get unenteredBusyZones(): readonly string[] {
 		return [...this.#busyZones].filter(zone => !this.#enteredZones.has(zone));
 	}
 
-	/** Returns the answers that were never used, except the first answer of each upstream. */
-	get surplus(): readonly ScriptedAnswer[] {
-		const counts = new Map<string | undefined, number>();
+	/** The answers that were never used. The first answer of each upstream is left out, even if it was not used. */
+	get unusedAnswers(): readonly ScriptedAnswer[] {
+		const countsByUpstream = new Map<string | undefined, number>();
 		return this.#answers.filter(({ upstreamName }) => {
-			const earlierCount = counts.get(upstreamName) ?? 0;
-			counts.set(upstreamName, earlierCount + 1);
+			const earlierCount = countsByUpstream.get(upstreamName) ?? 0;
+			countsByUpstream.set(upstreamName, earlierCount + 1);
 			return earlierCount > 0 && earlierCount >= (this.#usedCounts.get(upstreamName) ?? 0);
 		});
 	}
 
-	#next(pool: string | undefined, address: string): { scriptName: string | undefined; answer: UpstreamAnswer } {
+	#findNext(pool: string | undefined, address: string): { scriptName: string | undefined; answer: UpstreamAnswer } {
 		for (const scriptName of new Set([address, pool, undefined])) {
 			const answers = this.#answers.filter(({ upstreamName }) => upstreamName === scriptName);
 			const next = answers[Math.min(this.#usedCounts.get(scriptName) ?? 0, answers.length - 1)];
@@ -116,9 +120,9 @@ export class FakeExchange extends Exchange {
 	/** Interim responses, in the order in which they were sent. */
 	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
 	/** Requests sent to upstreams, in order. */
-	readonly sent: RequestToUpstream[] = [];
-	/** Copies of the request that were sent to mirrors, in order. */
-	readonly mirrored: RequestToUpstream[] = [];
+	readonly upstreamRequests: RequestToUpstream[] = [];
+	/** Copies of the request that mirrors received, in order. */
+	readonly mirroredRequests: RequestToUpstream[] = [];
 	readonly #upstreams: UpstreamAnswer | UpstreamScript;
 	readonly #fixedTime: number | undefined;
 
@@ -136,12 +140,12 @@ export class FakeExchange extends Exchange {
 		this.response.headers.add('Server', SERVER_NAME);
 	}
 
-	/** Returns the next scripted answer of an upstream, and uses it up. */
+	/** Returns the scripted answer to the next request that an upstream receives, and uses it up. */
 	takeAnswer(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.take(pool, address) : this.#upstreams;
 	}
 
-	/** Returns the next scripted answer of an upstream, without using it up. */
+	/** Returns the scripted answer to the next request that an upstream receives, without using it up. */
 	nextAnswer(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.peek(pool, address) : this.#upstreams;
 	}
@@ -180,11 +184,11 @@ export function fakeExchange(
 		if (name.toLowerCase() === 'host') authority = value;
 		else if (reachesHandlers(name)) fields.add(name, fieldValueKind(value) === 'text' ? encodeFieldText(value) : value);
 	}
-	const source = body === undefined || body === '' ? null : new BufferedBody(Buffer.from(body, 'utf8'));
-	if (source) fields.add('Content-Length', String(source.length));
+	const bodySource = body === undefined || body === '' ? null : new BufferedBody(Buffer.from(body, 'utf8'));
+	if (bodySource) fields.add('Content-Length', String(bodySource.length));
 	const received: ReceivedRequestLine = { method, path: url.path, query: url.query, authority };
 	const host = parseAuthority(authority)?.host ?? '';
-	const request = new Request(received, url.scheme, host, fields, source);
+	const request = new Request(received, url.scheme, host, fields, bodySource);
 	const remoteAddress = from ?? '127.0.0.1';
 	const connection: ConnectionInfo = {
 		remoteAddress,
@@ -206,7 +210,10 @@ export function fakeExchange(
 	return new FakeExchange(received, connection, request, at, upstreams, protocol);
 }
 
-/** Reports whether handlers receive a field. The server drops fields whose names a backend could confuse with other names. */
+/**
+ * Reports whether handlers receive a field. The server drops fields whose names contain a dot or an underscore, because backends
+ * could confuse them with other names.
+ */
 function reachesHandlers(name: string): boolean {
 	for (let i = 0; i < name.length; i++) {
 		if ((TOKEN_CLASS[name.charCodeAt(i)]! & (TOKEN_UNDERSCORE | TOKEN_DOT)) !== 0) return false;
@@ -219,7 +226,7 @@ function localAddress(boundHost: string, remoteAddress: string): string {
 	return remoteAddress.includes(':') ? '::1' : '127.0.0.1';
 }
 
-/** A request body that arrived together with the head. It is a stream, like all request bodies. */
+/** A request body that is complete in memory. It is a stream, as all request bodies are. */
 class BufferedBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;

@@ -1,4 +1,4 @@
-/** A fake zone of `rate_limit` for dry runs. It has its own table, uses the clock of the request, and does not wait for delays. */
+/** A fake `rate_limit` zone for dry runs. It keeps its own table, uses the clock of the request, and skips delays. */
 import type { Exchange } from '../exchange/exchange.ts';
 import {
 	computeExcessMs,
@@ -9,10 +9,13 @@ import {
 } from '../modules/directives/rate-limit/rate-limiter.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
-/** A limiter without a maximum number of keys. An exchange may say that its key has no requests left. */
+/**
+ * A rate limiter without a maximum number of keys. If the script of an exchange declares its zone exhausted, the client has no
+ * requests left.
+ */
 export class FakeRateLimiter implements RateLimiter {
 	readonly #zone: string | undefined;
-	readonly #full = new Map<string, number>();
+	readonly #fullAtByKey = new Map<string, number>();
 
 	constructor(zone?: string) {
 		this.#zone = zone;
@@ -20,20 +23,20 @@ export class FakeRateLimiter implements RateLimiter {
 
 	/** Forgets all keys. */
 	reset(): void {
-		this.#full.clear();
+		this.#fullAtByKey.clear();
 	}
 
 	take(x: Exchange, key: string, rate: Rate, cost: number): number {
 		const now = x.now();
 		const isExhausted = this.#zone !== undefined && x instanceof FakeExchange && x.exhausts(this.#zone);
-		const full = isExhausted ? now + rate.capacityMs : (this.#full.get(key) ?? 0);
-		const result = computeExcessMs(full, now, rate, cost);
-		if (result <= rate.maxDelayMs) this.#full.set(key, timeAfterRequest(full, now, rate, cost));
-		return result;
+		const fullAt = isExhausted ? now + rate.capacityMs : (this.#fullAtByKey.get(key) ?? 0);
+		const excessMs = computeExcessMs(fullAt, now, rate, cost);
+		if (excessMs <= rate.maxDelayMs) this.#fullAtByKey.set(key, timeAfterRequest(fullAt, now, rate, cost));
+		return excessMs;
 	}
 
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void {
-		this.#full.set(key, timeAfterCharge(this.#full.get(key) ?? 0, x.now(), rate, cost));
+		this.#fullAtByKey.set(key, timeAfterCharge(this.#fullAtByKey.get(key) ?? 0, x.now(), rate, cost));
 	}
 
 	delay(): Promise<boolean> {

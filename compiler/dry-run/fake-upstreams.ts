@@ -23,31 +23,31 @@ import type { UpstreamPool, UpstreamSettings } from '../modules/directives/rever
 import type { BalancerView, UpstreamChoice } from '../modules/providers/balancers/balancer.ts';
 import { FakeExchange, type RequestToUpstream, type UpstreamAnswer } from './fake-exchange.ts';
 
-/** Maximum attempts and pauses in one dry run. */
+/** Maximum number of attempts and pauses of one dry run, counted together. */
 const MAX_ATTEMPTS = 64;
 
 /**
- * A pool whose upstreams are idle, and healthy unless their scripted answers say otherwise. Every random choice picks the first
- * upstream.
+ * A pool whose upstreams are idle, and healthy unless their scripted answers say otherwise. If a balancer chooses at random, it
+ * gets the first upstream.
  */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
 	readonly #choose: UpstreamChoice;
 	readonly #upstreams: readonly FakeUpstream[];
-	/** The pauses of exchanges between attempts, in milliseconds. No real time passes. */
+	/** The pauses between the attempts of each exchange, in milliseconds. The pool does not wait for them. */
 	readonly #pauses = new WeakMap<Exchange, number[]>();
 	#candidates: readonly FakeUpstream[] = [];
-	#avoid: readonly Upstream[] = [];
+	#avoidedUpstreams: readonly Upstream[] = [];
 	/** The exchange for which an upstream is currently being selected. */
-	#selecting: FakeExchange | undefined = undefined;
-	/** True if anything can make an upstream unavailable. */
-	readonly #guarded: boolean;
+	#selectingExchange: FakeExchange | undefined = undefined;
+	/** True if the settings let an upstream become unavailable. */
+	readonly #tracksAvailability: boolean;
 	#turn = 0;
 
 	constructor(settings: UpstreamSettings) {
 		this.settings = settings;
 		const { health, fail_duration = 0, circuit } = settings;
-		this.#guarded = health !== undefined || fail_duration > 0 || circuit !== undefined;
+		this.#tracksAvailability = health !== undefined || fail_duration > 0 || circuit !== undefined;
 		this.#choose = compilePoolBalance(settings, {
 			clientIp: x => String(x.variable(CLIENT_IP_VARIABLE) ?? x.connection.remoteAddress),
 			trustsPeer: () => false,
@@ -64,8 +64,8 @@ export class FakePool implements UpstreamPool, BalancerView {
 	}
 
 	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
-		this.#avoid = avoid ?? [];
-		this.#selecting = x instanceof FakeExchange ? x : undefined;
+		this.#avoidedUpstreams = avoid ?? [];
+		this.#selectingExchange = x instanceof FakeExchange ? x : undefined;
 		this.#candidates =
 			resolved === undefined
 				? this.#upstreams
@@ -76,24 +76,28 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return this.#candidates[this.#choose(this, x)];
 	}
 
-	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
+	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, callbacks: UpstreamOutcome): void {
 		this.#answer(x, upstream, request).then(
-			response => outcome.onResponse(response),
-			error => outcome.onError(error),
+			response => callbacks.onResponse(response),
+			error => callbacks.onError(error),
 		);
 	}
 
 	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
 		const fake = x instanceof FakeExchange ? x : undefined;
 		request.headers.map((_name, value) => trimBlanks(value));
-		const sent: RequestToUpstream = { settings: this.settings, upstream, request };
-		const list = x instanceof MirrorExchange && x.original instanceof FakeExchange ? x.original.mirrored : fake?.sent;
-		list?.push(sent);
+		const upstreamRequest: RequestToUpstream = { settings: this.settings, upstream, request };
+		const recordedRequests =
+			x instanceof MirrorExchange && x.original instanceof FakeExchange
+				? x.original.mirroredRequests
+				: fake?.upstreamRequests;
+		recordedRequests?.push(upstreamRequest);
 		try {
 			await drain(request);
 		} catch (error) {
-			// An upstream never sees the end of this request, for example if its body is larger than `request_body` allows.
-			list?.splice(list.indexOf(sent), 1);
+			// The upstream does not receive the complete request, for example if the body is larger than `request_body` allows, so
+			// it does not count.
+			recordedRequests?.splice(recordedRequests.indexOf(upstreamRequest), 1);
 			throw error;
 		}
 		const answer: UpstreamAnswer = fake?.takeAnswer(this.settings.name, upstream.address) ?? { status: 200, body: '' };
@@ -129,17 +133,17 @@ export class FakePool implements UpstreamPool, BalancerView {
 	}
 
 	/**
-	 * Returns the sum of the pauses in milliseconds. After {@link MAX_ATTEMPTS} attempts, returns infinity, so that the dry run
-	 * ends.
+	 * Returns the total length of the pauses, in milliseconds. Returns infinity after {@link MAX_ATTEMPTS} attempts and pauses, so
+	 * that the retries end.
 	 */
 	elapsed(x: Exchange): number {
 		const pauses = this.#pauses.get(x) ?? [];
-		const attempts = pauses.length + (x instanceof FakeExchange ? x.sent.length : 0);
+		const attempts = pauses.length + (x instanceof FakeExchange ? x.upstreamRequests.length : 0);
 		if (attempts >= MAX_ATTEMPTS) return Number.POSITIVE_INFINITY;
 		return pauses.reduce((sum, pause) => sum + pause, 0);
 	}
 
-	/** Resolves each name to one upstream with the same name. */
+	/** Resolves each name to a single upstream whose address is the name. */
 	lookUp(names: readonly string[]): readonly string[] | undefined {
 		return this.settings.dynamic && names.map(name => (name.includes(' ') ? name.replace(' ', ':') : `${name}:80`));
 	}
@@ -148,7 +152,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return () => {};
 	}
 
-	// Implements BalancerView, for the duration of `select`.
+	// The methods below implement BalancerView. They apply while `select` runs.
 
 	get size(): number {
 		return this.#candidates.length;
@@ -156,8 +160,11 @@ export class FakePool implements UpstreamPool, BalancerView {
 
 	isAvailable(index: number): boolean {
 		const upstream = this.#candidates[index]!;
-		if (this.#avoid.includes(upstream)) return false;
-		return !this.#guarded || !this.#selecting?.nextAnswer(this.settings.name, upstream.address).unavailable;
+		if (this.#avoidedUpstreams.includes(upstream)) return false;
+		return (
+			!this.#tracksAvailability ||
+			!this.#selectingExchange?.nextAnswer(this.settings.name, upstream.address).unavailable
+		);
 	}
 
 	requestsInFlight(): number {
@@ -189,16 +196,16 @@ function fakeUpstream({ address, dial, host, port }: UpstreamAddress): FakeUpstr
 	return { address, dial, host, port, active: 0, fails: 0 };
 }
 
-/** Reads the body as an upstream would, so that limits apply and a body that was already consumed is detected. */
+/** Reads the body as an upstream would, so that size limits apply and a body that was already consumed is detected. */
 async function drain({ body }: UpstreamRequest): Promise<void> {
 	if (!isStream(body)) return;
-	let read = 0;
+	let readBytes = 0;
 	try {
-		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) read += piece.byteLength;
+		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) readBytes += piece.byteLength;
 	} catch (error) {
 		throw new UpstreamError('request', 'the request body failed', error);
 	}
-	if (body.length !== undefined && read < body.length) {
+	if (body.length !== undefined && readBytes < body.length) {
 		throw new UpstreamError('request', 'the request body is shorter than declared');
 	}
 }

@@ -1,22 +1,22 @@
-/** Client certificates of dry runs: their facts without keys and signatures. */
+/** Fake client certificates for dry runs, without keys and signatures. */
 import { createHash } from 'node:crypto';
 import type { ClientCertificate } from '../exchange/exchange.ts';
 import type { RequestMistake } from './dry-run-request.ts';
 
-const FACTS = ['issuer', 'serial', 'fingerprint', 'dns', 'email', 'ip', 'uri'] as const;
+const FACT_NAMES = ['issuer', 'serial', 'fingerprint', 'dns', 'email', 'ip', 'uri'] as const;
 
-export const CERTIFICATE_USAGE = `client_certificate <subject> [${FACTS.map(fact => `${fact}=<value>`).join('] [')}]`;
+export const CERTIFICATE_USAGE = `client_certificate <subject> [${FACT_NAMES.map(fact => `${fact}=<value>`).join('] [')}]`;
 
 /** A fact of a certificate; `dns`, `email`, `ip` and `uri` are alternative names. */
 export interface CertificateFact {
-	readonly name: (typeof FACTS)[number];
+	readonly name: (typeof FACT_NAMES)[number];
 	readonly value: string;
 }
 
-/** Parses a text such as `serial=7`. */
-export function certificateFact(text: string): CertificateFact | RequestMistake {
+/** Parses a fact such as `serial=7`. */
+export function parseCertificateFact(text: string): CertificateFact | RequestMistake {
 	const [, key, value] = /^(\w+)=(.+)$/s.exec(text) ?? [];
-	const name = FACTS.find(fact => fact === key);
+	const name = FACT_NAMES.find(fact => fact === key);
 	if (name === undefined) {
 		return { message: `\`${text}\` is not a fact of a certificate.`, hint: `Usage: ${CERTIFICATE_USAGE}` };
 	}
@@ -29,7 +29,10 @@ export function certificateFact(text: string): CertificateFact | RequestMistake 
 	return { name, value: value! };
 }
 
-/** Returns a certificate for a dry run. `subject` is a complete subject such as `CN=alice,O=Example`, or only a common name. */
+/**
+ * Returns a client certificate with the given facts. `subject` is a complete subject such as `CN=alice,O=Example`, or only a common
+ * name.
+ */
 export function imaginedCertificate(
 	subject: string,
 	facts: readonly CertificateFact[],

@@ -5,7 +5,7 @@ import { hostMatches } from '../exchange/authority.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 import type { RequestUrl } from './dry-run-request.ts';
 
-/** Returns the listener that a client with this URL connects to; undefined if the connection would be refused. */
+/** Returns the listener that a client connects to for a URL; undefined if the connection would be refused. */
 export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefined {
 	const settings = plan.document.settings ?? {};
 	const port = url.port ?? (url.scheme === 'http' ? (settings.http_port ?? 80) : (settings.https_port ?? 443));
@@ -18,8 +18,8 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 		);
 	}
 	if (candidates.length < 2) return candidates[0];
-	// The name in the URL may resolve to the address of any of these listeners. Prefers a listener with a matching site, and
-	// otherwise one for all interfaces.
+	// The name in the URL may resolve to the address of any of these listeners. A listener with a matching site is preferred, then
+	// one for all interfaces.
 	const matchingListener = candidates.find(({ sites }) =>
 		sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))),
 	);
@@ -36,24 +36,27 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 /** The reason why a site serves a request. */
 export interface SiteReason {
 	readonly kind: 'exact_host' | 'wildcard_host' | 'any_host';
-	/** The host of the site that matched; '' for `any_host`. */
+	/** The host or pattern in the site's address that matched; '' for `any_host`. */
 	readonly host: string;
-	/** The path in the site's address that matched together with the host. */
+	/** The path in the site's address that the request matched as well; undefined if the address has none. */
 	readonly path: string | undefined;
-	/** The reason as one sentence, without its period. */
+	/** The reason as a clause, such as: it names the host `example.com`. */
 	readonly text: string;
 }
 
-/** Explains why `site` was chosen among the sites of its listener for a host in canonical form. */
+/**
+ * Explains why a site was chosen among the sites of its listener. `site` is the index of the site, and `host` the requested host in
+ * canonical form.
+ */
 export function siteReason(listener: ListenerSpec, site: number, host: string): SiteReason {
 	const entries = listener.sites.filter(entry => entry.site === site);
 	for (const entry of entries) {
 		if (entry.hosts.includes(host)) return reason('exact_host', host, entry, `it names the host \`${host}\``);
 	}
 	for (const entry of entries) {
-		const pattern = entry.hosts.find(one => one.includes('*') && hostMatches(host, one));
-		if (pattern !== undefined) {
-			return reason('wildcard_host', pattern, entry, `\`${pattern}\` matches the host \`${host}\``);
+		const matchingPattern = entry.hosts.find(pattern => pattern.includes('*') && hostMatches(host, pattern));
+		if (matchingPattern !== undefined) {
+			return reason('wildcard_host', matchingPattern, entry, `\`${matchingPattern}\` matches the host \`${host}\``);
 		}
 	}
 	const isOnlySite = listener.sites.length === entries.length;
@@ -68,7 +71,7 @@ function reason(kind: SiteReason['kind'], host: string, entry: ListenedSite | un
 	return { kind, host, path, text: path === undefined ? text : `${text} and the path \`${path}\`` };
 }
 
-/** Lists the listeners for messages: ``port 8080, and port 8081 of `127.0.0.1` ``. */
+/** Returns the listeners as text for messages, such as `http port 8080 and http port 8081 of 127.0.0.1`. */
 export function listenersText(plan: Plan): string {
 	const texts = plan.listeners.map(({ host, port, scheme }) => {
 		if (host.includes('/')) return `${scheme} on ${host}`;

@@ -26,9 +26,9 @@ export interface BodySource {
 	/**
 	 * Has the kernel move bytes directly to a socket that sends them unchanged. Returns the number of bytes moved, which is 0 if the
 	 * socket accepts none now, or if pulling is better. All other bytes must be pulled. `socketFd` is the socket's descriptor;
-	 * nothing else is being written to it.
+	 * nothing else is being written to it. No more than `maxBytes` are moved; without it, there is no limit.
 	 */
-	readonly sendTo?: ((socketFd: number) => number) | undefined;
+	readonly sendTo?: ((socketFd: number, maxBytes?: number) => number) | undefined;
 	/**
 	 * Prepends a head, with one byte per character, to the whole body and returns both as one buffer. Returns undefined unless
 	 * the body is in memory with room for the head in front of it. This counts as pulling the body, so the buffer is valid until

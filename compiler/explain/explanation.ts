@@ -158,8 +158,8 @@ export class Explainer {
 			listener: { scheme, host, port },
 			site: site === -1 ? null : this.#explainSite(result),
 			steps: (trace?.events ?? []).map(event => this.#explainStep(event)),
-			upstreams: x.sent.map(explainUpstream),
-			...(x.mirrored.length > 0 && { mirrors: x.mirrored.map(explainUpstream) }),
+			upstreams: x.upstreamRequests.map(explainUpstream),
+			...(x.mirroredRequests.length > 0 && { mirrors: x.mirroredRequests.map(explainUpstream) }),
 			answer: this.#explainAnswer(result, trace),
 		};
 	}

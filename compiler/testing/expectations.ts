@@ -87,7 +87,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		lower:
 			([upstreamWord]) =>
 			result => {
-				const lastRequest = result.exchange.sent.at(-1);
+				const lastRequest = result.exchange.upstreamRequests.at(-1);
 				if (!lastRequest) return noUpstreamRequest();
 				const { name } = lastRequest.settings;
 				if (upstreamWord.text === name || upstreamWord.text === lastRequest.upstream.address) return undefined;
@@ -106,7 +106,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		lower: ([name, value], problem) => {
 			if (!isFieldName(name, problem)) return undefined;
 			return ({ exchange }) => {
-				const lastRequest = exchange.sent.at(-1);
+				const lastRequest = exchange.upstreamRequests.at(-1);
 				return lastRequest
 					? fieldMismatch(lastRequest.request.headers, name.text, value?.text, 'the request to the upstream')
 					: noUpstreamRequest();
@@ -124,7 +124,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 				return undefined;
 			}
 			return ({ exchange }) => {
-				const target = exchange.sent.at(-1)?.request.target;
+				const target = exchange.upstreamRequests.at(-1)?.request.target;
 				if (target === undefined) return noUpstreamRequest();
 				// The query is compared only if the expectation contains one.
 				const receivedPath = expectedPath.text.includes('?') ? target : target.split('?', 1)[0]!;
@@ -142,7 +142,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		max: 1,
 		lower:
 			([mirrorWord]) =>
-			({ exchange: { mirrored } }) => {
+			({ exchange: { mirroredRequests: mirrored } }) => {
 				if (mirrored.some(({ settings, upstream }) => [settings.name, upstream.address].includes(mirrorWord.text)))
 					return undefined;
 				const destinations = mirrored.map(({ upstream }) => upstream.address).join(' and ');
@@ -158,7 +158,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		max: 0,
 		lower:
 			() =>
-			({ exchange: { mirrored } }) => {
+			({ exchange: { mirroredRequests: mirrored } }) => {
 				const destinations = mirrored.map(({ upstream }) => upstream.address).join(' and ');
 				return destinations === ''
 					? undefined

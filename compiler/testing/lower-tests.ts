@@ -17,8 +17,8 @@ import {
 import {
 	CERTIFICATE_USAGE,
 	type CertificateFact,
-	certificateFact,
 	imaginedCertificate,
+	parseCertificateFact,
 } from '../dry-run/imagined-certificate.ts';
 import type { ClientCertificate } from '../exchange/exchange.ts';
 import { formatNameList, spanOfWords } from '../lower/context/sentences.ts';
@@ -254,7 +254,7 @@ class TestReader {
 				if (!this.#requireTls(word, step)) return;
 				const facts: CertificateFact[] = [];
 				for (const { text, span } of args.slice(1)) {
-					const fact = certificateFact(text);
+					const fact = parseCertificateFact(text);
 					if ('message' in fact) this.#reportMistake('test/bad-certificate', span, fact);
 					else facts.push(fact);
 				}

@@ -33,7 +33,7 @@ export async function runTests(
 					? await findMismatches(test, step, result, plan, time)
 					: [nothingListens(test, step, plan)];
 				diagnostics.push(...mismatches);
-				for (const { settings, upstream } of result?.exchange.sent ?? []) {
+				for (const { settings, upstream } of result?.exchange.upstreamRequests ?? []) {
 					for (const line of unusedUpstreams)
 						if (line.upstreamName === upstream.address || line.upstreamName === settings.name)
 							unusedUpstreams.delete(line);
@@ -41,8 +41,8 @@ export async function runTests(
 				return mismatches.length === 0;
 			},
 			(script, { busy }) => {
-				surplusAnswers.push(...(script.surplus as TestUpstream[]));
-				const notEnteredZones = script.idleZones;
+				surplusAnswers.push(...(script.unusedAnswers as TestUpstream[]));
+				const notEnteredZones = script.unenteredBusyZones;
 				idleZones.push(...busy.filter(({ zone }) => notEnteredZones.includes(zone)));
 			},
 		);

@@ -35,13 +35,14 @@ export class FiledBody implements BodySource {
 		this.#release = release;
 	}
 
-	sendTo(socket: number): number {
+	sendTo(socket: number, maxBytes: number = MAX_BYTES_PER_TURN): number {
 		const calls = this.#calls;
 		if (this.#isDone || calls === undefined) return 0;
 		const start = this.#offset;
 		this.#isBlocked = false;
-		while (this.#offset < this.#end && this.#offset - start < MAX_BYTES_PER_TURN) {
-			const length = Math.min(this.#end - this.#offset, MAX_BYTES_PER_TURN);
+		const end = Math.min(this.#end, start + maxBytes);
+		while (this.#offset < end && this.#offset - start < MAX_BYTES_PER_TURN) {
+			const length = Math.min(end - this.#offset, MAX_BYTES_PER_TURN);
 			const count = calls.sendFile(socket, this.#descriptor, this.#offset, length);
 			if (count > 0) this.#offset += count;
 			if (count < length) {

@@ -1,6 +1,6 @@
 /**
- * The internal CAs. They are opened once and renewed in time. If the store is a folder that is not writable, they exist only in
- * memory.
+ * The internal CAs. Each is opened once, and its certificates are renewed before they expire. If the store is a folder that is
+ * not writable, the CAs exist only in memory.
  */
 import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
 import { createMemoryStore } from '../storage/memory-store.ts';
@@ -23,7 +23,8 @@ export class Authorities {
 	readonly #log: ManagerLog;
 	readonly #now: () => number;
 	readonly #openAuthorities = new Map<string, OpenAuthority>();
-	readonly #opening = new Map<string, Promise<OpenAuthority>>();
+	/** CAs that are being opened, by ID and settings. */
+	readonly #pendingOpens = new Map<string, Promise<OpenAuthority>>();
 	#pki: PkiSettings = {};
 	#store: Store | undefined;
 
@@ -40,75 +41,75 @@ export class Authorities {
 		this.#pki = pki;
 		this.#store = store;
 		for (const id of ids) {
-			const kept = await this.#open(id);
-			if (!kept.plan.root && !kept.plan.intermediate) continue;
-			await openAuthority(kept.plan, store, this.#now);
+			const entry = await this.#open(id);
+			if (!entry.plan.root && !entry.plan.intermediate) continue;
+			await openAuthority(entry.plan, store, this.#now);
 			// The authority's files may have changed since it was opened.
-			await this.#maintain(kept);
+			await this.#maintain(entry);
 		}
 	}
 
 	/** Returns the CA, or undefined while it cannot sign. */
 	async get(id: string): Promise<Authority | undefined> {
-		const kept = await this.#open(id);
+		const entry = await this.#open(id);
 		const now = this.#now();
-		const due = now - kept.maintainedAt >= kept.plan.maintenanceInterval;
-		if (!kept.authority || due) await this.#maintain(kept);
-		return kept.authority;
+		const isDue = now - entry.maintainedAt >= entry.plan.maintenanceInterval;
+		if (!entry.authority || isDue) await this.#maintain(entry);
+		return entry.authority;
 	}
 
-	/** Maintains the CAs that are due. Returns the milliseconds until the next CA is due. */
+	/** Maintains the CAs whose maintenance interval has elapsed. Returns the milliseconds until the next CA needs maintenance. */
 	async maintain(): Promise<number> {
-		let next = Number.POSITIVE_INFINITY;
-		for (const kept of this.#openAuthorities.values()) {
-			const wait = kept.maintainedAt + kept.plan.maintenanceInterval - this.#now();
-			if (wait <= 0) await this.#maintain(kept);
-			next = Math.min(next, wait <= 0 ? kept.plan.maintenanceInterval : wait);
+		let nextWaitMs = Number.POSITIVE_INFINITY;
+		for (const entry of this.#openAuthorities.values()) {
+			const waitMs = entry.maintainedAt + entry.plan.maintenanceInterval - this.#now();
+			if (waitMs <= 0) await this.#maintain(entry);
+			nextWaitMs = Math.min(nextWaitMs, waitMs <= 0 ? entry.plan.maintenanceInterval : waitMs);
 		}
-		return next;
+		return nextWaitMs;
 	}
 
 	#open(id: string): Promise<OpenAuthority> {
-		const wanted = this.#pki.authorities?.[id] ?? {};
-		const settings = JSON.stringify(wanted);
-		const kept = this.#openAuthorities.get(id);
-		if (kept?.settings === settings) return Promise.resolve(kept);
+		const authoritySettings = this.#pki.authorities?.[id] ?? {};
+		const settings = JSON.stringify(authoritySettings);
+		const existing = this.#openAuthorities.get(id);
+		if (existing?.settings === settings) return Promise.resolve(existing);
 		const key = `${id} ${settings}`;
-		let opening = this.#opening.get(key);
+		let opening = this.#pendingOpens.get(key);
 		if (!opening) {
-			const made: OpenAuthority = {
+			const entry: OpenAuthority = {
 				settings,
-				plan: authorityPlan(id, wanted, this.#now()),
+				plan: authorityPlan(id, authoritySettings, this.#now()),
 				authority: undefined,
 				maintainedAt: 0,
 			};
-			opening = this.#maintain(made).then(() => {
-				this.#openAuthorities.set(id, made);
-				this.#opening.delete(key);
-				return made;
+			opening = this.#maintain(entry).then(() => {
+				this.#openAuthorities.set(id, entry);
+				this.#pendingOpens.delete(key);
+				return entry;
 			});
-			this.#opening.set(key, opening);
+			this.#pendingOpens.set(key, opening);
 		}
 		return opening;
 	}
 
-	async #maintain(kept: OpenAuthority): Promise<void> {
-		kept.maintainedAt = this.#now();
-		const { id } = kept.plan;
+	async #maintain(entry: OpenAuthority): Promise<void> {
+		entry.maintainedAt = this.#now();
+		const { id } = entry.plan;
 		try {
-			if (kept.authority) {
-				if (await kept.authority.maintain()) this.#tell(kept.authority, 'internal authority renewed');
+			if (entry.authority) {
+				if (await entry.authority.maintain()) this.#logAuthority(entry.authority, 'internal authority renewed');
 				return;
 			}
-			kept.authority = await openAuthority(kept.plan, this.#store!, this.#now);
-			this.#tell(kept.authority, 'internal authority opened');
+			entry.authority = await openAuthority(entry.plan, this.#store!, this.#now);
+			this.#logAuthority(entry.authority, 'internal authority opened');
 		} catch (error) {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
 			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
 			// With a store that several machines share, a CA in memory would differ from theirs, so none is created. The next use
 			// tries the store again.
-			if (kept.authority || error instanceof AuthorityError || this.#store!.isRemote) return;
-			kept.authority = await openAuthority(kept.plan, createMemoryStore(), this.#now);
+			if (entry.authority || error instanceof AuthorityError || this.#store!.isRemote) return;
+			entry.authority = await openAuthority(entry.plan, createMemoryStore(), this.#now);
 			this.#log(
 				'warn',
 				'pki',
@@ -117,7 +118,7 @@ export class Authorities {
 		}
 	}
 
-	#tell(authority: Authority, message: string): void {
+	#logAuthority(authority: Authority, message: string): void {
 		this.#log('info', 'pki', message, {
 			ca: authority.id,
 			root: authority.rootName,

@@ -13,7 +13,9 @@ export interface AuthorityPlan {
 	/** Lifetimes in milliseconds. */
 	readonly rootLifetime: number;
 	readonly intermediateLifetime: number;
+	/** Milliseconds between two checks whether a certificate of the CA must be renewed. */
 	readonly maintenanceInterval: number;
+	/** A certificate is renewed when this fraction of its lifetime remains. */
 	readonly renewalRatio: number;
 	/** Files that replace the root or intermediate in the store. */
 	readonly root: { readonly cert: string; readonly key: string } | undefined;

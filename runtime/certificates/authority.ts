@@ -7,7 +7,7 @@ import { type KeyType, makePrivateKey, parsePrivateKey, privateKeyPem } from './
 import { type CertificateSigner, certificatePem, issueCertificate } from './issue-certificate.ts';
 
 /** Milliseconds by which certificates are backdated, for clients whose clocks are slow. */
-const BACKDATED = 60_000;
+const BACKDATED_MS = 60_000;
 
 /** The error for a CA that cannot sign. The message is a full sentence for the operator. */
 export class AuthorityError extends Error {
@@ -18,7 +18,7 @@ export class AuthorityError extends Error {
 }
 
 /** A signing certificate: the root or the intermediate. */
-interface Level extends CertificateSigner {
+interface SigningCertificate extends CertificateSigner {
 	readonly pem: string;
 	readonly notBefore: number;
 	readonly notAfter: number;
@@ -70,8 +70,8 @@ class InternalAuthority implements Authority {
 	readonly #plan: AuthorityPlan;
 	readonly #store: Store;
 	readonly #now: () => number;
-	#root: Level | undefined;
-	#intermediate: Level | undefined;
+	#root: SigningCertificate | undefined;
+	#intermediate: SigningCertificate | undefined;
 
 	constructor(plan: AuthorityPlan, store: Store, now: () => number) {
 		this.#plan = plan;
@@ -110,7 +110,7 @@ class InternalAuthority implements Authority {
 	sign({ names, key, lifetime, withRoot }: SigningRequest): string {
 		const signer = withRoot ? this.#root! : this.#intermediate!;
 		const now = this.#now();
-		const notBefore = Math.max(now - BACKDATED, signer.notBefore);
+		const notBefore = Math.max(now - BACKDATED_MS, signer.notBefore);
 		const notAfter = Math.min(notBefore + lifetime, signer.notAfter);
 		if (notAfter <= now) throw new AuthorityError(`The certificate \`${signer.subject}\` has expired.`);
 		const der = issueCertificate({ names, key, signer, notBefore: new Date(notBefore), notAfter: new Date(notAfter) });
@@ -118,12 +118,12 @@ class InternalAuthority implements Authority {
 	}
 
 	async maintain(): Promise<boolean> {
-		const before = this.#intermediate;
-		if (await this.#current()) return this.#intermediate !== before;
+		const previous = this.#intermediate;
+		if (await this.#readAndCheck()) return this.#intermediate !== previous;
 		const lock = await this.#store.lock(`pki-${this.#plan.id}`);
 		try {
 			// Another process may have created the certificates while this one waited for the lock.
-			if (!(await this.#current())) {
+			if (!(await this.#readAndCheck())) {
 				const store = this.#store.fenced(lock);
 				await this.#makeRoot(store);
 				await this.#makeIntermediate(store);
@@ -131,38 +131,38 @@ class InternalAuthority implements Authority {
 		} finally {
 			await lock.release();
 		}
-		return this.#intermediate !== before;
+		return this.#intermediate !== previous;
 	}
 
 	/** Reads both certificates. Returns true if neither is missing or due for renewal. */
-	async #current(): Promise<boolean> {
-		const { root, intermediate } = this.#plan;
-		const readRoot = root ? await readFiles(root, 'root') : await this.#stored('root');
-		if (readRoot) this.#root = same(this.#root, readRoot);
-		const readIntermediate = intermediate
-			? await readFiles(intermediate, 'intermediate')
-			: await this.#stored('intermediate');
-		if (readIntermediate) this.#intermediate = same(this.#intermediate, readIntermediate);
-		if (!readRoot || !readIntermediate) return false;
-		if (!root && this.#due(readRoot)) return false;
-		if (intermediate) return true;
-		return !this.#due(readIntermediate) && isSignedBy(readIntermediate, readRoot);
+	async #readAndCheck(): Promise<boolean> {
+		const { root: rootFiles, intermediate: intermediateFiles } = this.#plan;
+		const currentRoot = rootFiles ? await readFiles(rootFiles, 'root') : await this.#readStored('root');
+		if (currentRoot) this.#root = keepIfEqual(this.#root, currentRoot);
+		const currentIntermediate = intermediateFiles
+			? await readFiles(intermediateFiles, 'intermediate')
+			: await this.#readStored('intermediate');
+		if (currentIntermediate) this.#intermediate = keepIfEqual(this.#intermediate, currentIntermediate);
+		if (!currentRoot || !currentIntermediate) return false;
+		if (!rootFiles && this.#isDue(currentRoot)) return false;
+		if (intermediateFiles) return true;
+		return !this.#isDue(currentIntermediate) && isSignedBy(currentIntermediate, currentRoot);
 	}
 
-	#due({ notBefore, notAfter }: Level): boolean {
+	#isDue({ notBefore, notAfter }: SigningCertificate): boolean {
 		return this.#now() >= notAfter - (notAfter - notBefore) * this.#plan.renewalRatio;
 	}
 
 	/** Creates or renews the root. A renewed root keeps its key and name, so that clients that trust the old one also trust the new one. */
 	async #makeRoot(store: Store): Promise<void> {
-		if (this.#plan.root || (this.#root && !this.#due(this.#root))) return;
+		if (this.#plan.root || (this.#root && !this.#isDue(this.#root))) return;
 		const key = this.#root?.key ?? (await makePrivateKey('p256'));
 		const now = this.#now();
 		const der = issueCertificate({
 			commonName: this.#root?.subject ?? this.#plan.rootName,
 			authority: { pathLength: 1 },
 			key,
-			notBefore: new Date(now - BACKDATED),
+			notBefore: new Date(now - BACKDATED_MS),
 			notAfter: new Date(now + this.#plan.rootLifetime),
 		});
 		this.#root = await this.#save(store, 'root', der, key);
@@ -170,8 +170,8 @@ class InternalAuthority implements Authority {
 
 	async #makeIntermediate(store: Store): Promise<void> {
 		const root = this.#root!;
-		const old = this.#intermediate;
-		if (this.#plan.intermediate || (old && !this.#due(old) && isSignedBy(old, root))) return;
+		const previous = this.#intermediate;
+		if (this.#plan.intermediate || (previous && !this.#isDue(previous) && isSignedBy(previous, root))) return;
 		const key = await makePrivateKey('p256' satisfies KeyType);
 		const now = this.#now();
 		if (root.notAfter <= now) throw new AuthorityError(`The root \`${root.subject}\` has expired.`);
@@ -180,52 +180,57 @@ class InternalAuthority implements Authority {
 			authority: { pathLength: 0 },
 			key,
 			signer: root,
-			notBefore: new Date(Math.max(now - BACKDATED, root.notBefore)),
+			notBefore: new Date(Math.max(now - BACKDATED_MS, root.notBefore)),
 			notAfter: new Date(Math.min(now + this.#plan.intermediateLifetime, root.notAfter)),
 		});
 		this.#intermediate = await this.#save(store, 'intermediate', der, key);
 	}
 
 	/**
-	 * Writes the key before its certificate. If the process dies between the two, the next process finds that they do not match, and
-	 * creates both again.
+	 * Stores a key and its certificate, the key first. If the process dies between the two writes, the next process finds that key
+	 * and certificate do not match, and creates both again.
 	 */
-	async #save(store: Store, level: 'root' | 'intermediate', der: Uint8Array, key: KeyObject): Promise<Level> {
+	async #save(
+		store: Store,
+		level: 'root' | 'intermediate',
+		der: Uint8Array,
+		key: KeyObject,
+	): Promise<SigningCertificate> {
 		const pem = certificatePem(der);
 		await store.write(authorityKey(this.#plan.id, `${level}.key`), privateKeyPem(key));
 		await store.write(authorityKey(this.#plan.id, `${level}.crt`), pem);
-		return levelOf(pem, key)!;
+		return parseSigningCertificate(pem, key)!;
 	}
 
-	async #stored(level: 'root' | 'intermediate'): Promise<Level | undefined> {
+	async #readStored(level: 'root' | 'intermediate'): Promise<SigningCertificate | undefined> {
 		const [pem, key] = await Promise.all([
 			this.#store.read(authorityKey(this.#plan.id, `${level}.crt`)),
 			this.#store.read(authorityKey(this.#plan.id, `${level}.key`)),
 		]);
 		if (!pem) return undefined;
-		const found = key && levelOf(pem.toString('latin1'), parsePrivateKey(key));
+		const certificate = key && parseSigningCertificate(pem.toString('latin1'), parsePrivateKey(key));
 		// A root whose key is lost is an error: if it were replaced silently, no client would trust the new root.
-		if (!found && level === 'root') {
+		if (!certificate && level === 'root') {
 			const file = authorityKey(this.#plan.id, 'root.crt');
 			throw new AuthorityError(`\`${file}\` in the store does not match its key; restore both files or remove both.`);
 		}
-		return found;
+		return certificate;
 	}
 }
 
-/** Returns `before` if it equals `now`, or else `now`, so that changes can be detected by identity. */
-function same(before: Level | undefined, now: Level): Level {
-	return before?.pem === now.pem ? before : now;
+/** Returns `previous` if both certificates are equal, otherwise `current`, so that changes can be detected by identity. */
+function keepIfEqual(previous: SigningCertificate | undefined, current: SigningCertificate): SigningCertificate {
+	return previous?.pem === current.pem ? previous : current;
 }
 
-function isSignedBy(lower: Level, upper: Level): boolean {
+function isSignedBy(lower: SigningCertificate, upper: SigningCertificate): boolean {
 	const certificate = new X509Certificate(lower.certificate);
 	const issuer = new X509Certificate(upper.certificate);
 	return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
 /** Parses a certificate. Returns undefined if it is invalid or does not match the key. */
-function levelOf(pem: string, key: KeyObject | undefined): Level | undefined {
+function parseSigningCertificate(pem: string, key: KeyObject | undefined): SigningCertificate | undefined {
 	try {
 		const certificate = new X509Certificate(pem);
 		if (!key || !certificate.checkPrivateKey(key)) return undefined;
@@ -242,17 +247,20 @@ function levelOf(pem: string, key: KeyObject | undefined): Level | undefined {
 	}
 }
 
-async function readFiles(files: { readonly cert: string; readonly key: string }, what: string): Promise<Level> {
+async function readFiles(
+	files: { readonly cert: string; readonly key: string },
+	role: string,
+): Promise<SigningCertificate> {
 	const read = (file: string): Promise<Buffer> =>
 		readFile(file).catch(error => {
-			throw new AuthorityError(`The ${what} file \`${file}\` cannot be read: ${error.code}.`);
+			throw new AuthorityError(`The ${role} file \`${file}\` cannot be read: ${error.code}.`);
 		});
 	const [pem, key] = await Promise.all([read(files.cert), read(files.key)]);
-	const level = levelOf(pem.toString('latin1'), parsePrivateKey(key));
-	if (!level)
+	const certificate = parseSigningCertificate(pem.toString('latin1'), parsePrivateKey(key));
+	if (!certificate)
 		throw new AuthorityError(`\`${files.cert}\` and \`${files.key}\` are not a matching certificate and key.`);
-	if (!new X509Certificate(level.certificate).ca) {
+	if (!new X509Certificate(certificate.certificate).ca) {
 		throw new AuthorityError(`\`${files.cert}\` is not a CA certificate.`);
 	}
-	return level;
+	return certificate;
 }

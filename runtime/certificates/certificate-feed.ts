@@ -43,10 +43,10 @@ export interface CertificateSink {
 	publish(certificates: readonly PublishedCertificate[]): void;
 	drop(ids: readonly string[]): void;
 	/** Replaces the answers to all challenges. Resolves once every thread has them, so that the order can proceed. */
-	challenges(answers: ChallengeAnswers): Promise<void>;
+	setChallenges(answers: ChallengeAnswers): Promise<void>;
 }
 
-/** A request for a certificate that a client asked for and no thread has. */
+/** A client's request for a certificate that no thread has. */
 export interface CertificateRequestedByClient {
 	/** The server name in lower case, or the local address if the client sent none. */
 	readonly name: string;
@@ -93,7 +93,11 @@ export interface CertificateManager {
 	/** Returns the root and intermediate certificates of an internal CA in PEM. Rejects if the CA does not exist. */
 	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
 	/** Answers a request to a site's ACME server. */
-	answerAcme?(request: AcmeServerRequest, settings: AcmeServerSettings, process: Settings): Promise<AcmeServerAnswer>;
+	answerAcme?(
+		request: AcmeServerRequest,
+		settings: AcmeServerSettings,
+		processSettings: Settings,
+	): Promise<AcmeServerAnswer>;
 	/** Returns the current values of the certificate metrics. */
 	readings?(): CertificateReadings;
 	/** Stops timers and orders. The next process resumes unfinished orders, which are in the store. */

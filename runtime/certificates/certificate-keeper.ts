@@ -20,11 +20,11 @@ const MAX_ORDERS = 24;
 /** Maximum concurrent reads from the store. */
 const MAX_READS = 32;
 /** Maximum number of certificates per message to the threads. Parsing more would stall a thread. */
-const PUBLISHED_AT_ONCE = 250;
+const MAX_PUBLISHED_AT_ONCE = 250;
 /** Milliseconds until the next attempt after an error that only a new configuration can fix. */
-const FINAL_ERROR_RETRY = 86_400_000;
+const FINAL_ERROR_RETRY_MS = 86_400_000;
 /** Milliseconds until renewal information that could not be fetched is requested again. */
-const ADVICE_RETRY = 3_600_000;
+const ADVICE_RETRY_MS = 3_600_000;
 
 /** Dependencies of {@link CertificateKeeper}. */
 export interface KeeperDeps {
@@ -33,7 +33,7 @@ export interface KeeperDeps {
 	readonly now: () => number;
 	/** Returns the store. It is available once a document has been prepared. */
 	readonly store: () => Store;
-	/** Rejects with StoreError if the store could not keep a new certificate. */
+	/** Rejects with StoreError if a new certificate could not be written to the store. */
 	readonly checkStore: () => Promise<void>;
 	/** Returns the global option `renewal_window_ratio`. */
 	readonly renewalRatio: () => number | undefined;
@@ -49,7 +49,7 @@ export class CertificateKeeper {
 	readonly #orders = new WorkQueue(MAX_ORDERS);
 	readonly #writes = new WorkQueue(8);
 	/** CAs for which `svc trust` has been suggested. */
-	readonly #suggested = new Set<string>();
+	readonly #suggestedAuthorities = new Set<string>();
 
 	constructor(deps: KeeperDeps) {
 		this.#deps = deps;
@@ -63,19 +63,19 @@ export class CertificateKeeper {
 			batch = [];
 		};
 		await forEachConcurrently(entries, MAX_READS, async entry => {
-			await this.#loadOne(entry);
+			await this.#loadEntry(entry);
 			const publication = entry.publication;
-			if (!publication || entry.gone || entry.published) return;
-			entry.published = true;
+			if (!publication || entry.isDropped || entry.isPublished) return;
+			entry.isPublished = true;
 			batch.push(publication);
-			if (batch.length >= PUBLISHED_AT_ONCE) publish();
+			if (batch.length >= MAX_PUBLISHED_AT_ONCE) publish();
 		});
 		publish();
 	}
 
 	/** Starts an order. The promise, which is also the entry's `work.done`, resolves when the order ends. Never rejects. */
-	begin(entry: ManagedCertificate): Promise<void> {
-		if (entry.work) return entry.work.done;
+	startOrder(entry: ManagedCertificate): Promise<void> {
+		if (entry.currentOrder) return entry.currentOrder.done;
 		const abort = new AbortController();
 		const done = this.#orders
 			.run(() => this.#obtain(entry, abort.signal))
@@ -85,20 +85,20 @@ export class CertificateKeeper {
 					name: entry.name,
 					cause: error instanceof Error ? error.message : String(error),
 				});
-				this.#failed(entry, [], undefined);
+				this.#recordFailure(entry, [], undefined);
 			})
 			.finally(() => {
-				entry.work = undefined;
+				entry.currentOrder = undefined;
 				this.#deps.wake();
 			});
-		entry.work = { done, abort };
+		entry.currentOrder = { done, abort };
 		return done;
 	}
 
 	/** Asks the issuer when to renew a certificate. Never rejects. */
 	async advise(entry: ManagedCertificate): Promise<void> {
 		const { issuer, record } = entry;
-		entry.adviseAt = this.#deps.now() + ADVICE_RETRY;
+		entry.adviseAt = this.#deps.now() + ADVICE_RETRY_MS;
 		if (!issuer?.advise || !record) {
 			entry.adviseAt = Number.POSITIVE_INFINITY;
 			return;
@@ -117,8 +117,8 @@ export class CertificateKeeper {
 					renew_at: new Date(advice.renewAt).toISOString(),
 				});
 			}
-			// The advice lets the issuer spread its load, but is followed only as long as the certificate does not come too close to its
-			// expiry.
+			// The advice lets the issuer spread its load. It must not delay the renewal beyond the last twentieth of the certificate's
+			// lifetime.
 			entry.renewAt = Math.min(advice.renewAt, record.notAfter - (record.notAfter - record.notBefore) / 20);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
@@ -129,16 +129,16 @@ export class CertificateKeeper {
 	/** Publishes the entry's current certificate to the threads. */
 	publish(entry: ManagedCertificate): void {
 		const publication = entry.publication;
-		if (!publication || entry.gone) return;
-		entry.published = true;
+		if (!publication || entry.isDropped) return;
+		entry.isPublished = true;
 		this.#deps.sink.publish([publication]);
 	}
 
-	async #loadOne(entry: ManagedCertificate): Promise<void> {
+	async #loadEntry(entry: ManagedCertificate): Promise<void> {
 		const { now } = this.#deps;
 		try {
-			const stored = await this.#stored(entry);
-			if (stored) entry.take(stored, this.#ratioOf(entry, stored));
+			const stored = await this.#readStored(entry);
+			if (stored) entry.setRecord(stored, this.#renewalRatioOf(entry, stored));
 		} catch (error) {
 			if (!(error instanceof StoreError)) throw error;
 			this.#deps.log('error', 'tls.cache', 'a certificate cannot be read from the store', {
@@ -146,18 +146,18 @@ export class CertificateKeeper {
 				cause: error.message,
 			});
 		}
-		const [first] = entry.policy.issuers;
-		if (first?.immediate && (!entry.record || now() >= entry.renewAt)) {
+		const [firstIssuer] = entry.policy.issuers;
+		if (firstIssuer?.immediate && (!entry.record || now() >= entry.renewAt)) {
 			await this.#obtain(entry, AbortSignal.timeout(60_000));
 		}
-		entry.loaded = true;
+		entry.isLoaded = true;
 	}
 
 	/**
 	 * Returns the stored certificate of the most preferred issuer that has one. If all stored certificates have expired, returns an
 	 * expired one.
 	 */
-	async #stored(entry: ManagedCertificate): Promise<CertificateRecord | undefined> {
+	async #readStored(entry: ManagedCertificate): Promise<CertificateRecord | undefined> {
 		let expired: CertificateRecord | undefined;
 		for (const { storeName } of entry.policy.issuers) {
 			const record = await readCertificateRecord(this.#deps.store(), storeName, entry.name);
@@ -168,7 +168,7 @@ export class CertificateKeeper {
 	}
 
 	async #obtain(entry: ManagedCertificate, signal: AbortSignal): Promise<void> {
-		if (entry.gone || signal.aborted) return;
+		if (entry.isDropped || signal.aborted) return;
 		const failures: { issuer: Issuer; error: IssueError | StoreError }[] = [];
 		const logger = loggerOf(entry);
 		for (const issuer of entry.policy.issuers) {
@@ -184,20 +184,20 @@ export class CertificateKeeper {
 				return;
 			} catch (error) {
 				// An order canceled by a stop or a new configuration is not a failure.
-				if (signal.aborted || entry.gone) return;
+				if (signal.aborted || entry.isDropped) return;
 				if (!(error instanceof IssueError) && !(error instanceof StoreError)) throw error;
-				const limited = error.code === 'issuer/rate-limited';
-				this.attempts.count({ issuer: issuer.kind, result: limited ? 'rate_limited' : 'failed' });
+				const isRateLimited = error.code === 'issuer/rate-limited';
+				this.attempts.count({ issuer: issuer.kind, result: isRateLimited ? 'rate_limited' : 'failed' });
 				failures.push({ issuer, error });
 			}
 		}
-		const retries = failures.map(({ error }) => {
+		const retryTimes = failures.map(({ error }) => {
 			if (!(error instanceof IssueError)) return undefined;
-			return error.final ? this.#deps.now() + FINAL_ERROR_RETRY : error.retryAt;
+			return error.final ? this.#deps.now() + FINAL_ERROR_RETRY_MS : error.retryAt;
 		});
 		// The next attempt is at the earliest time that any of the issuers allows.
-		const retryAt = retries.includes(undefined) ? undefined : Math.min(...(retries as number[]));
-		this.#failed(
+		const retryAt = retryTimes.includes(undefined) ? undefined : Math.min(...(retryTimes as number[]));
+		this.#recordFailure(
 			entry,
 			failures.map(({ issuer, error }) => `${issuer.storeName}: ${error.message}`),
 			retryAt,
@@ -208,22 +208,22 @@ export class CertificateKeeper {
 	async #obtainFrom(issuer: Issuer, entry: ManagedCertificate, signal: AbortSignal): Promise<boolean> {
 		if (issuer.immediate) {
 			const issued = await issuer.issue(this.#orderOf(entry, signal));
-			const record = checked(issuer, entry.name, issued);
+			const record = createCheckedRecord(issuer, entry.name, issued);
 			this.#take(entry, issuer, record);
-			void this.#writes.run(() => this.#keep(record, issued));
+			void this.#writes.run(() => this.#storeOnce(record, issued));
 			return true;
 		}
 		await this.#deps.checkStore();
 		const lock = await this.#deps.store().lock(`issue_${entry.name}`, signal);
 		try {
-			if (await this.#renewedElsewhere(entry)) return true;
-			const all = AbortSignal.any([signal, lock.lost]);
-			const issued = await issuer.issue(this.#orderOf(entry, all)).catch(error => {
+			if (await this.#useRenewedElsewhere(entry)) return true;
+			const combinedSignal = AbortSignal.any([signal, lock.lost]);
+			const issued = await issuer.issue(this.#orderOf(entry, combinedSignal)).catch(error => {
 				if (!lock.lost.aborted || signal.aborted) throw error;
 				throw new IssueError('issuer/lock-lost', 'Another process took over the order.');
 			});
-			const record = checked(issuer, entry.name, issued);
-			await this.#persist(this.#deps.store().fenced(lock), record, issued, signal);
+			const record = createCheckedRecord(issuer, entry.name, issued);
+			await this.#storeWithRetries(this.#deps.store().fenced(lock), record, issued, signal);
 			this.#take(entry, issuer, record);
 			return true;
 		} finally {
@@ -232,16 +232,16 @@ export class CertificateKeeper {
 	}
 
 	/** Uses a certificate that another process with the same store obtained while this one waited for the lock. */
-	async #renewedElsewhere(entry: ManagedCertificate): Promise<boolean> {
-		const stored = await this.#stored(entry);
+	async #useRenewedElsewhere(entry: ManagedCertificate): Promise<boolean> {
+		const stored = await this.#readStored(entry);
 		if (!stored || stored.fingerprint === entry.record?.fingerprint) return false;
-		const before = entry.record;
-		entry.take(stored, this.#ratioOf(entry, stored));
+		const previousRecord = entry.record;
+		entry.setRecord(stored, this.#renewalRatioOf(entry, stored));
 		if (this.#deps.now() >= entry.renewAt) {
-			if (before) entry.take(before, this.#ratioOf(entry, before));
+			if (previousRecord) entry.setRecord(previousRecord, this.#renewalRatioOf(entry, previousRecord));
 			return false;
 		}
-		this.#succeeded(entry);
+		this.#recordSuccess(entry);
 		this.#deps.log('info', 'tls.cache', 'using a certificate obtained by another process', {
 			name: entry.name,
 			issuer: stored.issuer,
@@ -263,7 +263,7 @@ export class CertificateKeeper {
 	}
 
 	/** Writes a certificate, with retries, because obtaining it again would count against the issuer's limits. */
-	async #persist(
+	async #storeWithRetries(
 		store: Store,
 		record: CertificateRecord,
 		issued: IssuedCertificate,
@@ -272,7 +272,7 @@ export class CertificateKeeper {
 		for (let tries = 0; ; tries++) {
 			try {
 				await writeCertificateRecord(store, record, issued.details);
-				await issued.kept?.();
+				await issued.onStored?.();
 				return;
 			} catch (error) {
 				if (!(error instanceof StoreError) || error.code === 'store/lock-lost' || tries === 3) throw error;
@@ -281,7 +281,7 @@ export class CertificateKeeper {
 		}
 	}
 
-	async #keep(record: CertificateRecord, issued: IssuedCertificate): Promise<void> {
+	async #storeOnce(record: CertificateRecord, issued: IssuedCertificate): Promise<void> {
 		try {
 			await writeCertificateRecord(this.#deps.store(), record, issued.details);
 		} catch (error) {
@@ -294,23 +294,23 @@ export class CertificateKeeper {
 	}
 
 	#take(entry: ManagedCertificate, issuer: Issuer, record: CertificateRecord): void {
-		const renewal = entry.record !== undefined;
-		entry.take(record, this.#ratioOf(entry, record));
-		this.#succeeded(entry);
-		this.attempts.count({ issuer: issuer.kind, result: renewal ? 'renewed' : 'obtained' });
-		const message = renewal ? 'a certificate was renewed' : 'a certificate was obtained';
-		this.#deps.log('info', renewal ? 'tls.renew' : 'tls.obtain', message, {
+		const isRenewal = entry.record !== undefined;
+		entry.setRecord(record, this.#renewalRatioOf(entry, record));
+		this.#recordSuccess(entry);
+		this.attempts.count({ issuer: issuer.kind, result: isRenewal ? 'renewed' : 'obtained' });
+		const message = isRenewal ? 'a certificate was renewed' : 'a certificate was obtained';
+		this.#deps.log('info', isRenewal ? 'tls.renew' : 'tls.obtain', message, {
 			name: entry.name,
 			issuer: issuer.storeName,
 			expires: new Date(record.notAfter).toISOString(),
 		});
-		if (issuer.kind === 'internal' && !renewal) this.#suggestTrust(issuer.storeName);
+		if (issuer.kind === 'internal' && !isRenewal) this.#suggestTrust(issuer.storeName);
 	}
 
 	/** Logs, once per CA, the command that makes this machine trust its certificates. */
 	#suggestTrust(authority: string): void {
-		if (this.#suggested.has(authority)) return;
-		this.#suggested.add(authority);
+		if (this.#suggestedAuthorities.has(authority)) return;
+		this.#suggestedAuthorities.add(authority);
 		const command = authority === 'local' ? 'svc trust' : `svc trust --ca ${authority}`;
 		this.#deps.log('info', 'pki', `to have browsers on this machine accept internal certificates, run: ${command}`, {
 			ca: authority,
@@ -318,18 +318,18 @@ export class CertificateKeeper {
 		});
 	}
 
-	#succeeded(entry: ManagedCertificate): void {
+	#recordSuccess(entry: ManagedCertificate): void {
 		entry.failures = 0;
 		entry.attemptAt = 0;
 		entry.lastError = undefined;
 		this.publish(entry);
 	}
 
-	#failed(entry: ManagedCertificate, causes: readonly string[], retryAt: number | undefined): void {
+	#recordFailure(entry: ManagedCertificate, causes: readonly string[], retryAt: number | undefined): void {
 		const now = this.#deps.now();
 		if (entry.failures++ === 0) entry.failingSince = now;
-		const wait = retryDelay(entry.failures, now - entry.failingSince, Math.random());
-		entry.attemptAt = Math.max(now + wait, retryAt ?? 0);
+		const waitMs = retryDelay(entry.failures, now - entry.failingSince, Math.random());
+		entry.attemptAt = Math.max(now + waitMs, retryAt ?? 0);
 		entry.lastError = causes.join(' ');
 		if (causes.length === 0) return;
 		this.#deps.log('error', loggerOf(entry), 'no issuer provided a certificate', {
@@ -340,7 +340,7 @@ export class CertificateKeeper {
 		});
 	}
 
-	#ratioOf(entry: ManagedCertificate, record: CertificateRecord): number | undefined {
+	#renewalRatioOf(entry: ManagedCertificate, record: CertificateRecord): number | undefined {
 		const issuer = entry.policy.issuers.find(({ storeName }) => storeName === record.issuer);
 		return issuer?.renewalRatio ?? this.#deps.renewalRatio();
 	}
@@ -350,8 +350,12 @@ function loggerOf({ record }: ManagedCertificate): string {
 	return record ? 'tls.renew' : 'tls.obtain';
 }
 
-/** Makes a record of an issued certificate. Throws IssueError if the certificate is for another name or key. */
-function checked(issuer: Issuer, name: string, { chain, privateKey }: IssuedCertificate): CertificateRecord {
+/** Creates the record of an issued certificate. Throws IssueError if the certificate is for another name or key. */
+function createCheckedRecord(
+	issuer: Issuer,
+	name: string,
+	{ chain, privateKey }: IssuedCertificate,
+): CertificateRecord {
 	const record = createCertificateRecord(issuer.storeName, name, chain, privateKey);
 	if (record) return record;
 	throw new IssueError('issuer/wrong-certificate', 'The issuer returned a certificate for another name or key.');

@@ -25,12 +25,12 @@ export const MAX_EXPIRY_SERIES = 1000;
 export class LabelledCounter {
 	readonly #counts = new Map<string, { readonly labels: { readonly [name: string]: string }; value: number }>();
 
-	/** Adds `by` to the count for a set of labels. */
-	count(labels: { readonly [name: string]: string }, by = 1): void {
+	/** Adds `amount` to the count for a set of labels. */
+	count(labels: { readonly [name: string]: string }, amount = 1): void {
 		const key = JSON.stringify(labels);
 		const existing = this.#counts.get(key);
-		if (existing) existing.value += by;
-		else this.#counts.set(key, { labels, value: by });
+		if (existing) existing.value += amount;
+		else this.#counts.set(key, { labels, value: amount });
 	}
 
 	/** Returns all counts. */

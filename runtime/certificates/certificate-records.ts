@@ -39,21 +39,21 @@ export async function readCertificateRecord(
 	issuer: string,
 	name: string,
 ): Promise<CertificateRecord | undefined> {
-	const file = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
-	const [chain, key] = await Promise.all([store.read(`${file}.crt`), store.read(`${file}.key`)]);
+	const pathPrefix = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
+	const [chain, key] = await Promise.all([store.read(`${pathPrefix}.crt`), store.read(`${pathPrefix}.key`)]);
 	if (!chain || !key) return undefined;
 	const record = createCertificateRecord(issuer, name, chain.toString('latin1'), key.toString('latin1'));
-	return record ?? (await readNext(store, file, issuer, name));
+	return record ?? (await readUnfinishedPair(store, pathPrefix, issuer, name));
 }
 
 /** Reads the pair that a process was writing when it died between the key and the certificate. */
-async function readNext(
+async function readUnfinishedPair(
 	store: Store,
-	file: string,
+	pathPrefix: string,
 	issuer: string,
 	name: string,
 ): Promise<CertificateRecord | undefined> {
-	const text = await store.read(`${file}.next`);
+	const text = await store.read(`${pathPrefix}.next`);
 	if (!text) return undefined;
 	try {
 		const { chain, key } = JSON.parse(text.toString('utf8')) as { chain: string; key: string };
@@ -72,16 +72,16 @@ export async function writeCertificateRecord(
 	{ issuer, name, chain, privateKey }: CertificateRecord,
 	details: IssuedCertificate['details'],
 ): Promise<void> {
-	const file = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
-	const renewal = (await store.stat(`${file}.crt`)) !== undefined;
-	if (renewal) await store.write(`${file}.next`, JSON.stringify({ chain, key: privateKey }));
-	await store.write(`${file}.key`, privateKey);
-	await store.write(`${file}.crt`, chain);
-	if (renewal) await store.remove(`${file}.next`);
-	await store.write(`${file}.json`, `${JSON.stringify({ sans: [name], issuer, ...details }, undefined, '\t')}\n`);
+	const pathPrefix = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
+	const isRenewal = (await store.stat(`${pathPrefix}.crt`)) !== undefined;
+	if (isRenewal) await store.write(`${pathPrefix}.next`, JSON.stringify({ chain, key: privateKey }));
+	await store.write(`${pathPrefix}.key`, privateKey);
+	await store.write(`${pathPrefix}.crt`, chain);
+	if (isRenewal) await store.remove(`${pathPrefix}.next`);
+	await store.write(`${pathPrefix}.json`, `${JSON.stringify({ sans: [name], issuer, ...details }, undefined, '\t')}\n`);
 }
 
-/** Makes a record of a chain and its key. Returns undefined unless the certificate is valid PEM, covers the name and has that key. */
+/** Creates a record. Returns undefined unless `chain` is valid PEM, and its certificate is for this name and private key. */
 export function createCertificateRecord(
 	issuer: string,
 	name: string,
@@ -107,11 +107,14 @@ export function createCertificateRecord(
 	}
 }
 
-/** Compares alternative names literally, because X509Certificate.checkHost rejects `*.localhost` and `*.tld`. */
+/**
+ * Reports whether a certificate is valid for a name. Compares alternative names literally, because X509Certificate.checkHost
+ * rejects `*.localhost` and `*.tld`.
+ */
 function covers(certificate: X509Certificate, name: string): boolean {
 	if (isIP(name)) return certificate.checkIP(name) !== undefined;
-	const listed = (certificate.subjectAltName ?? '').toLowerCase().split(', ');
-	if (listed.includes(`dns:${name}`)) return true;
+	const alternativeNames = (certificate.subjectAltName ?? '').toLowerCase().split(', ');
+	if (alternativeNames.includes(`dns:${name}`)) return true;
 	const dot = name.indexOf('.');
-	return dot > 0 && !name.startsWith('*') && listed.includes(`dns:*${name.slice(dot)}`);
+	return dot > 0 && !name.startsWith('*') && alternativeNames.includes(`dns:*${name.slice(dot)}`);
 }

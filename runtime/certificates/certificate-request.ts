@@ -21,21 +21,30 @@ const ATTRIBUTES = 0xa0;
 
 /** Returns the DER of a certificate signing request for these names. */
 export function certificateRequest(names: readonly string[], key: KeyObject): Buffer {
-	const extension = der(
+	const extension = encodeDer(
 		SEQUENCE,
-		objectIdentifier(id_ce_subjectAltName),
-		der(OCTET_STRING, Buffer.from(AsnConvert.serialize(alternativeNames(names)))),
+		encodeOid(id_ce_subjectAltName),
+		encodeDer(OCTET_STRING, Buffer.from(AsnConvert.serialize(alternativeNames(names)))),
 	);
-	const attribute = der(SEQUENCE, objectIdentifier('1.2.840.113549.1.9.14'), der(SET, der(SEQUENCE, extension)));
-	const info = der(
+	const attribute = encodeDer(
 		SEQUENCE,
-		der(INTEGER, Buffer.of(0)),
-		der(SEQUENCE),
+		encodeOid('1.2.840.113549.1.9.14'),
+		encodeDer(SET, encodeDer(SEQUENCE, extension)),
+	);
+	const info = encodeDer(
+		SEQUENCE,
+		encodeDer(INTEGER, Buffer.of(0)),
+		encodeDer(SEQUENCE),
 		subjectPublicKey(key),
-		der(ATTRIBUTES, attribute),
+		encodeDer(ATTRIBUTES, attribute),
 	);
 	const signature = Buffer.concat([Buffer.of(0), signDer(key, info)]);
-	return der(SEQUENCE, info, Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))), der(BIT_STRING, signature));
+	return encodeDer(
+		SEQUENCE,
+		info,
+		Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))),
+		encodeDer(BIT_STRING, signature),
+	);
 }
 
 /** Creates a certificate that answers a TLS-ALPN-01 challenge (RFC 8737 §3) for one name. It contains the digest of the key authorization. */
@@ -52,12 +61,12 @@ export async function challengeCertificate(
 		commonName: 'ACME challenge',
 		notBefore: new Date(now - 3_600_000),
 		notAfter: new Date(now + 7 * 86_400_000),
-		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: der(OCTET_STRING, digest) }],
+		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: encodeDer(OCTET_STRING, digest) }],
 	});
 	return { chain: certificatePem(certificate), key: privateKeyPem(key) };
 }
 
-function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+function encodeDer(tag: number, ...parts: readonly Buffer[]): Buffer {
 	const content = Buffer.concat(parts);
 	const { length } = content;
 	if (length < 128) return Buffer.concat([Buffer.of(tag, length), content]);
@@ -65,13 +74,13 @@ function der(tag: number, ...parts: readonly Buffer[]): Buffer {
 	return Buffer.concat([Buffer.of(tag, 0x80 | bytes.length, ...bytes), content]);
 }
 
-function objectIdentifier(text: string): Buffer {
-	const [first, second, ...rest] = text.split('.').map(Number);
+function encodeOid(text: string): Buffer {
+	const [first, second, ...otherArcs] = text.split('.').map(Number);
 	const bytes = [first! * 40 + second!];
-	for (const part of rest) {
+	for (const part of otherArcs) {
 		const groups = [part & 127];
-		for (let left = part >> 7; left > 0; left >>= 7) groups.unshift((left & 127) | 128);
+		for (let remaining = part >> 7; remaining > 0; remaining >>= 7) groups.unshift((remaining & 127) | 128);
 		bytes.push(...groups);
 	}
-	return der(OID, Buffer.from(bytes));
+	return encodeDer(OID, Buffer.from(bytes));
 }

@@ -13,7 +13,7 @@ export class ManagerFailure extends Error {
 }
 
 /** Timeout of a request in milliseconds. */
-const SOURCE_LIMIT = 10_000;
+const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum bytes of a response. */
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
 
@@ -35,7 +35,7 @@ async function askHttp(address: string, question: CertificateRequestedByClient):
 	url.searchParams.set('cipher_suites', question.cipherSuites.join(','));
 	url.searchParams.set('local_ip', question.localIp);
 	try {
-		const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(SOURCE_LIMIT) });
+		const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
 		if (response.status === 204) {
 			await response.body?.cancel();
 			return undefined;
@@ -44,7 +44,7 @@ async function askHttp(address: string, question: CertificateRequestedByClient):
 			await response.body?.cancel();
 			throw new ManagerFailure(`The manager answered with status ${response.status}.`);
 		}
-		return await limitedText(response);
+		return await readLimitedText(response);
 	} catch (error) {
 		if (error instanceof ManagerFailure) throw error;
 		const { cause, name } = error as Error & { cause?: { code?: string } };
@@ -53,7 +53,7 @@ async function askHttp(address: string, question: CertificateRequestedByClient):
 	}
 }
 
-async function limitedText(response: Response): Promise<string> {
+async function readLimitedText(response: Response): Promise<string> {
 	const chunks: Uint8Array[] = [];
 	let size = 0;
 	for await (const chunk of response.body ?? []) {

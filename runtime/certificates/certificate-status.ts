@@ -4,25 +4,25 @@
 import { X509Certificate } from 'node:crypto';
 import { StoreError } from '../storage/store.ts';
 import type { LabelledCounter } from './certificate-metrics.ts';
-import { type CertificateStatus, readStatus, responderOf, StatusError, statusRequest } from './ocsp-message.ts';
+import { type CertificateStatus, encodeStatusRequest, parseStatus, responderOf, StatusError } from './ocsp-message.ts';
 import { type StapledCertificate, type StaplerDeps, statusKey } from './status-stapler.ts';
 
 /** Timeout of the request in milliseconds. */
-const LIMIT = 15_000;
+const TIMEOUT_MS = 15_000;
 /** Maximum size of a response in bytes. */
 const MAX_RESPONSE_BYTES: number = 64 * 1024;
 /** Milliseconds until the second attempt, if there is no usable response. The interval doubles with each further attempt. */
-const RETRY = 60_000;
+const FIRST_RETRY_MS = 60_000;
 
 /** Refreshes the stapled response. On failure, the certificate keeps its previous response while that is valid. Rejects only on bugs. */
 export async function refreshStatus<Certificate extends StapledCertificate>(
 	entry: Certificate,
 	deps: StaplerDeps<Certificate>,
-	fetched: LabelledCounter,
+	fetchCounter: LabelledCounter,
 ): Promise<void> {
 	const { record } = entry;
-	if (!record || entry.gone) return;
-	const [leaf, issuer] = certificatesOf(record.chain);
+	if (!record || entry.isDropped) return;
+	const [leaf, issuer] = parseLeafAndIssuer(record.chain);
 	const responder = leaf && responderOf(leaf);
 	if (!leaf || !issuer || responder === undefined) {
 		entry.statusAt = Number.POSITIVE_INFINITY;
@@ -32,22 +32,22 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 		}
 		return;
 	}
-	const read = (response: Uint8Array): CertificateStatus => readStatus(response, leaf, issuer, deps.now());
+	const read = (response: Uint8Array): CertificateStatus => parseStatus(response, leaf, issuer, deps.now());
 	const key = statusKey(record);
 	const store = await deps.store();
 	const stored = await store.read(key).catch(() => undefined);
-	const kept = stored && usable(stored, read);
-	if (stored && kept && deps.now() < middle(kept)) {
-		take(entry, record, stored, kept, deps);
+	const storedStatus = stored && readIfGood(stored, read);
+	if (stored && storedStatus && deps.now() < middleOfLifetime(storedStatus)) {
+		publishResponse(entry, record, stored, storedStatus, deps);
 		return;
 	}
 	try {
-		const response = await fetchStatus(responder, statusRequest(leaf, issuer));
+		const response = await fetchStatus(responder, encodeStatusRequest(leaf, issuer));
 		const status = read(response);
-		fetched.count({ result: status.status });
+		fetchCounter.count({ result: status.status });
 		if (status.status === 'revoked') {
-			const next = entry.record === record ? entry.revoked() : 'it is no longer served';
-			deps.log('error', 'tls.ocsp', `the issuer has revoked a certificate; ${next}`, { name: record.name });
+			const consequence = entry.record === record ? entry.onRevoked() : 'it is no longer served';
+			deps.log('error', 'tls.ocsp', `the issuer has revoked a certificate; ${consequence}`, { name: record.name });
 			return;
 		}
 		if (status.status === 'unknown') throw new StatusError('The responder does not know the certificate.');
@@ -56,53 +56,56 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 			const fields = { name: record.name, cause: error.message };
 			deps.log('warn', 'tls.ocsp', 'an OCSP response could not be stored', fields);
 		});
-		take(entry, record, response, status, deps);
+		publishResponse(entry, record, response, status, deps);
 	} catch (error) {
 		if (!(error instanceof StatusError)) throw error;
-		fetched.count({ result: 'failed' });
+		fetchCounter.count({ result: 'failed' });
 		const cause = error.message;
 		deps.log('warn', 'tls.ocsp', 'OCSP response unavailable', { name: record.name, cause });
 		// The responder has not answered. The store's response is past half of its lifetime, but still valid, so it is stapled.
-		if (stored && kept) take(entry, record, stored, { ...kept, thisUpdate: deps.now() }, deps);
-		else if (drop(entry, record, deps)) {
-			const wait = RETRY * 2 ** Math.min(entry.statusFailures++, 10);
-			entry.statusAt = Math.min(entry.statusAt, deps.now() + wait);
+		if (stored && storedStatus)
+			publishResponse(entry, record, stored, { ...storedStatus, thisUpdate: deps.now() }, deps);
+		else if (dropExpired(entry, record, deps)) {
+			const waitMs = FIRST_RETRY_MS * 2 ** Math.min(entry.statusFailures++, 10);
+			entry.statusAt = Math.min(entry.statusAt, deps.now() + waitMs);
 		}
 	}
 }
 
 /** Publishes a response, and schedules the next fetch at half of its lifetime. */
-function take<Certificate extends StapledCertificate>(
+function publishResponse<Certificate extends StapledCertificate>(
 	entry: Certificate,
 	record: StapledCertificate['record'],
 	response: Uint8Array,
 	status: CertificateStatus,
 	deps: StaplerDeps<Certificate>,
 ): void {
-	if (entry.record !== record || entry.gone) return;
+	if (entry.record !== record || entry.isDropped) return;
 	entry.statusFailures = 0;
-	entry.statusAt = Math.max(Math.min(entry.statusAt, middle(status)), deps.now() + 1000);
+	entry.statusAt = Math.max(Math.min(entry.statusAt, middleOfLifetime(status)), deps.now() + 1000);
 	if (entry.ocsp && Buffer.from(entry.ocsp).equals(response)) return;
 	entry.ocsp = Uint8Array.from(response);
 	deps.publish(entry);
 }
 
-/** Removes an expired response, because clients would reject it. Returns true if no response is left. */
-function drop<Certificate extends StapledCertificate>(
+/** Removes the certificate's response if it has expired, because clients would reject it. Returns true if no response is left. */
+function dropExpired<Certificate extends StapledCertificate>(
 	entry: Certificate,
 	record: NonNullable<StapledCertificate['record']>,
 	deps: StaplerDeps<Certificate>,
 ): boolean {
 	if (entry.record !== record) return false;
 	if (!entry.ocsp) return true;
-	const [leaf, issuer] = certificatesOf(record.chain);
-	if (leaf && issuer && usable(entry.ocsp, response => readStatus(response, leaf, issuer, deps.now()))) return false;
+	const [leaf, issuer] = parseLeafAndIssuer(record.chain);
+	if (leaf && issuer && readIfGood(entry.ocsp, response => parseStatus(response, leaf, issuer, deps.now())))
+		return false;
 	entry.ocsp = undefined;
 	deps.publish(entry);
 	return true;
 }
 
-function usable(
+/** Returns the parsed response; undefined if it is invalid or its status is not `good`. */
+function readIfGood(
 	response: Uint8Array,
 	read: (response: Uint8Array) => CertificateStatus,
 ): CertificateStatus | undefined {
@@ -114,11 +117,11 @@ function usable(
 	}
 }
 
-function middle({ thisUpdate, nextUpdate }: CertificateStatus): number {
+function middleOfLifetime({ thisUpdate, nextUpdate }: CertificateStatus): number {
 	return (thisUpdate + nextUpdate) / 2;
 }
 
-function certificatesOf(chain: string): X509Certificate[] {
+function parseLeafAndIssuer(chain: string): X509Certificate[] {
 	const blocks = chain.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 	return blocks.slice(0, 2).map(block => new X509Certificate(block));
 }
@@ -131,7 +134,7 @@ async function fetchStatus(responder: string, request: Buffer): Promise<Buffer> 
 			headers: { 'content-type': 'application/ocsp-request', accept: 'application/ocsp-response' },
 			body: new Uint8Array(request),
 			redirect: 'error',
-			signal: AbortSignal.timeout(LIMIT),
+			signal: AbortSignal.timeout(TIMEOUT_MS),
 		});
 		const chunks: Uint8Array[] = [];
 		let size = 0;

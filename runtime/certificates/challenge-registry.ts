@@ -6,8 +6,8 @@ export class ChallengeRegistry {
 	readonly #sink: CertificateSink;
 	readonly #http01 = new Map<string, string>();
 	readonly #alpn = new Map<string, { readonly chain: string; readonly key: string }>();
-	#publishing: Promise<void> | undefined;
-	#next: Promise<void> | undefined;
+	#currentPublication: Promise<void> | undefined;
+	#nextPublication: Promise<void> | undefined;
 
 	constructor(sink: CertificateSink) {
 		this.#sink = sink;
@@ -37,23 +37,23 @@ export class ChallengeRegistry {
 
 	/** Publishes the answers. Changes made while a publication is in progress are combined in the next one. */
 	#publish(): Promise<void> {
-		if (!this.#publishing) {
-			this.#publishing = this.#send().finally(() => {
-				this.#publishing = undefined;
+		if (!this.#currentPublication) {
+			this.#currentPublication = this.#send().finally(() => {
+				this.#currentPublication = undefined;
 			});
-			return this.#publishing;
+			return this.#currentPublication;
 		}
-		this.#next ??= this.#publishing
+		this.#nextPublication ??= this.#currentPublication
 			.catch(() => {})
 			.then(() => {
-				this.#next = undefined;
+				this.#nextPublication = undefined;
 				return this.#publish();
 			});
-		return this.#next;
+		return this.#nextPublication;
 	}
 
 	#send(): Promise<void> {
-		return this.#sink.challenges({
+		return this.#sink.setChallenges({
 			http01: Object.fromEntries(this.#http01),
 			alpn: Object.fromEntries(this.#alpn),
 		});

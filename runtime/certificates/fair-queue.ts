@@ -1,18 +1,18 @@
 /** A queue that runs a bounded number of tasks at a time and takes turns between their owners (round robin). */
 export class FairQueue {
 	readonly #maxRunning: number;
-	readonly #mostWaiting: number;
+	readonly #maxWaiting: number;
 	#runningCount = 0;
-	/** Waiting tasks by owner. The owners are in the order of their turns. */
+	/** Waiting tasks by owner. The owner whose turn is next comes first. */
 	readonly #waiting = new Map<string, (() => Promise<void>)[]>();
 
 	/**
-	 * @param most Maximum tasks running at a time.
-	 * @param mostWaiting Maximum waiting tasks per owner.
+	 * @param maxRunning Maximum tasks running at a time.
+	 * @param maxWaiting Maximum waiting tasks per owner.
 	 */
-	constructor(most: number, mostWaiting: number) {
-		this.#maxRunning = most;
-		this.#mostWaiting = mostWaiting;
+	constructor(maxRunning: number, maxWaiting: number) {
+		this.#maxRunning = maxRunning;
+		this.#maxWaiting = maxWaiting;
 	}
 
 	/** Runs a task, which must not reject, when its turn comes. Returns false if too many tasks of the owner are waiting. */
@@ -22,26 +22,26 @@ export class FairQueue {
 			void this.#run(task);
 			return true;
 		}
-		const own = this.#waiting.get(owner);
-		if (own === undefined) this.#waiting.set(owner, [task]);
-		else if (own.length >= this.#mostWaiting) return false;
-		else own.push(task);
+		const ownerTasks = this.#waiting.get(owner);
+		if (ownerTasks === undefined) this.#waiting.set(owner, [task]);
+		else if (ownerTasks.length >= this.#maxWaiting) return false;
+		else ownerTasks.push(task);
 		return true;
 	}
 
 	async #run(task: () => Promise<void>): Promise<void> {
-		let next: (() => Promise<void>) | undefined = task;
-		while (next) {
-			await next();
-			next = this.#next();
+		let currentTask: (() => Promise<void>) | undefined = task;
+		while (currentTask) {
+			await currentTask();
+			currentTask = this.#takeNext();
 		}
 		this.#runningCount--;
 	}
 
-	#next(): (() => Promise<void>) | undefined {
-		const turn = this.#waiting.entries().next().value;
-		if (turn === undefined) return undefined;
-		const [owner, tasks] = turn;
+	#takeNext(): (() => Promise<void>) | undefined {
+		const firstEntry = this.#waiting.entries().next().value;
+		if (firstEntry === undefined) return undefined;
+		const [owner, tasks] = firstEntry;
 		const task = tasks.shift()!;
 		// An owner with more tasks moves to the end, and waits there for the next turn.
 		this.#waiting.delete(owner);

@@ -5,7 +5,7 @@ import { makePrivateKey, parsePrivateKey, privateKeyPem } from './certificate-ke
 import { type IssuedCertificate, IssueError, type IssueOrder, type Issuer, issuerSetting } from './issuer.ts';
 
 /** Default lifetime in milliseconds: 12 hours. */
-const INTERNAL_LIFETIME = 43_200_000;
+const DEFAULT_LIFETIME_MS = 43_200_000;
 
 /** Creates the issuer. `authority` resolves to the CA with an ID, or to undefined while it cannot sign. */
 export function internalIssuer(
@@ -13,7 +13,7 @@ export function internalIssuer(
 	authority: (id: string) => Promise<Authority | undefined>,
 ): Issuer {
 	const id = issuerSetting<string>(settings, 'ca') ?? 'local';
-	const lifetime = issuerSetting<number>(settings, 'lifetime') ?? INTERNAL_LIFETIME;
+	const lifetime = issuerSetting<number>(settings, 'lifetime') ?? DEFAULT_LIFETIME_MS;
 	const withRoot = issuerSetting<boolean>(settings, 'sign_with_root') === true;
 	return {
 		kind: 'internal',

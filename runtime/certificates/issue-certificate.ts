@@ -67,48 +67,50 @@ export function issueCertificate(request: CertificateRequest): Buffer {
 	const issuer = signer && AsnConvert.parse(signer.certificate, Certificate).tbsCertificate;
 	const signingKey = signer?.key ?? key;
 	const algorithm = algorithmIdentifier(signingKey);
-	const identifier = keyIdentifier(spki);
+	const keyId = computeKeyIdentifier(spki);
 	const subject = commonName === undefined ? new Name([]) : distinguishedName(commonName);
 	const extensions = [
-		extension(id_ce_keyUsage, true, keyUsage(key, authority !== undefined)),
+		createExtension(id_ce_keyUsage, true, createKeyUsage(key, authority !== undefined)),
 		...(authority
 			? [
-					extension(
+					createExtension(
 						id_ce_basicConstraints,
 						true,
 						new BasicConstraints({ cA: true, pathLenConstraint: authority.pathLength }),
 					),
 				]
-			: [extension(id_ce_extKeyUsage, false, new ExtendedKeyUsage([...purposes]))]),
-		extension(id_ce_subjectKeyIdentifier, false, new SubjectKeyIdentifier(identifier)),
-		extension(
+			: [createExtension(id_ce_extKeyUsage, false, new ExtendedKeyUsage([...purposes]))]),
+		createExtension(id_ce_subjectKeyIdentifier, false, new SubjectKeyIdentifier(keyId)),
+		createExtension(
 			id_ce_authorityKeyIdentifier,
 			false,
-			new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(issuer ? identifierOf(issuer) : identifier) }),
+			new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(issuer ? subjectKeyIdentifierOf(issuer) : keyId) }),
 		),
 		// RFC 5280 §4.2.1.6: with an empty subject, the alternative names must be critical.
-		...(names.length > 0 ? [extension(id_ce_subjectAltName, commonName === undefined, alternativeNames(names))] : []),
+		...(names.length > 0
+			? [createExtension(id_ce_subjectAltName, commonName === undefined, alternativeNames(names))]
+			: []),
 		...(request.extensions ?? []).map(
 			({ oid, critical, value }) => new Extension({ extnID: oid, critical, extnValue: new OctetString(value) }),
 		),
 	];
 	const tbsCertificate = new TBSCertificate({
 		version: 2,
-		serialNumber: serialNumber(),
+		serialNumber: createSerialNumber(),
 		signature: algorithm,
 		issuer: issuer?.subject ?? subject,
-		validity: new Validity({ notBefore: wholeSecond(request.notBefore), notAfter: wholeSecond(request.notAfter) }),
+		validity: new Validity({ notBefore: floorToSecond(request.notBefore), notAfter: floorToSecond(request.notAfter) }),
 		subject,
 		subjectPublicKeyInfo: AsnConvert.parse(spki, SubjectPublicKeyInfo),
 		extensions: new Extensions(extensions),
 	});
-	const signed = Buffer.from(AsnConvert.serialize(tbsCertificate));
-	const signature = signDer(signingKey, signed);
+	const signedBytes = Buffer.from(AsnConvert.serialize(tbsCertificate));
+	const signature = signDer(signingKey, signedBytes);
 	return Buffer.from(
 		AsnConvert.serialize(
 			new Certificate({
 				tbsCertificate,
-				tbsCertificateRaw: toArrayBuffer(signed),
+				tbsCertificateRaw: toArrayBuffer(signedBytes),
 				signatureAlgorithm: algorithm,
 				signatureValue: toArrayBuffer(signature),
 			}),
@@ -138,8 +140,8 @@ export function algorithmIdentifier(key: KeyObject): AlgorithmIdentifier {
 
 /** Returns the public key of a private or public key, as SPKI in DER. */
 export function subjectPublicKey(key: KeyObject): Buffer {
-	const half = key.type === 'private' ? createPublicKey(key) : key;
-	return half.export({ type: 'spki', format: 'der' });
+	const publicKey = key.type === 'private' ? createPublicKey(key) : key;
+	return publicKey.export({ type: 'spki', format: 'der' });
 }
 
 /** Converts a certificate from DER to PEM. */
@@ -155,38 +157,38 @@ export function toArrayBuffer(bytes: Uint8Array): ArrayBuffer {
 	return Uint8Array.from(bytes).buffer;
 }
 
-function extension(extnID: string, critical: boolean, value: unknown): Extension {
+function createExtension(extnID: string, critical: boolean, value: unknown): Extension {
 	return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
 }
 
-function keyUsage(key: KeyObject, authority: boolean): KeyUsage {
-	if (authority) return new KeyUsage(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign);
+function createKeyUsage(key: KeyObject, isAuthority: boolean): KeyUsage {
+	if (isAuthority) return new KeyUsage(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign);
 	// The RSA key exchange of TLS 1.2 needs key encipherment.
-	const encipher = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
-	return new KeyUsage(KeyUsageFlags.digitalSignature | encipher);
+	const encipherFlag = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
+	return new KeyUsage(KeyUsageFlags.digitalSignature | encipherFlag);
 }
 
 /** Returns the leftmost 160 bits of the SHA-256 of the key (RFC 7093 §2). */
-function keyIdentifier(spki: Buffer): ArrayBuffer {
+function computeKeyIdentifier(spki: Buffer): ArrayBuffer {
 	const { subjectPublicKey: bits } = AsnConvert.parse(spki, SubjectPublicKeyInfo);
 	return toArrayBuffer(createHash('sha256').update(Buffer.from(bits)).digest().subarray(0, 20));
 }
 
 /** Returns the subject key identifier of the signer's certificate. */
-function identifierOf(issuer: TBSCertificate): ArrayBuffer {
-	const found = issuer.extensions?.find(({ extnID }) => extnID === id_ce_subjectKeyIdentifier);
-	if (found) return AsnConvert.parse(found.extnValue, SubjectKeyIdentifier).buffer;
-	return keyIdentifier(Buffer.from(AsnConvert.serialize(issuer.subjectPublicKeyInfo)));
+function subjectKeyIdentifierOf(issuer: TBSCertificate): ArrayBuffer {
+	const keyIdExtension = issuer.extensions?.find(({ extnID }) => extnID === id_ce_subjectKeyIdentifier);
+	if (keyIdExtension) return AsnConvert.parse(keyIdExtension.extnValue, SubjectKeyIdentifier).buffer;
+	return computeKeyIdentifier(Buffer.from(AsnConvert.serialize(issuer.subjectPublicKeyInfo)));
 }
 
 /** Returns a random positive serial number of 16 bytes (RFC 5280 §4.1.2.2). */
-function serialNumber(): ArrayBuffer {
+function createSerialNumber(): ArrayBuffer {
 	const bytes = randomBytes(16);
 	bytes[0] = (bytes[0]! & 0x3f) | 0x40;
 	return toArrayBuffer(bytes);
 }
 
 /** Rounds down to a whole second, the resolution of certificates. */
-function wholeSecond(time: Date): Date {
+function floorToSecond(time: Date): Date {
 	return new Date(Math.floor(time.getTime() / 1000) * 1000);
 }

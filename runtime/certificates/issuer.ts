@@ -24,7 +24,7 @@ export interface IssuedCertificate {
 	/** JSON metadata that is stored with the certificate. Must not contain secrets. */
 	readonly details?: { readonly [name: string]: unknown };
 	/** Called once the certificate is stored, so that the issuer can delete the state it kept for resuming the order. */
-	readonly kept?: () => Promise<void>;
+	readonly onStored?: () => Promise<void>;
 }
 
 /** The time at which an issuer wants a certificate to be renewed (RFC 9773). */
@@ -67,12 +67,12 @@ export class IssueError extends Error {
 	/** True if a retry cannot succeed, for example because the issuer does not accept the name. */
 	readonly final: boolean;
 
-	constructor(code: string, message: string, more: { retryAt?: number | undefined; final?: boolean } = {}) {
+	constructor(code: string, message: string, options: { retryAt?: number | undefined; final?: boolean } = {}) {
 		super(message);
 		this.name = 'IssueError';
 		this.code = code;
-		this.retryAt = more.retryAt;
-		this.final = more.final === true;
+		this.retryAt = options.retryAt;
+		this.final = options.final === true;
 	}
 }
 

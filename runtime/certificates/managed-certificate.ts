@@ -1,4 +1,4 @@
-/** The state of one managed name: its certificate, when work is due, and past failures. */
+/** The state of one managed name: its certificate, the times of its next renewal and checks, and past failures. */
 import type { AutomationPolicy } from '../../compiler/codegen/plan/certificate-plan.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 import { type KeyType, keyTypeOf } from './certificate-keys.ts';
@@ -24,12 +24,12 @@ export class ManagedCertificate implements StapledCertificate {
 	record: CertificateRecord | undefined = undefined;
 	/** The stapled OCSP response in DER. */
 	ocsp: Uint8Array | undefined = undefined;
-	/** True once the store has been checked. */
-	loaded = false;
+	/** True once the store has been searched for a certificate of this name. */
+	isLoaded = false;
 	/** True once no document needs the certificate any more. Its order in progress is then canceled. */
-	gone = false;
+	isDropped = false;
 	/** True once the certificate has been published to threads. */
-	published = false;
+	isPublished = false;
 	/** Time at which to renew the certificate, in milliseconds since the epoch. */
 	renewAt = 0;
 	/** Earliest time of the next attempt, in milliseconds since the epoch. */
@@ -46,7 +46,7 @@ export class ManagedCertificate implements StapledCertificate {
 	/** Why the last attempt failed; undefined if it succeeded. */
 	lastError: string | undefined = undefined;
 	/** The order in progress; undefined if there is none. */
-	work: { readonly done: Promise<void>; readonly abort: AbortController } | undefined = undefined;
+	currentOrder: { readonly done: Promise<void>; readonly abort: AbortController } | undefined = undefined;
 
 	constructor(name: string, policy: ReadyPolicy) {
 		this.name = name;
@@ -71,8 +71,11 @@ export class ManagedCertificate implements StapledCertificate {
 		return { id: this.id!, names: [this.name], chain, key: privateKey, ...(this.ocsp ? { ocsp: this.ocsp } : {}) };
 	}
 
-	/** Sets the current certificate and computes the time of its renewal. */
-	take(record: CertificateRecord, processRatio: number | undefined): void {
+	/**
+	 * Sets the current certificate and computes the time of its renewal.
+	 * @param globalRatio The renewal ratio to use if the policy does not set one.
+	 */
+	setRecord(record: CertificateRecord, globalRatio: number | undefined): void {
 		if (record.fingerprint !== this.record?.fingerprint) {
 			this.ocsp = undefined;
 			this.statusAt = 0;
@@ -80,17 +83,23 @@ export class ManagedCertificate implements StapledCertificate {
 			this.adviseAt = 0;
 		}
 		this.record = record;
-		const ratio = this.policy.settings.renewal_window_ratio ?? processRatio ?? RENEWAL_RATIO;
+		const ratio = this.policy.settings.renewal_window_ratio ?? globalRatio ?? RENEWAL_RATIO;
 		this.renewAt = renewalTime(record, ratio, Math.random());
 	}
 
-	revoked(): string {
+	onRevoked(): string {
 		this.renewAt = 0;
 		return 'a new one is being ordered';
 	}
 
 	/** Reports whether an order should start now. */
 	isDue(now: number): boolean {
-		return this.loaded && !this.gone && !this.work && now >= this.attemptAt && (!this.record || now >= this.renewAt);
+		return (
+			this.isLoaded &&
+			!this.isDropped &&
+			!this.currentOrder &&
+			now >= this.attemptAt &&
+			(!this.record || now >= this.renewAt)
+		);
 	}
 }

@@ -33,11 +33,12 @@ export class StatusError extends Error {
 }
 
 /** Milliseconds for which a response without `nextUpdate` is valid. */
-const NO_END = 86_400_000;
+const DEFAULT_VALIDITY_MS = 86_400_000;
 /** Maximum milliseconds by which the clock of a responder may be ahead of this machine's clock. */
-const CLOCK_SKEW = 300_000;
+const MAX_CLOCK_SKEW_MS = 300_000;
 const SHA1 = '1.3.14.3.2.26';
 
+/** Digests of the supported signature algorithms; null for Ed25519, which includes its own hash. */
 const DIGESTS: { readonly [oid: string]: string | null } = {
 	'1.2.840.113549.1.1.11': 'sha256',
 	'1.2.840.113549.1.1.12': 'sha384',
@@ -48,41 +49,41 @@ const DIGESTS: { readonly [oid: string]: string | null } = {
 	'1.3.101.112': null,
 };
 
-/** Returns the URL of a certificate's OCSP responder; undefined if the certificate names none with an HTTP URL. */
+/** Returns the URL of a certificate's OCSP responder; undefined if the certificate does not name a responder with an HTTP URL. */
 export function responderOf(certificate: X509Certificate): string | undefined {
 	return /^OCSP - URI:(https?:\/\/\S+)$/m.exec(certificate.infoAccess ?? '')?.[1];
 }
 
 /** Encodes a request for the status of a certificate, in DER. */
-export function statusRequest(certificate: X509Certificate, issuer: X509Certificate): Buffer {
+export function encodeStatusRequest(certificate: X509Certificate, issuer: X509Certificate): Buffer {
 	const reqCert = certificateId(certificate, issuer);
 	const tbsRequest = new TBSRequest({ requestList: [new Request({ reqCert })] });
 	return Buffer.from(AsnConvert.serialize(new OCSPRequest({ tbsRequest })));
 }
 
 /**
- * Parses and verifies a response. It must be for the certificate, signed by its issuer or an authorized responder (§4.2.2.2), and
- * valid at `now`, in milliseconds since the epoch. Throws {@link StatusError} if it is not.
+ * Parses and verifies a response. Throws {@link StatusError} unless the response is for the certificate, is signed by its issuer
+ * or an authorized responder (§4.2.2.2), and is valid at `now`, in milliseconds since the epoch.
  */
-export function readStatus(
+export function parseStatus(
 	response: Uint8Array,
 	certificate: X509Certificate,
 	issuer: X509Certificate,
 	now: number,
 ): CertificateStatus {
-	const basic = basicResponse(response);
+	const basic = parseBasicResponse(response);
 	verifySignature(basic, issuer, now);
-	const wanted = certificateId(certificate, issuer);
-	const single = basic.tbsResponseData.responses.find(({ certID }) => isSame(certID, wanted));
-	if (!single) throw new StatusError('The response is for other certificates.');
-	const thisUpdate = single.thisUpdate.getTime();
-	const nextUpdate = single.nextUpdate?.getTime() ?? thisUpdate + NO_END;
-	if (thisUpdate > now + CLOCK_SKEW) throw new StatusError('The response is not valid yet.');
+	const expectedId = certificateId(certificate, issuer);
+	const singleResponse = basic.tbsResponseData.responses.find(({ certID }) => isSameId(certID, expectedId));
+	if (!singleResponse) throw new StatusError('The response is for other certificates.');
+	const thisUpdate = singleResponse.thisUpdate.getTime();
+	const nextUpdate = singleResponse.nextUpdate?.getTime() ?? thisUpdate + DEFAULT_VALIDITY_MS;
+	if (thisUpdate > now + MAX_CLOCK_SKEW_MS) throw new StatusError('The response is not valid yet.');
 	if (nextUpdate <= now) throw new StatusError('The response has expired.');
-	return { status: statusOf(single), thisUpdate, nextUpdate };
+	return { status: statusOf(singleResponse), thisUpdate, nextUpdate };
 }
 
-function basicResponse(der: Uint8Array): BasicOCSPResponse {
+function parseBasicResponse(der: Uint8Array): BasicOCSPResponse {
 	try {
 		const { responseStatus, responseBytes } = AsnConvert.parse(der, OCSPResponse);
 		if (responseStatus !== OCSPResponseStatus.successful) {
@@ -103,7 +104,7 @@ function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now:
 	if (digest === undefined) throw new StatusError('The signature algorithm of the response is not supported.');
 	const data = Buffer.from(basic.tbsResponseDataRaw ?? new ArrayBuffer(0));
 	const signature = Buffer.from(basic.signature);
-	for (const signer of [issuer, ...delegates(basic, issuer, now)]) {
+	for (const signer of [issuer, ...authorizedSigners(basic, issuer, now)]) {
 		try {
 			if (verify(digest, data, signer.publicKey, signature)) return;
 		} catch {
@@ -114,13 +115,14 @@ function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now:
 }
 
 /** Returns the certificates in the response that the issuer has authorized to sign responses. */
-function delegates(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): X509Certificate[] {
-	return (basic.certs ?? []).slice(0, 4).flatMap(one => {
-		const certificate = new X509Certificate(Buffer.from(AsnConvert.serialize(one)));
-		const authorized = certificate.keyUsage?.includes(id_kp_OCSPSigning) === true;
-		const valid = certificate.validFromDate.getTime() <= now + CLOCK_SKEW && certificate.validToDate.getTime() > now;
-		const signed = certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
-		return authorized && valid && signed ? [certificate] : [];
+function authorizedSigners(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): X509Certificate[] {
+	return (basic.certs ?? []).slice(0, 4).flatMap(element => {
+		const certificate = new X509Certificate(Buffer.from(AsnConvert.serialize(element)));
+		const isAuthorized = certificate.keyUsage?.includes(id_kp_OCSPSigning) === true;
+		const isValid =
+			certificate.validFromDate.getTime() <= now + MAX_CLOCK_SKEW_MS && certificate.validToDate.getTime() > now;
+		const isSigned = certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+		return isAuthorized && isValid && isSigned ? [certificate] : [];
 	});
 }
 
@@ -137,13 +139,13 @@ function certificateId(certificate: X509Certificate, issuer: X509Certificate): C
 	});
 }
 
-function isSame(a: CertID, b: CertID): boolean {
-	const equal = (x: ArrayBuffer, y: ArrayBuffer): boolean => Buffer.from(x).equals(Buffer.from(y));
+function isSameId(a: CertID, b: CertID): boolean {
+	const equalBytes = (x: ArrayBuffer, y: ArrayBuffer): boolean => Buffer.from(x).equals(Buffer.from(y));
 	return (
 		a.hashAlgorithm.algorithm === b.hashAlgorithm.algorithm &&
-		equal(a.issuerNameHash.buffer, b.issuerNameHash.buffer) &&
-		equal(a.issuerKeyHash.buffer, b.issuerKeyHash.buffer) &&
-		equal(a.serialNumber, b.serialNumber)
+		equalBytes(a.issuerNameHash.buffer, b.issuerNameHash.buffer) &&
+		equalBytes(a.issuerKeyHash.buffer, b.issuerKeyHash.buffer) &&
+		equalBytes(a.serialNumber, b.serialNumber)
 	);
 }
 

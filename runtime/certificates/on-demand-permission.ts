@@ -18,7 +18,7 @@ export interface PermissionDecision {
 }
 
 /** Timeout of the request in milliseconds. */
-const ASK_LIMIT = 10_000;
+const ASK_TIMEOUT_MS = 10_000;
 
 /** Asks whether a certificate may be obtained for a name. Never rejects. */
 export async function askPermission(
@@ -29,14 +29,14 @@ export async function askPermission(
 	const endpoint = settings.ask ?? settings.permission?.endpoint;
 	if (endpoint === undefined) {
 		// Without an endpoint, only explicitly configured names and names with certificates from internal CAs are permitted.
-		const listed = policy.subjects.includes(name);
-		const internal = policy.issuers.every(({ issuer }) => issuer === 'internal');
-		return { allowed: listed || internal, cause: 'no permission endpoint is configured', failed: false };
+		const isListed = policy.subjects.includes(name);
+		const isInternal = policy.issuers.every(({ issuer }) => issuer === 'internal');
+		return { allowed: isListed || isInternal, cause: 'no permission endpoint is configured', failed: false };
 	}
 	try {
 		const url = new URL(endpoint);
 		url.searchParams.set('domain', name);
-		const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ASK_LIMIT) });
+		const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ASK_TIMEOUT_MS) });
 		await response.body?.cancel();
 		const { status } = response;
 		return {
@@ -46,10 +46,10 @@ export async function askPermission(
 		};
 	} catch (error) {
 		// The error's message may contain the URL with credentials, so only the kind of the error is logged.
-		const { cause, name: kind } = error as Error & { cause?: { code?: string } };
+		const { cause, name: errorName } = error as Error & { cause?: { code?: string } };
 		return {
 			allowed: false,
-			cause: `the endpoint cannot be reached: ${cause?.code ?? (kind === 'TimeoutError' ? 'the request timed out' : kind)}`,
+			cause: `the endpoint cannot be reached: ${cause?.code ?? (errorName === 'TimeoutError' ? 'the request timed out' : errorName)}`,
 			failed: true,
 		};
 	}

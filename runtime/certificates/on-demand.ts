@@ -8,25 +8,25 @@ import type { ManagerLog } from './manager-log.ts';
 import { askPermission, type PermissionSettings } from './on-demand-permission.ts';
 
 /** Maximum number of names for which certificates are obtained at a time. Clients that ask for further names are rejected. */
-const MAX_AT_ONCE = 64;
+const MAX_PENDING = 64;
 /**
- * Maximum new names in {@link NEW_NAMES_WITHIN} milliseconds, permitted or not, so that a client that scans names cannot
+ * Maximum new names in {@link NEW_NAMES_WINDOW_MS} milliseconds, permitted or not, so that a client that scans names cannot
  * flood the permission endpoint or the issuer.
  */
 const MAX_NEW_NAMES = 600;
-const NEW_NAMES_WITHIN = 60_000;
+const NEW_NAMES_WINDOW_MS = 60_000;
 /** Maximum names kept in memory. */
 const MAX_ENTRIES = 20_000;
 /** Maximum number of rejected names remembered. */
 const MAX_REFUSALS = 10_000;
 /** Milliseconds for which a rejected name is remembered. */
-const REFUSED_FOR = 60_000;
+const REFUSAL_TTL_MS = 60_000;
 /** Milliseconds until the next request for permission to renew. */
-const RENEWAL_RETRY = 3_600_000;
+const RENEWAL_RETRY_MS = 3_600_000;
 /** Milliseconds for which a failed name is remembered after its next attempt is due. */
-const FAILURE_KEPT = 3_600_000;
+const FAILURE_TTL_MS = 3_600_000;
 /** Milliseconds for which a manager's certificate is served before the manager is asked again. */
-const SOURCE_FRESH = 600_000;
+const SOURCE_TTL_MS = 600_000;
 
 /** Dependencies of {@link OnDemandCertificates}. */
 export interface OnDemandDeps {
@@ -39,7 +39,9 @@ export interface OnDemandDeps {
 /** Obtains certificates on demand. */
 export class OnDemandCertificates {
 	readonly #deps: OnDemandDeps;
+	/** Certificates by name, and names for which no certificate could be obtained. */
 	readonly #entries = new Map<string, ManagedCertificate>();
+	/** Results of the calls of `obtain` that are in progress, by name. */
 	readonly #pending = new Map<string, Promise<boolean>>();
 	/** Rejected names, oldest first, each with the time until which it is rejected. */
 	readonly #refusedUntil = new Map<string, number>();
@@ -47,8 +49,8 @@ export class OnDemandCertificates {
 	readonly #servedUntil = new Map<string, number>();
 	#policies: readonly ReadyPolicy[] = [];
 	#permission: PermissionSettings = {};
-	#windowBegan = 0;
-	#newNames = 0;
+	#windowStart = 0;
+	#newNameCount = 0;
 
 	constructor(deps: OnDemandDeps) {
 		this.#deps = deps;
@@ -62,7 +64,7 @@ export class OnDemandCertificates {
 		this.#permission = (permission ?? {}) as PermissionSettings;
 		this.#refusedUntil.clear();
 		for (const [name, entry] of this.#entries) {
-			if (this.#policyFor(name)?.key !== entry.policy.key) this.#forget(entry);
+			if (this.#policyFor(name)?.key !== entry.policy.key) this.#remove(entry);
 		}
 	}
 
@@ -71,7 +73,7 @@ export class OnDemandCertificates {
 		return this.#entries.values();
 	}
 
-	/** Obtains a certificate for a name. Resolves to false if the name gets none. Never rejects. */
+	/** Obtains a certificate for a name. Resolves to false if none could be obtained. Never rejects. */
 	obtain(question: CertificateRequestedByClient): Promise<boolean> {
 		const { name } = question;
 		const pending = this.#pending.get(name);
@@ -80,10 +82,10 @@ export class OnDemandCertificates {
 		if (!policy || !isObtainable(name)) return Promise.resolve(false);
 		const now = this.#deps.now();
 		if ((this.#refusedUntil.get(name) ?? 0) > now) return Promise.resolve(false);
-		if (this.#pending.size >= MAX_AT_ONCE || !this.#mayAsk(now)) {
+		if (this.#pending.size >= MAX_PENDING || !this.#admitNewName(now)) {
 			return Promise.resolve(false);
 		}
-		const obtaining = this.#obtain(question, policy)
+		const pendingResult = this.#obtain(question, policy)
 			.catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
 				this.#deps.log('error', 'tls.on_demand', 'a certificate could not be obtained on demand', { name, cause });
@@ -94,72 +96,75 @@ export class OnDemandCertificates {
 				if (!obtained) this.#refuse(name);
 				return obtained;
 			});
-		this.#pending.set(name, obtaining);
-		return obtaining;
+		this.#pending.set(name, pendingResult);
+		return pendingResult;
 	}
 
 	/**
-	 * Renews a certificate if its name is still permitted. If it is not, the certificate is served until it expires. Never rejects.
+	 * Renews a certificate if its name is still permitted; otherwise the certificate is served until it expires. Never rejects.
 	 */
 	async renew(entry: ManagedCertificate): Promise<void> {
 		// A certificate that was never obtained is not renewed here: it is ordered again when a client asks for it.
 		if (!entry.record) return;
-		entry.attemptAt = this.#deps.now() + RENEWAL_RETRY;
+		entry.attemptAt = this.#deps.now() + RENEWAL_RETRY_MS;
 		const { allowed, cause } = await askPermission(this.#permission, entry.policy.settings, entry.name);
-		if (allowed) await this.#deps.keeper.begin(entry);
+		if (allowed) await this.#deps.keeper.startOrder(entry);
 		else this.#deps.log('info', 'tls.on_demand', 'certificate not renewed', { name: entry.name, cause });
 	}
 
-	/** Drops expired certificates. Failed names are remembered until they may be tried again. */
+	/** Drops expired certificates, and forgets names whose failure or rejection is old. */
 	sweep(): void {
 		const now = this.#deps.now();
 		for (const entry of this.#entries.values()) {
-			const end = entry.record ? entry.record.notAfter : entry.attemptAt + FAILURE_KEPT;
-			if (end <= now && !entry.work && !this.#pending.has(entry.name)) this.#forget(entry);
+			const forgetAt = entry.record ? entry.record.notAfter : entry.attemptAt + FAILURE_TTL_MS;
+			if (forgetAt <= now && !entry.currentOrder && !this.#pending.has(entry.name)) this.#remove(entry);
 		}
-		const staleNames: string[] = [];
-		for (const [id, until] of this.#servedUntil) if (until <= now) staleNames.push(id);
-		for (const id of staleNames) this.#servedUntil.delete(id);
-		if (staleNames.length > 0) this.#deps.sink.drop(staleNames);
+		const staleIds: string[] = [];
+		for (const [id, until] of this.#servedUntil) if (until <= now) staleIds.push(id);
+		for (const id of staleIds) this.#servedUntil.delete(id);
+		if (staleIds.length > 0) this.#deps.sink.drop(staleIds);
 		for (const [name, until] of this.#refusedUntil) if (until <= now) this.#refusedUntil.delete(name);
 	}
 
 	async #obtain(question: CertificateRequestedByClient, policy: ReadyPolicy): Promise<boolean> {
-		if (await this.#fromSources(question, policy)) return true;
+		if (await this.#obtainFromSources(question, policy)) return true;
 		const { settings } = policy;
 		if (!settings.on_demand && settings.subjects.length === 0) return false;
 		const { name } = question;
-		const permitted = await askPermission(this.#permission, settings, name);
-		if (!permitted.allowed) {
-			this.#deps.log(permitted.failed ? 'error' : 'info', 'tls.on_demand', 'name not permitted', {
+		const decision = await askPermission(this.#permission, settings, name);
+		if (!decision.allowed) {
+			this.#deps.log(decision.failed ? 'error' : 'info', 'tls.on_demand', 'name not permitted', {
 				name,
-				cause: permitted.cause,
+				cause: decision.cause,
 			});
 			return false;
 		}
 		// The configuration may have changed while the permission was requested.
 		if (this.#policyFor(name) !== policy) return false;
 		const entry = this.#entries.get(name) ?? new ManagedCertificate(name, policy);
-		if (this.#entries.size >= MAX_ENTRIES && !this.#entries.has(name)) this.#makeRoom();
+		if (this.#entries.size >= MAX_ENTRIES && !this.#entries.has(name)) this.#evictOne();
 		this.#entries.set(name, entry);
 		await this.#deps.keeper.load([entry]);
 		const now = this.#deps.now();
 		if (!entry.record || entry.record.notAfter <= now) {
 			if (now < entry.attemptAt) return false;
-			await this.#deps.keeper.begin(entry);
+			await this.#deps.keeper.startOrder(entry);
 		}
-		return entry.published && entry.record !== undefined;
+		return entry.isPublished && entry.record !== undefined;
 	}
 
 	/** Asks the `get_certificate` managers of a policy in order. */
-	async #fromSources({ name, ...rest }: CertificateRequestedByClient, policy: ReadyPolicy): Promise<boolean> {
+	async #obtainFromSources(
+		{ name, ...otherFields }: CertificateRequestedByClient,
+		policy: ReadyPolicy,
+	): Promise<boolean> {
 		for (const source of policy.settings.managers ?? []) {
 			try {
-				const found = await fetchFromManager(source, { name, ...rest });
-				if (!found) continue;
+				const certificate = await fetchFromManager(source, { name, ...otherFields });
+				if (!certificate) continue;
 				const id = `source/${source.manager}/${name}`;
-				this.#servedUntil.set(id, this.#deps.now() + SOURCE_FRESH);
-				this.#deps.sink.publish([{ id, names: [name], chain: found.chain, key: found.key }]);
+				this.#servedUntil.set(id, this.#deps.now() + SOURCE_TTL_MS);
+				this.#deps.sink.publish([{ id, names: [name], chain: certificate.chain, key: certificate.key }]);
 				return true;
 			} catch (error) {
 				if (!(error instanceof ManagerFailure)) throw error;
@@ -174,54 +179,54 @@ export class OnDemandCertificates {
 	#policyFor(name: string): ReadyPolicy | undefined {
 		const dot = name.indexOf('.');
 		const wildcard = dot === -1 ? undefined : `*${name.slice(dot)}`;
-		let general: ReadyPolicy | undefined;
+		let catchAll: ReadyPolicy | undefined;
 		let byWildcard: ReadyPolicy | undefined;
 		for (const policy of this.#policies) {
 			const { subjects } = policy.settings;
-			if (subjects.length === 0) general ??= policy;
+			if (subjects.length === 0) catchAll ??= policy;
 			else if (subjects.includes(name)) return policy;
 			else if (wildcard !== undefined && subjects.includes(wildcard)) byWildcard ??= policy;
 		}
-		return byWildcard ?? general;
+		return byWildcard ?? catchAll;
 	}
 
-	#mayAsk(now: number): boolean {
-		if (now - this.#windowBegan > NEW_NAMES_WITHIN) {
-			this.#windowBegan = now;
-			this.#newNames = 0;
+	#admitNewName(now: number): boolean {
+		if (now - this.#windowStart > NEW_NAMES_WINDOW_MS) {
+			this.#windowStart = now;
+			this.#newNameCount = 0;
 		}
-		if (++this.#newNames === MAX_NEW_NAMES + 1) {
+		if (++this.#newNameCount === MAX_NEW_NAMES + 1) {
 			this.#deps.log('warn', 'tls.on_demand', 'too many new names on demand; further new names are rejected', {
 				names: MAX_NEW_NAMES,
-				within_ms: NEW_NAMES_WITHIN,
+				within_ms: NEW_NAMES_WINDOW_MS,
 			});
 		}
-		return this.#newNames <= MAX_NEW_NAMES;
+		return this.#newNameCount <= MAX_NEW_NAMES;
 	}
 
 	#refuse(name: string): void {
 		this.#refusedUntil.delete(name);
-		this.#refusedUntil.set(name, this.#deps.now() + REFUSED_FOR);
+		this.#refusedUntil.set(name, this.#deps.now() + REFUSAL_TTL_MS);
 		if (this.#refusedUntil.size <= MAX_REFUSALS) return;
 		const [oldest] = this.#refusedUntil.keys();
 		this.#refusedUntil.delete(oldest!);
 	}
 
-	/** Evicts the certificate that expires first. It stays in the store and can be loaded again. */
-	#makeRoom(): void {
-		let first: ManagedCertificate | undefined;
+	/** Removes the certificate that expires first from memory. It stays in the store and can be loaded again. */
+	#evictOne(): void {
+		let candidate: ManagedCertificate | undefined;
 		for (const entry of this.#entries.values()) {
-			if (entry.work) continue;
-			if (!first || (entry.record?.notAfter ?? 0) < (first.record?.notAfter ?? 0)) first = entry;
+			if (entry.currentOrder) continue;
+			if (!candidate || (entry.record?.notAfter ?? 0) < (candidate.record?.notAfter ?? 0)) candidate = entry;
 		}
-		if (first) this.#forget(first);
+		if (candidate) this.#remove(candidate);
 	}
 
-	#forget(entry: ManagedCertificate): void {
-		entry.gone = true;
-		entry.work?.abort.abort(new Error('The certificate is no longer needed.'));
+	#remove(entry: ManagedCertificate): void {
+		entry.isDropped = true;
+		entry.currentOrder?.abort.abort(new Error('The certificate is no longer needed.'));
 		this.#entries.delete(entry.name);
-		if (entry.published && entry.id) this.#deps.sink.drop([entry.id]);
+		if (entry.isPublished && entry.id) this.#deps.sink.drop([entry.id]);
 	}
 }
 

@@ -14,26 +14,29 @@ export interface ValidityPeriod {
  * issued together are not renewed all at once. `chance` is a random number from 0 to 1.
  */
 export function renewalTime({ notBefore, notAfter }: ValidityPeriod, ratio: number, chance: number): number {
-	const window = (notAfter - notBefore) * ratio;
-	return notAfter - window - (window / 20) * chance;
+	const renewalWindow = (notAfter - notBefore) * ratio;
+	return notAfter - renewalWindow - (renewalWindow / 20) * chance;
 }
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 /** Delays in milliseconds, by the number of consecutive failures. */
-const WAITS: readonly number[] = [
-	...[1, 2, 2, 5, 10, 10, 10, 20, 20, 20, 20, 30, 30, 30, 30, 30, 30].map(minutes => minutes * MINUTE),
-	...[60, 60, 120, 120, 180, 180, 360].map(minutes => minutes * MINUTE),
+const RETRY_DELAYS: readonly number[] = [
+	...[1, 2, 2, 5, 10, 10, 10, 20, 20, 20, 20, 30, 30, 30, 30, 30, 30].map(minutes => minutes * MINUTE_MS),
+	...[60, 60, 120, 120, 180, 180, 360].map(minutes => minutes * MINUTE_MS),
 ];
 /** Number of milliseconds during which retries are frequent: 30 days. */
-const FREQUENT_RETRIES = 30 * 24 * 60 * MINUTE;
-/** Delay between retries after {@link FREQUENT_RETRIES}, in milliseconds: one day. */
-const LATE_RETRY = 24 * 60 * MINUTE;
+const FREQUENT_RETRIES_MS = 30 * 24 * 60 * MINUTE_MS;
+/** Delay between retries after {@link FREQUENT_RETRIES_MS}, in milliseconds: one day. */
+const LATE_RETRY_MS = 24 * 60 * MINUTE_MS;
 
 /**
- * Returns the delay in milliseconds after a number of consecutive failures, with a jitter of 10%. `trying` is the time in
- * milliseconds since the first of these failures; `chance` is a random number from 0 to 1.
+ * Returns the delay in milliseconds after a number of consecutive failures, with a jitter of 10%. `failingMs` is the time since
+ * the first of these failures; `chance` is a random number from 0 to 1.
  */
-export function retryDelay(failures: number, trying: number, chance: number): number {
-	const wait = trying > FREQUENT_RETRIES ? LATE_RETRY : WAITS[Math.min(Math.max(failures, 1), WAITS.length) - 1]!;
-	return wait * (0.9 + 0.2 * chance);
+export function retryDelay(failures: number, failingMs: number, chance: number): number {
+	const delay =
+		failingMs > FREQUENT_RETRIES_MS
+			? LATE_RETRY_MS
+			: RETRY_DELAYS[Math.min(Math.max(failures, 1), RETRY_DELAYS.length) - 1]!;
+	return delay * (0.9 + 0.2 * chance);
 }

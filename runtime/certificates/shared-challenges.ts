@@ -1,6 +1,6 @@
 /**
- * ACME challenges shared through the store. The process that orders a certificate writes the answer, and any process with the same
- * store can serve it: behind a load balancer, the CA's request may reach any machine.
+ * ACME challenges shared through the store. The process that orders a certificate writes the answer to the store, and every
+ * process with the same store can serve it. This is needed behind a load balancer, where the CA's request may reach any machine.
  */
 import { createHash } from 'node:crypto';
 import { type Store, StoreError, toKeySegment } from '../storage/store.ts';
@@ -31,39 +31,41 @@ export class SharedChallenges {
 	 */
 	async put(type: ChallengeQuestion['type'], name: string, keyAuthorization: string): Promise<() => Promise<void>> {
 		const token = keyAuthorization.slice(0, keyAuthorization.indexOf('.'));
-		const key = keyOf(type === 'http-01' ? { type, token } : { type, name });
+		const key = storeKeyOf(type === 'http-01' ? { type, token } : { type, name });
 		const challenge: SharedChallenge = { type, name, key_authorization: keyAuthorization };
 		const store = await this.#store();
-		await ignoringStore(store.write(key, JSON.stringify(challenge)));
-		return () => ignoringStore(store.remove(key));
+		await ignoreStoreErrors(store.write(key, JSON.stringify(challenge)));
+		return () => ignoreStoreErrors(store.remove(key));
 	}
 
 	/** Returns the answer published by another process. Failures of the store and invalid contents count as no answer. */
 	async answer(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
-		const key = keyOf(question);
+		const key = storeKeyOf(question);
 		let lookup = this.#lookups.get(key);
 		if (!lookup) {
 			lookup = this.#read(key).finally(() => this.#lookups.delete(key));
 			this.#lookups.set(key, lookup);
 		}
-		const found = await lookup;
-		if (found?.type !== question.type) return undefined;
-		const authorization = found.key_authorization;
+		const challenge = await lookup;
+		if (challenge?.type !== question.type) return undefined;
+		const authorization = challenge.key_authorization;
 		if (question.type === 'http-01') {
 			return authorization.startsWith(`${question.token}.`) ? { authorization } : undefined;
 		}
-		if (found.name !== question.name) return undefined;
+		if (challenge.name !== question.name) return undefined;
 		const { challengeCertificate } = await import('./certificate-request.ts');
-		return { certificate: await challengeCertificate(found.name, authorization) };
+		return { certificate: await challengeCertificate(challenge.name, authorization) };
 	}
 
 	async #read(key: string): Promise<SharedChallenge | undefined> {
 		try {
 			const store = await this.#store();
 			const text = await store.read(key, true);
-			const found = text && (JSON.parse(text.toString('utf8')) as Partial<SharedChallenge> | null);
-			const isComplete = [found?.type, found?.name, found?.key_authorization].every(part => typeof part === 'string');
-			return isComplete ? (found as SharedChallenge) : undefined;
+			const challenge = text && (JSON.parse(text.toString('utf8')) as Partial<SharedChallenge> | null);
+			const isComplete = [challenge?.type, challenge?.name, challenge?.key_authorization].every(
+				part => typeof part === 'string',
+			);
+			return isComplete ? (challenge as SharedChallenge) : undefined;
 		} catch (error) {
 			if (error instanceof StoreError || error instanceof SyntaxError) return undefined;
 			throw error;
@@ -75,7 +77,7 @@ export class SharedChallenges {
  * Returns the store key of a challenge. HTTP-01 challenges are looked up by token, TLS-ALPN-01 challenges by name, because only one
  * process at a time orders a name. Tokens are untrusted and case-sensitive, so their digest is used as the file name.
  */
-function keyOf(challenge: ChallengeQuestion): string {
+function storeKeyOf(challenge: ChallengeQuestion): string {
 	const segment =
 		challenge.type === 'http-01'
 			? createHash('sha256').update(challenge.token).digest('hex')
@@ -83,7 +85,7 @@ function keyOf(challenge: ChallengeQuestion): string {
 	return `${CHALLENGES_FOLDER}/${challenge.type}/${segment}.json`;
 }
 
-async function ignoringStore(work: Promise<void>): Promise<void> {
+async function ignoreStoreErrors(work: Promise<void>): Promise<void> {
 	await work.catch(error => {
 		if (!(error instanceof StoreError)) throw error;
 	});

@@ -9,7 +9,7 @@ import { WorkQueue } from './work-queue.ts';
 /** The folder of OCSP responses in the store. */
 export const OCSP_RESPONSES_FOLDER = 'ocsp';
 /** Default milliseconds between two checks of a response. */
-const STATUS_INTERVAL = 3_600_000;
+const DEFAULT_INTERVAL_MS = 3_600_000;
 
 /** A served certificate, managed or from a file, with its OCSP response. */
 export interface StapledCertificate {
@@ -24,9 +24,9 @@ export interface StapledCertificate {
 	/** Number of consecutive failures without any usable response. */
 	statusFailures: number;
 	/** True if the certificate is no longer served. */
-	readonly gone: boolean;
+	readonly isDropped: boolean;
 	/** Called when the issuer has revoked the certificate. Returns what happens next, for the log. */
-	revoked(): string;
+	onRevoked(): string;
 }
 
 /** Returns the store key of a response. */
@@ -48,11 +48,11 @@ export interface StaplerDeps<Certificate extends StapledCertificate> {
 /** Keeps the OCSP responses of all certificates fresh. Failures are retried later and never affect serving. */
 export class StatusStapler<Certificate extends StapledCertificate> {
 	/** OCSP fetches by result. */
-	readonly fetched: LabelledCounter = new LabelledCounter();
+	readonly fetchCounter: LabelledCounter = new LabelledCounter();
 	readonly #deps: StaplerDeps<Certificate>;
 	readonly #queue = new WorkQueue(8);
-	#on = true;
-	#interval = STATUS_INTERVAL;
+	#enabled = true;
+	#intervalMs = DEFAULT_INTERVAL_MS;
 
 	constructor(deps: StaplerDeps<Certificate>) {
 		this.#deps = deps;
@@ -60,8 +60,8 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 
 	/** Applies `ocsp_stapling` and `ocsp_interval` of the active document. */
 	configure(settings: Settings): void {
-		this.#on = settings.ocsp_stapling !== false;
-		this.#interval = (settings.ocsp_interval as number | undefined) ?? STATUS_INTERVAL;
+		this.#enabled = settings.ocsp_stapling !== false;
+		this.#intervalMs = (settings.ocsp_interval as number | undefined) ?? DEFAULT_INTERVAL_MS;
 	}
 
 	/**
@@ -69,9 +69,8 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 	 */
 	check(certificate: Certificate): number {
 		if (!certificate.record?.hasResponder) return Number.POSITIVE_INFINITY;
-		if (!this.#on) {
-			// Stapling is turned off, so the response would not be refreshed, and would be stapled after its expiry. So the response
-			// is removed now.
+		if (!this.#enabled) {
+			// The response would no longer be refreshed, but still be stapled after its expiry.
 			if (certificate.ocsp) {
 				certificate.ocsp = undefined;
 				certificate.statusAt = 0;
@@ -83,13 +82,13 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 		return certificate.statusAt;
 	}
 
-	/** Refreshes a certificate's response now, from the store if it has a fresh one. Never rejects. */
+	/** Refreshes a certificate's response now, from the store if the response there is still fresh. Never rejects. */
 	async refresh(certificate: Certificate): Promise<void> {
-		certificate.statusAt = this.#deps.now() + this.#interval;
+		certificate.statusAt = this.#deps.now() + this.#intervalMs;
 		try {
 			await this.#queue.run(async () => {
 				const { refreshStatus } = await import('./certificate-status.ts');
-				await refreshStatus(certificate, this.#deps, this.fetched);
+				await refreshStatus(certificate, this.#deps, this.fetchCounter);
 			});
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);

@@ -8,23 +8,23 @@ import { CHALLENGES_FOLDER } from './shared-challenges.ts';
 import { OCSP_RESPONSES_FOLDER } from './status-stapler.ts';
 
 /** Default milliseconds between two cleanings. */
-const CLEAN_INTERVAL = 86_400_000;
+const DEFAULT_INTERVAL_MS = 86_400_000;
 /** Milliseconds for which certificates are kept after their expiry. */
-const KEPT_EXPIRED: number = 14 * 86_400_000;
+const EXPIRED_RETENTION_MS: number = 14 * 86_400_000;
 /** Milliseconds for which OCSP responses are kept after they were last refreshed. */
-const KEPT_STATUS: number = 14 * 86_400_000;
+const STATUS_RETENTION_MS: number = 14 * 86_400_000;
 /** Milliseconds for which abandoned challenges are kept. */
-const KEPT_CHALLENGE: number = 86_400_000;
+const CHALLENGE_RETENTION_MS: number = 86_400_000;
 /** The store key of the time of the last cleaning, shared by all processes. */
-const LAST_CLEANING = 'last_clean.json';
+const LAST_CLEANING_KEY = 'last_clean.json';
 
 /** Cleans the store periodically. */
 export class StoreCleaner {
 	readonly #log: ManagerLog;
 	readonly #now: () => number;
 	readonly #store: () => Store;
-	#interval = CLEAN_INTERVAL;
-	#nextAt = 0;
+	#intervalMs = DEFAULT_INTERVAL_MS;
+	#nextCleaningAt = 0;
 	#closed = false;
 
 	constructor({
@@ -43,41 +43,42 @@ export class StoreCleaner {
 
 	/** Applies `storage_clean_interval` of the active document. */
 	configure(settings: Settings): void {
-		this.#interval = (settings.storage_clean_interval as number | undefined) ?? CLEAN_INTERVAL;
+		this.#intervalMs = (settings.storage_clean_interval as number | undefined) ?? DEFAULT_INTERVAL_MS;
 	}
 
-	/** Cleans the store if that is due. Keeps certificates for the names in `wanted`. */
-	check(wanted: ReadonlySet<string>): void {
+	/** Cleans the store if the interval has elapsed. Keeps the certificates for `neededNames`, even if they have expired. */
+	check(neededNames: ReadonlySet<string>): void {
 		const now = this.#now();
-		if (this.#closed || this.#interval === 0 || now < this.#nextAt) return;
+		if (this.#closed || this.#intervalMs === 0 || now < this.#nextCleaningAt) return;
 		// The first cleaning is deferred, to keep the start fast.
-		const isFirst = this.#nextAt === 0;
-		this.#nextAt = now + (isFirst ? Math.min(600_000, this.#interval) : this.#interval);
+		const isFirst = this.#nextCleaningAt === 0;
+		this.#nextCleaningAt = now + (isFirst ? Math.min(600_000, this.#intervalMs) : this.#intervalMs);
 		if (isFirst) return;
-		void this.clean(wanted).catch(error => {
+		void this.clean(neededNames).catch(error => {
 			const cause = error instanceof Error ? error.message : String(error);
 			this.#log('warn', 'tls.cache', 'the store could not be cleaned', { cause });
 		});
 	}
 
 	/** Cleans now, unless another process is cleaning or has recently cleaned. Rejects with StoreError. */
-	async clean(wanted: ReadonlySet<string>): Promise<void> {
+	async clean(neededNames: ReadonlySet<string>): Promise<void> {
 		const store = this.#store();
 		const lock = await store.tryLock('storage_clean');
 		if (!lock) return;
 		try {
-			const last = await store.read(LAST_CLEANING);
-			const at = last === undefined ? Number.NaN : Date.parse(JSON.parse(last.toString('utf8')).cleaned_at);
-			if (this.#now() - at < this.#interval) return;
+			const lastCleaning = await store.read(LAST_CLEANING_KEY);
+			const cleanedAt =
+				lastCleaning === undefined ? Number.NaN : Date.parse(JSON.parse(lastCleaning.toString('utf8')).cleaned_at);
+			if (this.#now() - cleanedAt < this.#intervalMs) return;
 			const removedCount =
-				(await this.#cleanCertificates(store, wanted)) +
-				(await this.#cleanOld(store, OCSP_RESPONSES_FOLDER, KEPT_STATUS)) +
-				(await this.#cleanOld(store, CHALLENGES_FOLDER, KEPT_CHALLENGE));
-			await store.write(LAST_CLEANING, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
+				(await this.#cleanCertificates(store, neededNames)) +
+				(await this.#cleanOld(store, OCSP_RESPONSES_FOLDER, STATUS_RETENTION_MS)) +
+				(await this.#cleanOld(store, CHALLENGES_FOLDER, CHALLENGE_RETENTION_MS));
+			await store.write(LAST_CLEANING_KEY, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
 			if (removedCount > 0) this.#log('info', 'tls.cache', 'store cleaned', { removed: removedCount });
 		} catch (error) {
 			if (!(error instanceof SyntaxError)) throw error;
-			await store.remove(LAST_CLEANING);
+			await store.remove(LAST_CLEANING_KEY);
 		} finally {
 			await lock.release();
 		}
@@ -88,8 +89,8 @@ export class StoreCleaner {
 		this.#closed = true;
 	}
 
-	async #cleanCertificates(store: Store, wanted: ReadonlySet<string>): Promise<number> {
-		const keptSegments = new Set([...wanted].map(toKeySegment));
+	async #cleanCertificates(store: Store, neededNames: ReadonlySet<string>): Promise<number> {
+		const keptSegments = new Set([...neededNames].map(toKeySegment));
 		let removedCount = 0;
 		for (const key of await store.list(CERTIFICATES_FOLDER)) {
 			const [, issuer, name] = key.split('/');
@@ -102,12 +103,12 @@ export class StoreCleaner {
 		return removedCount;
 	}
 
-	/** Removes the values below a folder that were last written more than `kept` milliseconds ago. */
-	async #cleanOld(store: Store, below: string, kept: number): Promise<number> {
+	/** Removes the values in a folder that were written more than `retentionMs` milliseconds ago. Returns their number. */
+	async #cleanOld(store: Store, folder: string, retentionMs: number): Promise<number> {
 		let removedCount = 0;
-		for (const key of await store.list(below)) {
-			const found = await store.stat(key);
-			if (!found || this.#now() - found.modified < kept) continue;
+		for (const key of await store.list(folder)) {
+			const entry = await store.stat(key);
+			if (!entry || this.#now() - entry.modified < retentionMs) continue;
 			await store.remove(key);
 			removedCount++;
 		}
@@ -117,7 +118,7 @@ export class StoreCleaner {
 
 function isLongExpired(chain: Buffer, now: number): boolean {
 	try {
-		return now - new X509Certificate(chain).validToDate.getTime() > KEPT_EXPIRED;
+		return now - new X509Certificate(chain).validToDate.getTime() > EXPIRED_RETENTION_MS;
 	} catch {
 		return false;
 	}

@@ -4,9 +4,9 @@ export class WorkQueue {
 	#runningCount = 0;
 	readonly #waiting: (() => void)[] = [];
 
-	/** @param most Maximum tasks running at a time. */
-	constructor(most: number) {
-		this.#maxRunning = most;
+	/** @param maxRunning Maximum tasks running at a time. */
+	constructor(maxRunning: number) {
+		this.#maxRunning = maxRunning;
 	}
 
 	/** Number of running and waiting tasks. */
@@ -22,22 +22,22 @@ export class WorkQueue {
 			return await task();
 		} finally {
 			// The slot is handed to the next task directly, so that no later task can overtake it.
-			const next = this.#waiting.shift();
-			if (next) next();
+			const startNext = this.#waiting.shift();
+			if (startNext) startNext();
 			else this.#runningCount--;
 		}
 	}
 }
 
-/** Runs a task for each item, with at most `most` tasks at a time. */
+/** Runs a task for each item, with at most `maxRunning` tasks at a time. */
 export async function forEachConcurrently<T>(
 	items: Iterable<T>,
-	most: number,
+	maxRunning: number,
 	task: (item: T) => Promise<void>,
 ): Promise<void> {
 	const iterator = items[Symbol.iterator]();
 	const worker = async (): Promise<void> => {
 		for (let next = iterator.next(); !next.done; next = iterator.next()) await task(next.value);
 	};
-	await Promise.all(Array.from({ length: most }, worker));
+	await Promise.all(Array.from({ length: maxRunning }, worker));
 }

@@ -53,14 +53,15 @@ export class FileBody implements BodySource {
 		this.length = end - start;
 	}
 
-	sendTo(socket: number): number {
+	sendTo(socket: number, maxBytes: number = MAX_BYTES_PER_TURN): number {
 		const calls = this.#calls;
 		if (calls === undefined || this.#hasEnded || this.#isReading) return 0;
 		const start = this.#offset;
 		this.#isSentByKernel = true;
 		this.#isBlocked = false;
-		while (this.#offset < this.#end && this.#offset - start < MAX_BYTES_PER_TURN) {
-			const length = this.#cachedBytes(calls);
+		const end = Math.min(this.#end, start + maxBytes);
+		while (this.#offset < end && this.#offset - start < MAX_BYTES_PER_TURN) {
+			const length = this.#cachedBytes(calls, end);
 			if (length === 0) break;
 			const count = calls.sendFile(socket, this.#descriptor.number, this.#offset, length);
 			if (count > 0) this.#offset += count;
@@ -107,9 +108,9 @@ export class FileBody implements BodySource {
 		this.#finish();
 	}
 
-	/** Returns the number of bytes from the current position on that are in the page cache, estimated by one check per stride. */
-	#cachedBytes(calls: SystemCalls): number {
-		const bytesLeft = Math.min(this.#end - this.#offset, MAX_BYTES_PER_TURN);
+	/** Returns how many of the bytes up to `end` are in the page cache, estimated by one check per stride. */
+	#cachedBytes(calls: SystemCalls, end: number): number {
+		const bytesLeft = Math.min(end - this.#offset, MAX_BYTES_PER_TURN);
 		let cachedBytes = 0;
 		while (cachedBytes < bytesLeft) {
 			const next = Math.min(cachedBytes + STRIDE_BYTES, bytesLeft);

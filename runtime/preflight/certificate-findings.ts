@@ -3,7 +3,7 @@ import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
 import type { ClientAuth, TrustPool } from '../../compiler/document/tls-settings.ts';
-import { issuerProblem } from '../certificates/manager/issuers.ts';
+import { findIssuerProblem } from '../certificates/manager/issuers.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { loadClientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
 import type { PreflightFinding, TargetMachine } from './finding.ts';
@@ -33,7 +33,7 @@ export async function certificateFindings(
 			const key = canonicalJson(issuer);
 			if (checkedIssuers.has(key)) continue;
 			checkedIssuers.add(key);
-			const problem = await issuerProblem(issuer, machine);
+			const problem = await findIssuerProblem(issuer, machine);
 			if (!problem) continue;
 			const site = sites.findIndex(({ addresses }) => addresses.some(address => subjects.includes(hostOf(address))));
 			const pointer = site === -1 ? undefined : `/sites/${site}${sites[site]!.tls ? '/tls' : ''}`;

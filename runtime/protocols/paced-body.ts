@@ -14,6 +14,8 @@ const PART_MS = 50;
 /** Minimum and maximum size, in bytes, of the parts in which a body is sent. */
 const MIN_PART_BYTES = 512;
 const MAX_PART_BYTES = 256 * 1024;
+/** What is pulled if the consumer should call `sendTo` again. */
+const NO_BYTES = new Uint8Array(0);
 /** If at least this fraction of a part may be sent now, it is sent without waiting for more. */
 const MIN_PART_SHARE = 1 / 8;
 
@@ -54,7 +56,7 @@ function partBytesFor(bytesPerSecond: number): number {
 
 /**
  * A token bucket in front of a body. It pulls the body only as far as the rate allows, so backpressure reaches the body's origin.
- * It implements neither `sendTo` nor `prependHead`, because those would bypass the bucket.
+ * It does not implement `prependHead`, which would bypass the bucket.
  */
 export class PacedBody implements BodySource {
 	readonly length: number | undefined;
@@ -72,6 +74,8 @@ export class PacedBody implements BodySource {
 	#bytesLeft: number;
 	/** Bytes that have been pulled but may not be sent yet. */
 	#remainder: Uint8Array | undefined = undefined;
+	/** True if the kernel has moved all the bytes that were allowed, so that it can probably move the next ones, too. */
+	#canKernelContinue = false;
 	readonly #clock: PaceClock;
 	/** Stops the timer of the current wait. */
 	#stopTimer: (() => void) | undefined = undefined;
@@ -103,6 +107,22 @@ export class PacedBody implements BodySource {
 		return (this.#remainder?.byteLength ?? 0) + (this.#body.heldBytes ?? 0);
 	}
 
+	/** Undefined if the body must be pulled. */
+	get sendTo(): BodySource['sendTo'] {
+		return this.#body.sendTo === undefined ? undefined : this.#sendTo;
+	}
+
+	readonly #sendTo = (socketFd: number, maxBytes: number = Infinity): number => {
+		if (this.#remainder !== undefined || this.#bytesLeft <= 0) return 0;
+		const allowedBytes = Math.floor(Math.min(this.#accrue(this.#clock.now()), maxBytes, this.#bytesLeft));
+		if (allowedBytes < this.#minBytes) return 0;
+		const sentBytes = this.#body.sendTo!(socketFd, allowedBytes);
+		this.#canKernelContinue = sentBytes === allowedBytes;
+		this.#allowedBytes -= sentBytes;
+		this.#bytesLeft -= sentBytes;
+		return sentBytes;
+	};
+
 	/** Returns the milliseconds for which the response has waited because of its rate. */
 	waitedMs(now: number): number {
 		return this.#waitingSince < 0 ? this.#waitedMs : this.#waitedMs + now - this.#waitingSince;
@@ -117,7 +137,9 @@ export class PacedBody implements BodySource {
 		if (this.#bytesLeft <= 0 && this.#remainder === undefined) return this.#body.pull(maxBytes);
 		const now = this.#clock.now();
 		const allowedBytes = this.#accrue(now);
-		if (allowedBytes >= Math.min(this.#partBytes * MIN_PART_SHARE, this.#bytesLeft)) return this.#pullAllowed(maxBytes);
+		const canKernelContinue = this.#canKernelContinue;
+		this.#canKernelContinue = false;
+		if (allowedBytes >= this.#minBytes) return canKernelContinue ? NO_BYTES : this.#pullAllowed(maxBytes);
 		const partBytes = Math.min(this.#partBytes, this.#bytesLeft);
 		this.#waitingSince = now;
 		return new Promise((resolve, reject) => {
@@ -127,7 +149,7 @@ export class PacedBody implements BodySource {
 				this.#waitedMs = this.waitedMs(this.#clock.now());
 				this.#waitingSince = -1;
 				try {
-					resolve(this.pull(maxBytes));
+					resolve(canKernelContinue ? NO_BYTES : this.pull(maxBytes));
 				} catch (error) {
 					reject(error);
 				}
@@ -143,6 +165,11 @@ export class PacedBody implements BodySource {
 		const reject = this.#reject;
 		this.#reject = undefined;
 		reject?.(reason ?? new Error('the body was canceled'));
+	}
+
+	/** Number of bytes that must be allowed before the next part is sent. */
+	get #minBytes(): number {
+		return Math.min(this.#partBytes * MIN_PART_SHARE, this.#bytesLeft);
 	}
 
 	/** Adds what the rate has allowed since the last call. Returns the bytes that may be sent. */

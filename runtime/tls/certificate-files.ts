@@ -31,7 +31,7 @@ class FileCertificate implements StapledCertificate {
 	ocsp: Uint8Array | undefined = undefined;
 	statusAt = 0;
 	statusFailures = 0;
-	gone = false;
+	isDropped = false;
 	readonly #pair: PublishedCertificate;
 
 	constructor(pair: PublishedCertificate) {
@@ -66,7 +66,7 @@ class FileCertificate implements StapledCertificate {
 		this.statusAt = before.statusAt;
 	}
 
-	revoked(): string {
+	onRevoked(): string {
 		return 'its files must be replaced';
 	}
 }
@@ -130,7 +130,7 @@ export class CertificateFiles {
 			now: Date.now,
 			store: () => deps.store(),
 			publish: certificate => {
-				if (!certificate.gone) deps.publish([certificate.publication]);
+				if (!certificate.isDropped) deps.publish([certificate.publication]);
 			},
 		});
 	}
@@ -171,7 +171,7 @@ export class CertificateFiles {
 			const next = prepared.get(id);
 			if (next) this.#replace(certificate, next.certificate);
 			else {
-				certificate.gone = true;
+				certificate.isDropped = true;
 				removedIds.push(id);
 			}
 		}
@@ -194,7 +194,7 @@ export class CertificateFiles {
 		for (const [id, read] of prepared) {
 			const before = this.#served.get(id);
 			if (before === read) continue;
-			read.certificate.gone = true;
+			read.certificate.isDropped = true;
 			if (before) restored.push(before.certificate.publication);
 			else removedIds.push(id);
 		}
@@ -209,7 +209,7 @@ export class CertificateFiles {
 
 	/** Counts of OCSP fetches by result. */
 	get statuses(): readonly CertificateSample[] {
-		return this.#stapler.fetched.samples();
+		return this.#stapler.fetchCounter.samples();
 	}
 
 	close(): void {
@@ -277,7 +277,7 @@ export class CertificateFiles {
 	/** Retires a certificate that `next` replaces; does nothing if they are the same object. */
 	#replace(before: FileCertificate, next: FileCertificate): void {
 		if (before === next) return;
-		before.gone = true;
+		before.isDropped = true;
 		if (before.record.fingerprint !== next.record.fingerprint) void this.#stapler.forget(before);
 	}
 

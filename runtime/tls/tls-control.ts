@@ -274,7 +274,7 @@ export class TlsControl implements CertificateSink {
 		this.#deps.broadcast({ kind: 'certificates', set: [], dropped: ids });
 	}
 
-	challenges(answers: ChallengeAnswers): Promise<void> {
+	setChallenges(answers: ChallengeAnswers): Promise<void> {
 		this.#answers = answers;
 		const number = ++this.#challenges;
 		const threads = new Set(this.#deps.broadcast({ kind: 'challenges', number, answers }));

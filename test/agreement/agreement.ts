@@ -155,7 +155,7 @@ function dryRunRequest({ method, target, authority, headers, body }: RandomReque
 async function expectedAnswer({ result }: ExplainedResult, place: ConfigurationTargets): Promise<Answer | 'dropped'> {
 	const { response, exchange: x } = result;
 	if (!response) return 'dropped';
-	const sent = x.sent.at(-1);
+	const sent = x.upstreamRequests.at(-1);
 	const fields = comparedFields([...response.headers]);
 	if (!sent || x.answeredBy !== 'proxy' || result.failure !== undefined) {
 		return { status: response.status, fields, body: Buffer.from(await response.bytes()).toString('latin1') };

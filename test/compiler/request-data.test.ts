@@ -56,7 +56,7 @@ const field =
 const sent =
 	(name: string) =>
 	(seen: DryRunResult): string | undefined =>
-		seen.exchange.sent[0]?.request.headers.get(name);
+		seen.exchange.upstreamRequests[0]?.request.headers.get(name);
 /** Returns a query parameter, decoded, of the URL in the response body. */
 const inQuery =
 	(name: string) =>
@@ -65,7 +65,7 @@ const inQuery =
 const up = 'reverse_proxy 127.0.0.1:9';
 /** Returns a variable passed to a FastCGI application. */
 const variable = (seen: DryRunResult, name: string): string | undefined => {
-	const params = seen.exchange.sent[0]?.request.transport?.params ?? [];
+	const params = seen.exchange.upstreamRequests[0]?.request.transport?.params ?? [];
 	return params[params.indexOf(name) + 1];
 };
 
@@ -222,19 +222,19 @@ const CASES: readonly Case[] = [
 	{
 		of: 'reverse_proxy',
 		site: `${up} {\nrewrite /up?x={query.x}\n}`,
-		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
+		out: seen => new URLSearchParams(seen.exchange.upstreamRequests[0]!.request.target.split('?')[1]).get('x')!,
 	},
 	{
 		of: 'mirror',
 		format: 'configfile',
 		site: `mirror 127.0.0.1:9 {\nheader_up X-Out "${PLACEHOLDER}"\n}\nrespond "{http.request.body}"`,
-		out: seen => seen.exchange.mirrored[0]?.request.headers.get('x-out'),
+		out: seen => seen.exchange.mirroredRequests[0]?.request.headers.get('x-out'),
 	},
 	{
 		of: 'mirror',
 		format: 'configfile',
 		site: 'mirror 127.0.0.1:9 {\nrewrite /up?x={query.x}\n}\nrespond "{http.request.body}"',
-		out: seen => new URLSearchParams(seen.exchange.mirrored[0]!.request.target.split('?')[1]).get('x')!,
+		out: seen => new URLSearchParams(seen.exchange.mirroredRequests[0]!.request.target.split('?')[1]).get('x')!,
 	},
 	{
 		of: 'mirror',
@@ -243,13 +243,13 @@ const CASES: readonly Case[] = [
 		site: 'mirror {query.x}\nrespond ok',
 		target: '/?x=%7Bhttp.request.host%7D:80',
 		// If the text were expanded, it would be an address. Nothing must be sent to it.
-		out: seen => String(seen.exchange.mirrored.length),
+		out: seen => String(seen.exchange.mirroredRequests.length),
 		expected: '0',
 	},
 	{
 		of: 'forward_auth',
 		site: 'forward_auth 127.0.0.1:9 {\nuri /auth?x={query.x}\n}',
-		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
+		out: seen => new URLSearchParams(seen.exchange.upstreamRequests[0]!.request.target.split('?')[1]).get('x')!,
 	},
 	{
 		of: 'reverse_proxy',
@@ -257,14 +257,14 @@ const CASES: readonly Case[] = [
 		site: 'reverse_proxy {query.x}',
 		target: '/?x=%7Bhttp.request.host%7D:80',
 		// If the text were expanded, it would be an address. Nothing must be sent to it.
-		out: seen => String(seen.exchange.sent.length),
+		out: seen => String(seen.exchange.upstreamRequests.length),
 		expected: '0',
 	},
 	{
 		of: 'reverse_proxy',
 		site: `reverse_proxy https://127.0.0.1:9 {\ntransport http {\ntls_server_name {query.x}\n}\n}`,
 		target: '/?x=%7Bhttp.request.host%7D',
-		out: seen => String(seen.exchange.sent[0]?.request.transport?.serverName),
+		out: seen => String(seen.exchange.upstreamRequests[0]?.request.transport?.serverName),
 		expected: '',
 	},
 	{

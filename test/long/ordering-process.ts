@@ -19,7 +19,7 @@ const { createCertificateManager } = await import('../../runtime/certificates/ma
 const sink: CertificateSink = {
 	publish: () => console.log('published'),
 	drop: () => {},
-	challenges: async () => {},
+	setChallenges: async () => {},
 };
 const manager = createCertificateManager({
 	sink,

@@ -8,7 +8,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { makePrivateKey, privateKeyPem } from '../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
-import { readStatus, statusRequest } from '../../runtime/certificates/ocsp-message.ts';
+import { encodeStatusRequest, parseStatus } from '../../runtime/certificates/ocsp-message.ts';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 import { MUST_STAPLE, responderExtension } from '../runtime/certificates/ocsp-responder.ts';
 
@@ -67,9 +67,9 @@ for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
 				const response = await fetch(`http://127.0.0.1:${port}/`, {
 					method: 'POST',
 					headers: { 'content-type': 'application/ocsp-request', connection: 'close' },
-					body: new Uint8Array(statusRequest(leaf, parent)),
+					body: new Uint8Array(encodeStatusRequest(leaf, parent)),
 				});
-				return readStatus(new Uint8Array(await response.arrayBuffer()), leaf, parent, Date.now()).status;
+				return parseStatus(new Uint8Array(await response.arrayBuffer()), leaf, parent, Date.now()).status;
 			};
 			const results: string[] = [];
 			for (const leaf of leaves) results.push(await ask(leaf).catch(error => error.message));

@@ -23,7 +23,7 @@ class Extension {
 	#client: LanguageClient | undefined;
 	#explorer: TestExplorer | undefined;
 	#binary: string | undefined;
-	/** The last start or stop. Each one waits for the previous one. */
+	/** Settles when the most recent start or stop has finished. Each operation waits for the previous one. */
 	#lastOperation: Promise<void> = Promise.resolve();
 
 	constructor() {
@@ -45,7 +45,7 @@ class Extension {
 		);
 	}
 
-	/** Starts the language server, or starts it again. */
+	/** Starts the language server. If it is running, stops it first. */
 	start(): Promise<void> {
 		this.#lastOperation = this.#lastOperation.then(async () => {
 			await this.#stop();
@@ -81,7 +81,7 @@ class Extension {
 						// A command from the palette has no arguments, and refers to the document in the active editor.
 						const commandArguments = args.length > 0 ? args : [vscode.window.activeTextEditor?.document.uri.toString()];
 						return command === EXPLAIN
-							? this.#explain(commandArguments, full => next(command, full))
+							? this.#explain(commandArguments, fullArguments => next(command, fullArguments))
 							: next(command, commandArguments);
 					},
 				},
@@ -140,10 +140,10 @@ class Extension {
 
 	async #showProblem(problem: string): Promise<void> {
 		this.#log.error(problem);
-		const settings = 'Open Settings';
+		const openSettings = 'Open Settings';
 		// The choice is not awaited, because the user may answer much later.
-		void vscode.window.showErrorMessage(problem, settings, 'Show Log').then(choice => {
-			if (choice === settings) void vscode.commands.executeCommand('workbench.action.openSettings', 'svc.path');
+		void vscode.window.showErrorMessage(problem, openSettings, 'Show Log').then(choice => {
+			if (choice === openSettings) void vscode.commands.executeCommand('workbench.action.openSettings', 'svc.path');
 			else if (choice) this.#log.show();
 		});
 	}

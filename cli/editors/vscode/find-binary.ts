@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** Where to look for the program `svc`. */
+/** The input of the search for the program `svc`. */
 export interface BinarySearch {
 	/** The setting `svc.path`; empty if it is not set. */
 	readonly configured: string;
@@ -12,7 +12,7 @@ export interface BinarySearch {
 	readonly folders: readonly string[];
 }
 
-/** Returns the folders of `PATH` and, because desktops start editors with a short `PATH`, the usual folders of programs. */
+/** Returns the folders of `PATH`, followed by the usual folders of programs, because desktops start editors with a short `PATH`. */
 export function programFolders(searchPath: string, home: string): string[] {
 	const usualFolders = [
 		'/usr/local/bin',
@@ -27,9 +27,9 @@ export function programFolders(searchPath: string, home: string): string[] {
 export type BinarySearchResult = { readonly path: string } | { readonly problem: string };
 
 /** Milliseconds within which a program must show that it is svc. */
-const ANSWER_LIMIT_MS = 20_000;
+const ANSWER_TIMEOUT_MS = 20_000;
 
-/** Returns the first program named `svc` that proves to be svc, because other programs have the same name. */
+/** Returns the first program named `svc` that proves to be this server. Other programs may have the same name. */
 export async function findBinary({ configured, home, folders }: BinarySearch): Promise<BinarySearchResult> {
 	if (configured !== '') {
 		const configuredPath = path.resolve(home, configured.replace(/^~(?=\/|$)/, home));
@@ -58,7 +58,7 @@ function isProgram(file: string): boolean {
 
 function isSvc(file: string): Promise<boolean> {
 	return new Promise(resolve => {
-		const limits = { timeout: ANSWER_LIMIT_MS, maxBuffer: 1 << 20 };
+		const limits = { timeout: ANSWER_TIMEOUT_MS, maxBuffer: 1 << 20 };
 		const child = execFile(file, ['language-server', '--help'], limits, (error, output) =>
 			resolve(!error && output.includes('svc language-server')),
 		);

@@ -12,14 +12,14 @@ import { escapeHtml } from '../../../compiler/exchange/html-text.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 /** Files of this folder that are packaged as they are. */
-const FILES = [
+const COPIED_FILES = [
 	'README.md',
 	'language-configuration.json',
 	'syntaxes/configfile.tmLanguage.json',
 	'syntaxes/caddyfile.tmLanguage.json',
 ];
 /** The time of all files in the package, so that packages of the same sources are equal. */
-const TIME = new Date(2026, 0, 1);
+const FILE_TIME = new Date(2026, 0, 1);
 
 /** The manifest of the extension, limited to what packaging needs. */
 interface Manifest {
@@ -59,7 +59,7 @@ async function bundle(entry: string): Promise<string> {
 	return outputFiles[0]!.text;
 }
 
-/** Returns the description of the package that the editor and its gallery read. */
+/** Returns the package manifest, which the editor and its gallery read. */
 function packageManifest(manifest: Manifest): string {
 	const { name, displayName, description, publisher, version, engines, categories, keywords, extensionKind } = manifest;
 	const property = (id: string, value: string): string =>
@@ -110,10 +110,10 @@ async function packageExtension(output: string): Promise<void> {
 		[path.posix.join('extension', manifest.main)]: await bundle('extension.ts'),
 		'extension/LICENSE.txt': read(root, 'LICENSE'),
 	};
-	for (const file of FILES) files[`extension/${file}`] = read(import.meta.dirname, file);
+	for (const file of COPIED_FILES) files[`extension/${file}`] = read(import.meta.dirname, file);
 	const encoder = new TextEncoder();
 	const entries = Object.entries(files).map(([name, text]) => [name, encoder.encode(text)] as const);
-	const archive = zipSync(Object.fromEntries(entries), { level: 9, mtime: TIME });
+	const archive = zipSync(Object.fromEntries(entries), { level: 9, mtime: FILE_TIME });
 	mkdirSync(path.dirname(output), { recursive: true });
 	writeFileSync(output, archive);
 	console.log(`${path.relative(process.cwd(), output)}  v${version}  ${(archive.length / 1000).toFixed(0)} KB`);

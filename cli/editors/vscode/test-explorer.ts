@@ -13,7 +13,7 @@ interface TestResult {
 /** The kind of symbol that the server gives to tests: SymbolKind.Event of LSP. */
 const TEST_SYMBOL = 24;
 /** The pattern of files that may have tests. */
-const FILES = '**/{Configfile,*.configfile}';
+const TEST_FILES = '**/{Configfile,*.configfile}';
 /** Milliseconds without typing after which tests are listed. */
 const DEBOUNCE_MS = 400;
 
@@ -22,7 +22,7 @@ export class TestExplorer {
 	readonly #client: LanguageClient;
 	readonly #controller = vscode.tests.createTestController('svc', 'svc');
 	readonly #disposables: vscode.Disposable[];
-	readonly #timers = new Map<string, NodeJS.Timeout>();
+	readonly #listingTimersById = new Map<string, NodeJS.Timeout>();
 
 	constructor(client: LanguageClient, languages: readonly string[]) {
 		this.#client = client;
@@ -31,7 +31,7 @@ export class TestExplorer {
 			if (languages.includes(document.languageId)) this.#scheduleListing(document);
 		};
 		this.#controller.resolveHandler = async item => {
-			if (!item) for (const uri of await workspace.findFiles(FILES, '**/node_modules/**')) this.#fileItem(uri);
+			if (!item) for (const uri of await workspace.findFiles(TEST_FILES, '**/node_modules/**')) this.#fileItem(uri);
 			else if (item.uri) await this.#listTests(await workspace.openTextDocument(item.uri));
 		};
 		this.#controller.refreshHandler = () => this.#controller.resolveHandler?.(undefined);
@@ -58,8 +58,8 @@ export class TestExplorer {
 
 	#scheduleListing(document: vscode.TextDocument): void {
 		const id = document.uri.toString();
-		clearTimeout(this.#timers.get(id));
-		this.#timers.set(
+		clearTimeout(this.#listingTimersById.get(id));
+		this.#listingTimersById.set(
 			id,
 			setTimeout(() => void this.#listTests(document), DEBOUNCE_MS),
 		);
@@ -98,14 +98,14 @@ export class TestExplorer {
 			for (const item of tests) run.enqueued(item);
 			for (const item of tests) {
 				if (token.isCancellationRequested) run.skipped(item);
-				else await this.#runOne(run, item);
+				else await this.#runTest(run, item);
 			}
 		} finally {
 			run.end();
 		}
 	}
 
-	async #runOne(run: vscode.TestRun, item: vscode.TestItem): Promise<void> {
+	async #runTest(run: vscode.TestRun, item: vscode.TestItem): Promise<void> {
 		run.started(item);
 		const startedAt = performance.now();
 		const elapsed = (): number => performance.now() - startedAt;
@@ -126,7 +126,7 @@ export class TestExplorer {
 	}
 
 	dispose(): void {
-		for (const timer of this.#timers.values()) clearTimeout(timer);
+		for (const timer of this.#listingTimersById.values()) clearTimeout(timer);
 		for (const disposable of this.#disposables) disposable.dispose();
 	}
 }

@@ -38,7 +38,7 @@ export interface Segment {
 	alignment: number;
 }
 
-/** A section header. Only debuggers and similar tools read sections; the system loads segments. */
+/** A section header. The system loads segments; sections are read only by debuggers and similar tools. */
 export interface Section {
 	name: number;
 	type: number;
@@ -60,16 +60,19 @@ export interface DynamicSymbol {
 	readonly size: number;
 }
 
-/** An ELF executable. Edits of `bytes` are immediate; `segments` and `sections` are written by {@link ElfImage.write}. */
+/**
+ * An ELF executable. Edits of `bytes` take effect at once; edits of `segments` and `sections` are written by {@link
+ * ElfImage.write}.
+ */
 export class ElfImage {
 	readonly bytes: Buffer;
 	readonly machine: 'x64' | 'arm64';
 	readonly segments: Segment[] = [];
-	/** The sections that are mapped into memory. Those with debugging information and the static symbol table are left out. */
+	/** The sections that are mapped into memory. Sections with debugging information and the static symbol table are left out. */
 	readonly sections: Section[] = [];
 	readonly #sectionNames: Buffer;
 
-	/** Reads a copy of an executable. Throws if it is not one that the build knows how to edit. */
+	/** Copies an executable and reads its headers. Throws if the build does not know how to edit this kind of executable. */
 	constructor(executable: Buffer) {
 		this.bytes = Buffer.from(executable);
 		const { bytes } = this;
@@ -79,9 +82,9 @@ export class ElfImage {
 		const machine = MACHINES[bytes.readUInt16LE(18)];
 		if (machine === undefined) throw new Error('The executable is neither for x86-64 nor for AArch64.');
 		this.machine = machine;
-		const programHeaders = readNumber(bytes, 32);
+		const programHeadersOffset = readNumber(bytes, 32);
 		for (let i = 0; i < bytes.readUInt16LE(56); i++) {
-			const at = programHeaders + i * SEGMENT_ENTRY_SIZE;
+			const at = programHeadersOffset + i * SEGMENT_ENTRY_SIZE;
 			this.segments.push({
 				type: bytes.readUInt32LE(at),
 				flags: bytes.readUInt32LE(at + 4),
@@ -108,15 +111,15 @@ export class ElfImage {
 				entrySize: readNumber(bytes, at + 56),
 			});
 		}
-		const names = sections[bytes.readUInt16LE(62)];
-		if (names === undefined) throw new Error('The executable has no section names.');
-		this.#sectionNames = Buffer.from(bytes.subarray(names.offset, names.offset + names.size));
+		const namesSection = sections[bytes.readUInt16LE(62)];
+		if (namesSection === undefined) throw new Error('The executable has no section names.');
+		this.#sectionNames = Buffer.from(bytes.subarray(namesSection.offset, namesSection.offset + namesSection.size));
 		const mappedCount = sections.findLastIndex(section => section.flags & FLAG_ALLOCATED) + 1;
 		// Symbols refer to sections by number, so only sections after the last mapped one may be left out.
 		this.sections = sections.slice(0, mappedCount);
 	}
 
-	/** Returns the file offset of the bytes that are mapped to an address. */
+	/** Returns the file offset of the byte that is mapped to an address. */
 	offsetOf(address: number): number {
 		const segment = this.segments.find(
 			({ type, address: start, fileSize }) => type === SEGMENT.load && start <= address && address < start + fileSize,
@@ -137,18 +140,18 @@ export class ElfImage {
 		this.bytes.writeBigUInt64LE(BigInt(value), entry.at + 8);
 	}
 
-	/** Removes the dependency on a shared library. Returns false if there is none. */
+	/** Removes the dependency on a shared library. Returns false if the executable does not depend on it. */
 	removeDependency(library: string): boolean {
 		const entries = this.#dynamicEntries();
-		const needed = entries.find(({ tag, value }) => tag === DYNAMIC.needed && this.string(value) === library);
-		if (needed === undefined) return false;
+		const dependency = entries.find(({ tag, value }) => tag === DYNAMIC.needed && this.string(value) === library);
+		if (dependency === undefined) return false;
 		const end = entries.at(-1)!.at + DYNAMIC_ENTRY_SIZE;
-		this.bytes.copyWithin(needed.at, needed.at + DYNAMIC_ENTRY_SIZE, end);
+		this.bytes.copyWithin(dependency.at, dependency.at + DYNAMIC_ENTRY_SIZE, end);
 		this.bytes.fill(0, end - DYNAMIC_ENTRY_SIZE, end);
 		return true;
 	}
 
-	/** Returns a string of the dynamic string table. */
+	/** Returns the string at an offset in the dynamic string table. */
 	string(offset: number): string {
 		const start = this.offsetOf(this.dynamicValue(DYNAMIC.strings)) + offset;
 		return this.bytes.toString('latin1', start, this.bytes.indexOf(0, start));
@@ -158,9 +161,9 @@ export class ElfImage {
 	symbols(isWanted: (name: string, index: number) => boolean): DynamicSymbol[] {
 		const table = this.offsetOf(this.dynamicValue(DYNAMIC.symbols));
 		// No dynamic entry gives the table's size, but linkers place the strings directly after the table.
-		const count = (this.offsetOf(this.dynamicValue(DYNAMIC.strings)) - table) / SYMBOL_SIZE;
+		const symbolCount = (this.offsetOf(this.dynamicValue(DYNAMIC.strings)) - table) / SYMBOL_SIZE;
 		const matches: DynamicSymbol[] = [];
-		for (let index = 1; index < Math.floor(count); index++) {
+		for (let index = 1; index < Math.floor(symbolCount); index++) {
 			const at = table + index * SYMBOL_SIZE;
 			const name = this.string(this.bytes.readUInt32LE(at));
 			if (isWanted(name, index)) {
@@ -170,13 +173,16 @@ export class ElfImage {
 		return matches;
 	}
 
-	/** Returns the executable with updated headers, without the range `cut`, and without the bytes after the last mapped one. */
+	/**
+	 * Returns the executable with updated headers, without the range `cut`, and without the bytes after the last segment that is
+	 * loaded.
+	 */
 	write(cut: { readonly start: number; readonly end: number }): Buffer {
-		const end = Math.max(
+		const contentEnd = Math.max(
 			...this.segments.filter(({ type }) => type === SEGMENT.load).map(({ offset, fileSize }) => offset + fileSize),
 		);
 		const newOffset = (offset: number): number => (offset >= cut.end ? offset - (cut.end - cut.start) : offset);
-		const content = Buffer.concat([this.bytes.subarray(0, cut.start), this.bytes.subarray(cut.end, end)]);
+		const content = Buffer.concat([this.bytes.subarray(0, cut.start), this.bytes.subarray(cut.end, contentEnd)]);
 		const segments = Buffer.alloc(this.segments.length * SEGMENT_ENTRY_SIZE);
 		for (const [i, segment] of this.segments.entries()) {
 			const at = i * SEGMENT_ENTRY_SIZE;
@@ -194,16 +200,16 @@ export class ElfImage {
 			}
 		}
 		segments.copy(content, readNumber(content, 32));
-		const namesAt = content.length;
-		const sectionsAt = Math.ceil((namesAt + this.#sectionNames.length) / 8) * 8;
+		const namesOffset = content.length;
+		const sectionsOffset = Math.ceil((namesOffset + this.#sectionNames.length) / 8) * 8;
 		const writtenSections: Section[] = [
 			...this.sections.map(section => ({ ...section, offset: newOffset(section.offset) })),
-			{ ...sectionNames(this.#sectionNames), offset: namesAt },
+			{ ...sectionNames(this.#sectionNames), offset: namesOffset },
 		];
-		const tail = Buffer.alloc(sectionsAt - namesAt + writtenSections.length * SECTION_HEADER_SIZE);
+		const tail = Buffer.alloc(sectionsOffset - namesOffset + writtenSections.length * SECTION_HEADER_SIZE);
 		this.#sectionNames.copy(tail);
 		for (const [i, section] of writtenSections.entries()) {
-			const at = sectionsAt - namesAt + i * SECTION_HEADER_SIZE;
+			const at = sectionsOffset - namesOffset + i * SECTION_HEADER_SIZE;
 			tail.writeUInt32LE(section.name, at);
 			tail.writeUInt32LE(section.type, at + 4);
 			for (const [field, value] of [
@@ -219,7 +225,7 @@ export class ElfImage {
 			tail.writeUInt32LE(section.link, at + 40);
 			tail.writeUInt32LE(section.info, at + 44);
 		}
-		content.writeBigUInt64LE(BigInt(sectionsAt), 40);
+		content.writeBigUInt64LE(BigInt(sectionsOffset), 40);
 		content.writeUInt16LE(this.segments.length, 56);
 		content.writeUInt16LE(writtenSections.length, 60);
 		content.writeUInt16LE(writtenSections.length - 1, 62);
@@ -238,7 +244,7 @@ export class ElfImage {
 	}
 }
 
-/** Returns the header of the section of section names. */
+/** Returns the header of the section that holds the names of sections. */
 function sectionNames(names: Buffer): Section {
 	const stringTable = 3;
 	return {
@@ -255,7 +261,7 @@ function sectionNames(names: Buffer): Section {
 	};
 }
 
-/** Reads a 64-bit number. Offsets, sizes and addresses of executables fit in a double. */
+/** Reads a 64-bit number. The offsets, sizes and addresses of executables are small enough for a double. */
 export function readNumber(bytes: Buffer, at: number): number {
 	return Number(bytes.readBigUInt64LE(at));
 }

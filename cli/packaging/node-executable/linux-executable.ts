@@ -1,9 +1,10 @@
 /**
- * The single executable for Linux: Node's official one without libatomic, symbols and debugging information, and with Unicode data
- * for English only. The program takes the place of the removed data. What it executes is otherwise the same, byte for byte.
+ * The single executable for Linux: Node's official executable without libatomic, symbols and debugging information, and with
+ * Unicode data for English only. The program is stored in the space of the removed data. All other code and data that Node uses
+ * stays the same, byte for byte.
  *
  * Node finds the program as a note: a segment of type `PT_NOTE` with a note named `NODE_SEA_BLOB`, if its "fuse" is on. `node
- * --build-sea` writes the same, but keeps the symbols, and fills the space of what was removed before with zeros.
+ * --build-sea` writes the same note, but keeps the symbols, and does not reuse the space of removed data.
  */
 import { ElfImage, SECTION, SEGMENT, SEGMENT_ENTRY_SIZE, type Section, type Segment } from './elf-image.ts';
 import { reduceIcuData } from './reduce-icu-data.ts';
@@ -14,14 +15,14 @@ const NOTE_NAME = Buffer.from('NODE_SEA_BLOB\0\0\0');
 const NOTE_NAME_SIZE = 14;
 const NOTE_HEADER_SIZE = 12;
 /** The alignment of the program within the executable, in bytes. */
-const ALIGNMENT = 16;
+const PROGRAM_ALIGNMENT = 16;
 
-/** Returns the executable that consists of Node and a program, as `node --experimental-sea-config` writes it. */
+/** Embeds a program, as `node --experimental-sea-config` writes it, in the Node executable. */
 export function linuxExecutable(node: Buffer, program: Buffer): Buffer {
 	const elf = new ElfImage(node);
 	replaceLibatomic(elf);
 	turnFuseOn(elf);
-	return elf.write(replaceUnicodeData(elf, programNote(program)));
+	return elf.write(replaceUnicodeData(elf, createProgramNote(program)));
 }
 
 function turnFuseOn(elf: ElfImage): void {
@@ -30,7 +31,7 @@ function turnFuseOn(elf: ElfImage): void {
 	elf.bytes.write('1', at + FUSE.length);
 }
 
-function programNote(program: Buffer): Buffer {
+function createProgramNote(program: Buffer): Buffer {
 	const header = Buffer.alloc(NOTE_HEADER_SIZE);
 	header.writeUInt32LE(NOTE_NAME_SIZE, 0);
 	header.writeUInt32LE(program.length, 4);
@@ -39,41 +40,42 @@ function programNote(program: Buffer): Buffer {
 
 /**
  * Replaces the Unicode data by the reduced data and a note, and makes a segment describe the note. Returns the range of the file
- * that is left over.
+ * that is no longer used.
  */
 function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: number; readonly end: number } {
 	const [data] = elf.symbols(name => /^icudt\d+_dat$/.test(name));
 	if (data === undefined) throw new Error('The executable has no Unicode data (icudt..._dat).');
 	const at = elf.offsetOf(data.address);
-	const reduced = reduceIcuData(elf.bytes.subarray(at, at + data.size));
-	const contentAt = NOTE_HEADER_SIZE + NOTE_NAME.length;
-	const noteAt = Math.ceil((reduced.length + contentAt) / ALIGNMENT) * ALIGNMENT - contentAt;
-	const roomBytes = data.size - noteAt;
+	const reducedData = reduceIcuData(elf.bytes.subarray(at, at + data.size));
+	const noteContentOffset = NOTE_HEADER_SIZE + NOTE_NAME.length;
+	const noteOffset =
+		Math.ceil((reducedData.length + noteContentOffset) / PROGRAM_ALIGNMENT) * PROGRAM_ALIGNMENT - noteContentOffset;
+	const roomBytes = data.size - noteOffset;
 	if (note.length > roomBytes) {
 		throw new Error(
 			`The program has ${note.length} bytes; ${roomBytes} fit into the executable in place of its Unicode data.`,
 		);
 	}
 	elf.bytes.fill(0, at, at + data.size);
-	reduced.copy(elf.bytes, at);
-	note.copy(elf.bytes, at + noteAt);
+	reducedData.copy(elf.bytes, at);
+	note.copy(elf.bytes, at + noteOffset);
 
-	// The rest of the segment must keep its address, and so becomes a segment of its own.
+	// What follows in the segment must keep its address, and therefore becomes a separate segment.
 	const segment = elf.segments.find(
 		({ type, address, fileSize }) =>
 			type === SEGMENT.load && address <= data.address && data.address < address + fileSize,
 	)!;
 	const pageSize = segment.alignment;
-	const start = Math.ceil((data.address + noteAt + note.length) / pageSize) * pageSize;
-	const end = Math.max(start, Math.floor((data.address + data.size) / pageSize) * pageSize);
-	const cut = { start: elf.offsetOf(start), end: elf.offsetOf(end) };
-	describeNote(elf.segments, data.address + noteAt, at + noteAt, note.length);
-	splitSegment(elf, segment, start, end);
-	splitSection(elf.sections, data.address, start, end);
+	const cutStart = Math.ceil((data.address + noteOffset + note.length) / pageSize) * pageSize;
+	const cutEnd = Math.max(cutStart, Math.floor((data.address + data.size) / pageSize) * pageSize);
+	const cut = { start: elf.offsetOf(cutStart), end: elf.offsetOf(cutEnd) };
+	describeNote(elf.segments, data.address + noteOffset, at + noteOffset, note.length);
+	splitSegment(elf, segment, cutStart, cutEnd);
+	splitSection(elf.sections, data.address, cutStart, cutEnd);
 	return cut;
 }
 
-/** Makes the segment that describes Node's own notes, such as the ID of its build, describe the program's note instead. */
+/** Changes the segment that describes Node's own notes, such as the ID of its build, so that it describes the program's note. */
 function describeNote(segments: Segment[], address: number, offset: number, size: number): void {
 	const segment = segments.find(({ type }) => type === SEGMENT.note);
 	if (segment === undefined) throw new Error('The executable has no notes.');
@@ -81,23 +83,23 @@ function describeNote(segments: Segment[], address: number, offset: number, size
 }
 
 /**
- * Splits a segment around a range of addresses. The table of segments must stay where it is, because older kernels expect it there.
- * It therefore grows over the interpreter's name, which moves into the space of Node's own notes.
+ * Splits a segment around a range of addresses. The table of segments must stay where it is, because older kernels expect it
+ * there. The new entry is therefore written over the interpreter's name, which moves into the space of Node's own notes.
  */
 function splitSegment(elf: ElfImage, segment: Segment, start: number, end: number): void {
 	const { bytes, segments, sections } = elf;
 	const interpreter = segments.find(({ type }) => type === SEGMENT.interpreter);
 	const table = segments.find(({ type }) => type === SEGMENT.table);
 	const notes = sections.filter(({ type }) => type === SECTION.note);
-	const notesEnd = Math.max(...notes.map(({ offset, size }) => offset + size));
+	const notesEndOffset = Math.max(...notes.map(({ offset, size }) => offset + size));
 	if (interpreter === undefined || table === undefined || interpreter.offset !== table.offset + table.fileSize) {
 		throw new Error('The executable is not laid out as the build expects: segments, interpreter, notes.');
 	}
-	if (interpreter.offset + SEGMENT_ENTRY_SIZE + interpreter.fileSize > notesEnd) {
+	if (interpreter.offset + SEGMENT_ENTRY_SIZE + interpreter.fileSize > notesEndOffset) {
 		throw new Error('The executable has no room for the description of another segment.');
 	}
 	const name = Buffer.from(bytes.subarray(interpreter.offset, interpreter.offset + interpreter.fileSize));
-	bytes.fill(0, interpreter.offset, notesEnd);
+	bytes.fill(0, interpreter.offset, notesEndOffset);
 	name.copy(bytes, interpreter.offset + SEGMENT_ENTRY_SIZE);
 	const section = sections.find(({ offset, size }) => offset === interpreter.offset && size === name.length);
 	for (const header of section ? [interpreter, section] : [interpreter]) {
@@ -121,7 +123,9 @@ function splitSegment(elf: ElfImage, segment: Segment, start: number, end: numbe
 	segment.memorySize = lowerSize;
 }
 
-/** Splits a section around a range of addresses. The second part comes last, because symbols count sections. */
+/**
+ * Splits a section around a range of addresses. The second part is added at the end, because symbols refer to sections by number.
+ */
 function splitSection(sections: Section[], address: number, start: number, end: number): void {
 	const section = sections.find(
 		section => section.address !== 0 && section.address <= address && address < section.address + section.size,

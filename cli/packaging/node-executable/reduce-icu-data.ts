@@ -1,20 +1,22 @@
 /**
- * Node's copy of the Unicode data (ICU), reduced to what a server needs: English, collation, time zones, normalization and
- * international domain names. This is about what Node's own build with `--with-intl=small-icu` keeps.
+ * Reduces Node's copy of the Unicode data (ICU) to what a server needs: English, collation, time zones, normalization and
+ * international domain names. Node's own build with `--with-intl=small-icu` keeps about the same.
  *
- * The format: a header that begins with its own length, the number of items, for each item the offset of its name and of
- * its data, sorted by name; the names; the data. Offsets count from the end of the header. See ICU's `icupkg` and udata.h.
+ * The format: a header that begins with its own length; the number of items; for each item, sorted by name, the offset of its
+ * name and the offset of its data; the names; the data. Offsets count from the end of the header. See ICU's `icupkg` and udata.h.
  */
 
-/** Trees and files that are dropped: names of languages, regions and units, rules for words and lines, legacy charsets. */
+/** Items that are dropped: names of languages, regions and units, rules for breaking words and lines, and legacy character sets. */
 const DROPPED_ITEMS = /^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp|cfu)$|^(?:cnvalias|unames)\.icu$/;
-/** Data of one language, such as `de.res` and `curr/zh_Hant.res`. The list of all languages is called `res_index.res`. */
+/**
+ * Matches the items of one language, such as `de.res` and `curr/zh_Hant.res`, but not `res_index.res`, the list of all languages.
+ */
 const LANGUAGE_ITEM = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;
 
 /** The alignment of each item, in bytes. */
 const ALIGNMENT = 16;
 
-/** Returns the data without the items that are not kept. */
+/** Returns the data without the dropped items and the items of languages other than English. */
 export function reduceIcuData(data: Buffer): Buffer {
 	const headerSize = data.readUInt16LE(0);
 	if (data.readUInt16BE(2) !== 0xda27 || data.toString('latin1', 12, 16) !== 'CmnD') {
@@ -22,9 +24,9 @@ export function reduceIcuData(data: Buffer): Buffer {
 	}
 	const content = data.subarray(headerSize);
 	const allItems = Array.from({ length: content.readUInt32LE(0) }, (_, i) => {
-		const name = content.readUInt32LE(4 + 8 * i);
+		const nameOffset = content.readUInt32LE(4 + 8 * i);
 		return {
-			name: content.toString('latin1', name, content.indexOf(0, name)),
+			name: content.toString('latin1', nameOffset, content.indexOf(0, nameOffset)),
 			start: content.readUInt32LE(8 + 8 * i),
 		};
 	});
@@ -32,26 +34,26 @@ export function reduceIcuData(data: Buffer): Buffer {
 		isKept(name.slice(name.indexOf('/') + 1)) ? [{ name, data: content.subarray(start, allItems[i + 1]?.start) }] : [],
 	);
 	const align = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
-	const namesAt = 4 + 8 * items.length;
+	const namesOffset = 4 + 8 * items.length;
 	const names = Buffer.from(items.map(({ name }) => `${name}\0`).join(''), 'latin1');
-	// Items must be aligned in memory, where the header comes before them.
-	const dataAt = align(headerSize + namesAt + names.length) - headerSize;
-	const size = items.reduce((sum, item) => sum + align(item.data.length), dataAt);
-	const reduced = Buffer.alloc(headerSize + size);
-	data.copy(reduced, 0, 0, headerSize);
-	const contents = reduced.subarray(headerSize);
+	// Items must be aligned in memory, counted from the start of the header.
+	const dataOffset = align(headerSize + namesOffset + names.length) - headerSize;
+	const size = items.reduce((sum, item) => sum + align(item.data.length), dataOffset);
+	const reducedData = Buffer.alloc(headerSize + size);
+	data.copy(reducedData, 0, 0, headerSize);
+	const contents = reducedData.subarray(headerSize);
 	contents.writeUInt32LE(items.length, 0);
-	names.copy(contents, namesAt);
-	let nameAt = namesAt;
-	let at = dataAt;
+	names.copy(contents, namesOffset);
+	let nameAt = namesOffset;
+	let itemOffset = dataOffset;
 	for (const [i, item] of items.entries()) {
 		contents.writeUInt32LE(nameAt, 4 + 8 * i);
-		contents.writeUInt32LE(at, 8 + 8 * i);
-		item.data.copy(contents, at);
+		contents.writeUInt32LE(itemOffset, 8 + 8 * i);
+		item.data.copy(contents, itemOffset);
 		nameAt += item.name.length + 1;
-		at += align(item.data.length);
+		itemOffset += align(item.data.length);
 	}
-	return reduced;
+	return reducedData;
 }
 
 function isKept(name: string): boolean {

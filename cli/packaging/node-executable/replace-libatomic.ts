@@ -1,10 +1,10 @@
 /**
  * Makes Node's executable independent of libatomic, which minimal systems lack.
  *
- * Node needs one function of that library, `__atomic_compare_exchange`. V8 calls it for 8 aligned bytes, for which the
- * library has one instruction or one short loop. The same code is put into unused bytes at the end of the executable
- * segment, and the relocation that named the function takes its address. This cannot disagree with other accesses to the
- * same memory: for these sizes, libatomic takes no lock either, and all others are instructions within V8 itself.
+ * Node needs one function of that library, `__atomic_compare_exchange`. V8 calls it for 8 aligned bytes, for which the library
+ * uses one instruction or one short loop. The same code is put into unused bytes at the end of the executable segment, and the
+ * relocations of the function are changed to the address of that code. This is compatible with other accesses to the same memory:
+ * for these sizes, libatomic takes no lock either, and all other accesses are instructions within V8.
  */
 import { DYNAMIC, type ElfImage, FLAG_EXECUTE, RELOCATION_SIZE, readNumber, SECTION, SEGMENT } from './elf-image.ts';
 
@@ -134,10 +134,7 @@ export function compareExchangeCode(machine: ElfImage['machine']): Buffer {
 	return Buffer.from(lines.map(line => line.trim().split(' ')[0]).join(''), 'hex');
 }
 
-/**
- * Removes the dependency on libatomic, if there is one. Throws if the executable needs more of the library than this module can
- * replace.
- */
+/** Removes the dependency on libatomic, if there is one. Throws if the executable needs another function of the library. */
 export function replaceLibatomic(elf: ElfImage): void {
 	if (!elf.removeDependency(LIBRARY)) return;
 	const versions = removeVersionNeeds(elf);
@@ -153,51 +150,54 @@ export function replaceLibatomic(elf: ElfImage): void {
 	const address = addCode(elf, compareExchangeCode(elf.machine));
 	for (const { index } of symbols) {
 		redirectRelocations(elf, index, address);
-		// The symbol no longer needs a version of a library.
+		// Marks the symbol as unversioned.
 		elf.bytes.writeUInt16LE(1, versionTable + 2 * index);
 	}
 }
 
-/** Removes the library from the list of needed versions. Returns the numbers that its versions had. */
+/** Removes the library from the list of needed versions. Returns the version indexes that belonged to the library. */
 function removeVersionNeeds(elf: ElfImage): Set<number> {
 	const { bytes } = elf;
 	const firstNeed = elf.dynamicValue(DYNAMIC.versionNeeds);
 	const versions = new Set<number>();
-	let previous: number | undefined;
+	let previousNeed: number | undefined;
 	for (let at = elf.offsetOf(firstNeed); ; ) {
-		const next = bytes.readUInt32LE(at + 12);
+		const nextOffset = bytes.readUInt32LE(at + 12);
 		if (elf.string(bytes.readUInt32LE(at + 4)) === LIBRARY) {
 			for (let version = at + bytes.readUInt32LE(at + 8); ; ) {
 				versions.add(bytes.readUInt16LE(version + 6));
-				const step = bytes.readUInt32LE(version + 12);
-				if (step === 0) break;
-				version += step;
+				const versionStep = bytes.readUInt32LE(version + 12);
+				if (versionStep === 0) break;
+				version += versionStep;
 			}
-			if (previous !== undefined) {
-				bytes.writeUInt32LE(next === 0 ? 0 : bytes.readUInt32LE(previous + 12) + next, previous + 12);
+			if (previousNeed !== undefined) {
+				bytes.writeUInt32LE(
+					nextOffset === 0 ? 0 : bytes.readUInt32LE(previousNeed + 12) + nextOffset,
+					previousNeed + 12,
+				);
 			} else {
-				elf.setDynamicValue(DYNAMIC.versionNeeds, firstNeed + next);
+				elf.setDynamicValue(DYNAMIC.versionNeeds, firstNeed + nextOffset);
 			}
-			const count = elf.dynamicValue(DYNAMIC.versionNeedCount) - 1;
-			elf.setDynamicValue(DYNAMIC.versionNeedCount, count);
+			const needCount = elf.dynamicValue(DYNAMIC.versionNeedCount) - 1;
+			elf.setDynamicValue(DYNAMIC.versionNeedCount, needCount);
 			const section = elf.sections.find(({ type }) => type === SECTION.versionNeeds);
 			if (section) {
-				section.info = count;
-				if (previous === undefined) {
-					section.address += next;
-					section.offset += next;
-					section.size -= next;
+				section.info = needCount;
+				if (previousNeed === undefined) {
+					section.address += nextOffset;
+					section.offset += nextOffset;
+					section.size -= nextOffset;
 				}
 			}
 			return versions;
 		}
-		if (next === 0) return versions;
-		previous = at;
-		at += next;
+		if (nextOffset === 0) return versions;
+		previousNeed = at;
+		at += nextOffset;
 	}
 }
 
-/** Puts code after the contents of the executable segment, whose last page has room for it. Returns the code's address. */
+/** Puts code after the contents of the executable segment, in the unused part of its last page. Returns the code's address. */
 function addCode(elf: ElfImage, code: Buffer): number {
 	const segment = elf.segments.find(({ type, flags }) => type === SEGMENT.load && flags & FLAG_EXECUTE);
 	if (segment === undefined) throw new Error('The executable has no code.');

@@ -1,6 +1,6 @@
 /**
- * What the program is made of, as CycloneDX: its npm packages, as npm itself lists them, and Node with the libraries that it
- * contains. Also the texts of their licenses.
+ * The bill of materials of the program, as CycloneDX: its npm packages, as npm itself lists them, and Node with the libraries
+ * that Node contains. Also collects the texts of their licenses.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ export interface Component {
 	readonly [field: string]: unknown;
 }
 
-/** A CycloneDX document, limited to the parts that are edited here. */
+/** A CycloneDX document, limited to the members that are edited here. */
 interface Bill {
 	serialNumber?: string;
 	metadata: { timestamp?: string; component: Record<string, unknown> };
@@ -26,8 +26,8 @@ interface Bill {
 }
 
 /**
- * Returns npm's document of the lock file, with the packages that the program depends on. npm's own `--omit dev` would also leave
- * out packages that only development tools depend on directly.
+ * Returns npm's bill of the lock file, limited to the packages that the program depends on. npm's own `--omit dev` would also
+ * leave out packages on which only development tools depend directly.
  */
 function npmBill(): Bill {
 	const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--package-lock-only'];
@@ -52,7 +52,7 @@ function npmBill(): Bill {
 }
 
 /**
- * Returns the document, with the same bytes for the same components.
+ * Returns the bill of materials as JSON. The same components always give the same bytes.
  * @param nodeHashes The SHA-256 of Node's official executable for each platform.
  * @param otherComponents Further components, such as a container image's libraries.
  */
@@ -64,15 +64,15 @@ export function billOfMaterials(
 	const bill = npmBill();
 	delete bill.serialNumber;
 	delete bill.metadata.timestamp;
-	const program = 'svc';
+	const programReference = 'svc';
 	bill.metadata.component = {
-		'bom-ref': program,
+		'bom-ref': programReference,
 		type: 'application',
 		name: 'svc',
 		version: release.replace(/^v/, ''),
 		licenses: [{ license: { id: 'Apache-2.0' } }],
 	};
-	const runtimes = Object.entries(nodeHashes).map(
+	const nodeComponents = Object.entries(nodeHashes).map(
 		([platform, hash]): Component => ({
 			'bom-ref': `node-${platform}`,
 			type: 'platform',
@@ -89,13 +89,13 @@ export function billOfMaterials(
 	);
 	bill.components = [
 		...bill.components,
-		...runtimes,
+		...nodeComponents,
 		...otherComponents.map(other => ({ 'bom-ref': other.purl, ...other })),
 	];
 	const references = new Set(bill.components.map(component => component['bom-ref'] as string));
 	bill.dependencies = [
 		{
-			ref: program,
+			ref: programReference,
 			dependsOn: [
 				...(bill.dependencies.find(({ ref }) => /^svc@/.test(ref))?.dependsOn ?? []),
 				...Object.keys(nodeHashes).map(platform => `node-${platform}`),

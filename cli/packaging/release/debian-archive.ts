@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Where Debian's own sources are: in a container image, and on an installed system. */
+/** The files with Debian's own package sources: in a container image, and on an installed system. */
 const SOURCES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
 
 /** A downloaded package and its file in a folder. */

@@ -20,14 +20,14 @@ export interface DebianPackageOptions {
 	readonly effort: Effort;
 }
 
-/** Returns Debian's name of a platform's processor. */
+/** Returns Debian's name for the processor of a platform. */
 export function debianArchitecture(platform: DebianPackageOptions['platform']): 'amd64' | 'arm64' {
 	return platform === 'linux-x64' ? 'amd64' : 'arm64';
 }
 
 /**
- * Returns a release as Debian's version. In Debian's versions, `~` sorts before everything, so that the version of `v1.0.0-rc.1`
- * comes before that of `v1.0.0`.
+ * Converts a release to a Debian version. The hyphen becomes `~`, which sorts before everything in Debian's versions, so that
+ * `v1.0.0-rc.1` comes before `v1.0.0`.
  */
 export function debianVersion(release: string): string {
 	return release.replace(/^v/, '').replace('-', '~');
@@ -37,21 +37,21 @@ export function debianVersion(release: string): string {
 export async function debianPackage(options: DebianPackageOptions): Promise<Buffer> {
 	const { release, platform, files, licenses, time, effort } = options;
 	const version = debianVersion(release);
-	const documents = 'usr/share/doc/svc';
-	const data: PackedFile[] = [
+	const documentationFolder = 'usr/share/doc/svc';
+	const dataFiles: PackedFile[] = [
 		...files,
-		{ path: `${documents}/copyright`, content: COPYRIGHT },
-		{ path: `${documents}/LICENSES.gz`, content: gzipSync(licenses, { level: 9 }) },
+		{ path: `${documentationFolder}/copyright`, content: COPYRIGHT },
+		{ path: `${documentationFolder}/LICENSES.gz`, content: gzipSync(licenses, { level: 9 }) },
 		{ path: 'usr/share/lintian/overrides/svc', content: LINTIAN_OVERRIDES },
 		{ path: 'usr/share/man/man1/vc.1.gz', link: 'svc.1.gz' },
-		{ path: `${documents}/changelog.gz`, content: gzipSync(changelog(version, time), { level: 9 }) },
+		{ path: `${documentationFolder}/changelog.gz`, content: gzipSync(changelog(version, time), { level: 9 }) },
 	];
-	const configuration = data.filter(file => file.path.startsWith('etc/'));
-	const sizeKib = data.reduce((sum, { content }) => sum + Math.ceil(Buffer.byteLength(content ?? '') / 1024), 0);
-	const control: PackedFile[] = [
+	const configurationFiles = dataFiles.filter(file => file.path.startsWith('etc/'));
+	const sizeKib = dataFiles.reduce((sum, { content }) => sum + Math.ceil(Buffer.byteLength(content ?? '') / 1024), 0);
+	const controlFiles: PackedFile[] = [
 		{ path: 'control', content: controlFile(version, debianArchitecture(platform), sizeKib) },
-		{ path: 'conffiles', content: configuration.map(file => `/${file.path}\n`).join('') },
-		{ path: 'md5sums', content: checksums(data.filter(file => !configuration.includes(file))) },
+		{ path: 'conffiles', content: configurationFiles.map(file => `/${file.path}\n`).join('') },
+		{ path: 'md5sums', content: checksums(dataFiles.filter(file => !configurationFiles.includes(file))) },
 		...SCRIPTS.map(name => ({
 			path: name,
 			mode: 0o755,
@@ -61,8 +61,8 @@ export async function debianPackage(options: DebianPackageOptions): Promise<Buff
 	return arArchive(
 		[
 			['debian-binary', Buffer.from('2.0\n')],
-			['control.tar.xz', await compressXz(tarFile([{ path: '' }, ...control], time, './'), effort)],
-			['data.tar.xz', await compressXz(tarFile([{ path: '' }, ...data], time, './'), effort)],
+			['control.tar.xz', await compressXz(tarFile([{ path: '' }, ...controlFiles], time, './'), effort)],
+			['data.tar.xz', await compressXz(tarFile([{ path: '' }, ...dataFiles], time, './'), effort)],
 		],
 		time,
 	);
@@ -113,7 +113,8 @@ are in /usr/share/doc/svc/LICENSES.gz.
 `;
 
 /**
- * Findings of Debian's checker that are accepted, because the program contains Node's executable with its libraries and addresses.
+ * Findings of lintian, Debian's checker, that are accepted, because the program contains Node's executable with its libraries and
+ * addresses.
  */
 const LINTIAN_OVERRIDES = `svc: embedded-library *
 svc: hardening-no-pie *

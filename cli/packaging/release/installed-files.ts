@@ -6,7 +6,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { PackedFile } from './tar-file.ts';
 
-/** Where install.sh puts files below its root, and where a package has them. */
+/** Pairs of a path under which install.sh installs files and the path that a package uses instead. */
 const PACKAGE_PATHS: readonly (readonly [RegExp, string])[] = [
 	[/^etc\/systemd\/system\//, 'usr/lib/systemd/system/'],
 	[/^usr\/share\/zsh\/site-functions\//, 'usr/share/zsh/vendor-completions/'],

@@ -1,6 +1,6 @@
 /**
- * The npm package, for `npm install --global`: the sources without types, which Node does not remove in installed packages. It
- * depends on the pinned Node of each platform, so that it does not matter with which Node npm itself runs.
+ * The npm package, for `npm install --global`. It contains the sources without types, because Node does not run TypeScript in
+ * installed packages. It depends on the pinned Node of each platform, so that it does not matter with which Node npm itself runs.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,8 +9,8 @@ import type { PackedFile } from './tar-file.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 
-/** The folders of the program. */
-const SOURCES = ['admin', 'cli', 'compiler', 'runtime'] as const;
+/** The folders that contain the program's sources. */
+const SOURCE_FOLDERS = ['admin', 'cli', 'compiler', 'runtime'] as const;
 /** Files in these folders that are not part of the running program. */
 const EXCLUDED_FILES = /^cli\/(?:packaging|svc$)/;
 
@@ -22,7 +22,7 @@ interface LockedPackage {
 /** Returns the files of the package. */
 export async function npmPackage(release: string, licenses: string): Promise<PackedFile[]> {
 	const version = release.replace(/^v/, '');
-	const sources = SOURCES.flatMap(folder =>
+	const sources = SOURCE_FOLDERS.flatMap(folder =>
 		readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
 			.filter(entry => entry.isFile())
 			.map(entry => path.relative(ROOT, path.join(entry.parentPath, entry.name))),
@@ -31,7 +31,7 @@ export async function npmPackage(release: string, licenses: string): Promise<Pac
 		sources.map(async (file): Promise<PackedFile> => {
 			const content = readFileSync(path.join(ROOT, file));
 			if (!file.endsWith('.ts')) return { path: file, content };
-			return { path: javaScriptName(file), content: await javaScript(String(content), release) };
+			return { path: javaScriptName(file), content: await toJavaScript(String(content), release) };
 		}),
 	);
 	const manifest = readJson('package.json');
@@ -67,8 +67,8 @@ function javaScriptName(file: string): string {
 	return file.replace(/\.ts$/, '.js');
 }
 
-/** Removes the types of a module, and changes the extension of the modules that it imports to `.js`. */
-async function javaScript(source: string, release: string): Promise<string> {
+/** Removes the types from a module, and changes the file names that it imports from `.ts` to `.js`. */
+async function toJavaScript(source: string, release: string): Promise<string> {
 	const { code } = await transform(source, {
 		loader: 'ts',
 		format: 'esm',

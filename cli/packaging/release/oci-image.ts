@@ -1,6 +1,6 @@
 /**
- * A container image for several processors as an OCI image layout in one tar file, made without a container engine: the
- * libraries that the program needs, the authorities that sign certificates, and the program. It has no shell.
+ * A container image for several processors, as an OCI image layout in one tar file, made without a container engine. It contains
+ * the libraries that the program needs, the certificates of public authorities, and the program, but no shell.
  *
  * See the OCI image format specification: image-layout.md, image-index.md, manifest.md, config.md.
  */
@@ -12,17 +12,20 @@ import { list, type ReadEntry } from 'tar';
 import { type DownloadedPackage, downloadPackages } from './debian-archive.ts';
 import { compressGzip, type Effort, type PackedFile, tarFile } from './tar-file.ts';
 
-/** The user that the program runs as, which has no name outside the image. Kubernetes wants its number. */
+/**
+ * The number of the user that the program runs as. Kubernetes requires a number, because the user has a name only inside the
+ * image.
+ */
 export const IMAGE_USER = 65532;
 
-/** Debian's packages with files of the image. */
+/** The Debian packages from which the image contains files. */
 const PACKAGES = ['ca-certificates', 'libc6', 'libgcc-s1', 'libstdc++6'] as const;
 
 /**
- * The files of Debian's packages that the image contains: shared libraries without converters of character sets, authorities,
- * licenses.
+ * Matches the files of Debian packages that the image contains: shared libraries (without converters of character sets),
+ * certificates of authorities, and licenses.
  */
-const USED_FILES =
+const IMAGE_FILES =
 	/^(?:(?:usr\/)?lib(?:64)?\/(?:[\w-]+\/)?[\w.+-]+\.so(?:\.[\d.]+)?|usr\/share\/(?:ca-certificates\/mozilla\/.*|doc\/[^/]+\/copyright))$/;
 
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
@@ -31,7 +34,8 @@ const CONFIGURATION_TYPE = 'application/vnd.oci.image.config.v1+json';
 const LAYER_TYPE = 'application/vnd.oci.image.layer.v1.tar+gzip';
 
 /**
- * The image's own configuration: a site that shows that the image works, and the probes of a container platform on a separate port.
+ * The configuration in the image: a site that shows that the image works, and the probes of a container platform on a separate
+ * port.
  */
 const CONFIGFILE = `:8080 {
 	respond "svc is running. Its configuration is /etc/svc/Configfile."
@@ -70,7 +74,7 @@ interface Descriptor {
 	readonly [field: string]: unknown;
 }
 
-/** Returns the files of Debian's packages that belong in the image, and these packages. */
+/** Downloads the Debian packages of the image. Returns the packages, and those of their files that belong in the image. */
 export async function imageLibraries(
 	folder: string,
 	architecture: ImagePart['architecture'],
@@ -80,17 +84,17 @@ export async function imageLibraries(
 	const files: PackedFile[] = [];
 	for (const { file } of packages) files.push(...(await filesOf(file)));
 	const authorities = files.filter(({ path }) => path.startsWith('usr/share/ca-certificates/'));
-	const bundle = authorities.map(({ content }) => String(content).trimEnd()).join('\n');
+	const certificateBundle = authorities.map(({ content }) => String(content).trimEnd()).join('\n');
 	return {
 		files: [
 			...files.filter(file => !authorities.includes(file)),
-			{ path: 'etc/ssl/certs/ca-certificates.crt', content: `${bundle}\n` },
+			{ path: 'etc/ssl/certs/ca-certificates.crt', content: `${certificateBundle}\n` },
 		],
 		packages,
 	};
 }
 
-/** Returns the used files of a Debian package. */
+/** Returns the files of a Debian package that belong in the image. */
 async function filesOf(packageFile: string): Promise<PackedFile[]> {
 	const folder = mkdtempSync(`${packageFile}-`);
 	try {
@@ -102,7 +106,7 @@ async function filesOf(packageFile: string): Promise<PackedFile[]> {
 		const files: Promise<PackedFile>[] = [];
 		const onReadEntry = (entry: ReadEntry): void => {
 			const name = path.normalize(entry.path);
-			if (!USED_FILES.test(name)) entry.resume();
+			if (!IMAGE_FILES.test(name)) entry.resume();
 			else if (entry.type === 'SymbolicLink') files.push(Promise.resolve({ path: name, link: entry.linkpath! }));
 			else if (entry.type === 'File') {
 				const mode = entry.mode ?? 0o644;
@@ -186,7 +190,7 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 		}),
 	);
 	const index = addBlob(INDEX_TYPE, { schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations });
-	const name = { 'org.opencontainers.image.ref.name': release.replace(/^v/, '').replaceAll('+', '-') };
+	const nameAnnotation = { 'org.opencontainers.image.ref.name': release.replace(/^v/, '').replaceAll('+', '-') };
 	return tarFile(
 		[
 			{ path: 'oci-layout', content: '{"imageLayoutVersion":"1.0.0"}' },
@@ -195,7 +199,7 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 				content: JSON.stringify({
 					schemaVersion: 2,
 					mediaType: INDEX_TYPE,
-					manifests: [{ ...index, annotations: name }],
+					manifests: [{ ...index, annotations: nameAnnotation }],
 				}),
 			},
 			...[...blobs].map(([path, content]) => ({ path, content })),

@@ -1,24 +1,24 @@
-/** The pinned Node of another platform, which npm does not install on this one. */
+/** Gets the pinned Node of another platform, which npm does not install on this machine. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { extract } from 'tar';
 import { verifyNode } from '../pinned-node.js';
 
-const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/node');
+const CACHE_FOLDER = path.resolve(import.meta.dirname, '../../../node_modules/.cache/node');
 
-/** The files of Node's npm package for a platform that are used. */
+/** The paths of the files that are used from Node's npm package for a platform. */
 export interface PlatformNode {
 	readonly executable: string;
 	/** The licenses of Node and of the software it includes. */
 	readonly license: string;
 }
 
-/** Returns the verified Node of a platform. Asks npm for its package if the package is neither installed nor in the cache. */
+/** Returns the verified Node of a platform. If it is neither installed nor in the cache, downloads it from npm. */
 export async function platformNode(platform: string, version: string): Promise<PlatformNode> {
 	const name = `node-${platform}`;
-	const installedFolder = path.resolve(CACHE, '../..', name);
-	const folder = existsSync(installedFolder) ? installedFolder : path.join(CACHE, `${name}-${version}`);
+	const installedFolder = path.resolve(CACHE_FOLDER, '../..', name);
+	const folder = existsSync(installedFolder) ? installedFolder : path.join(CACHE_FOLDER, `${name}-${version}`);
 	const executable = path.join(folder, 'bin/node');
 	if (!existsSync(executable)) await download(`${name}@${version}`, folder);
 	await verifyNode(executable, platform);

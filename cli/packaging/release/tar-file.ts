@@ -12,7 +12,7 @@ export interface PackedFile {
 	readonly path: string;
 	/** The permissions; 0o644 for a file and 0o755 for a folder, unless stated. */
 	readonly mode?: number;
-	/** The number of the file's user and group: that of root, unless stated. */
+	/** The number of the file's user and group; that of root, unless stated. */
 	readonly owner?: number;
 	/** The target of a link. */
 	readonly link?: string;
@@ -58,7 +58,7 @@ export function compressGzip(archive: Buffer, effort: Effort): Promise<Buffer> {
 	return promisify(gzip)(archive, { level: effort });
 }
 
-/** Compresses an archive by the program xz: a third smaller than by gzip. */
+/** Compresses an archive by the program xz. The result is a third smaller than with gzip. */
 export async function compressXz(archive: Buffer, effort: Effort): Promise<Buffer> {
 	// xz always uses two threads, because its output with one thread differs.
 	const xz = spawn('xz', [`-${effort}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -70,14 +70,14 @@ export async function compressXz(archive: Buffer, effort: Effort): Promise<Buffe
 	return compressed;
 }
 
-/** Returns the files in order, and before each the folders above it that are not listed. */
+/** Returns the files sorted by path, together with the folders above them that are not in `files`. */
 function withFolders(files: readonly PackedFile[]): PackedFile[] {
-	const byPath = new Map(files.map(file => [file.path, file]));
+	const filesByPath = new Map(files.map(file => [file.path, file]));
 	for (const { path } of files) {
 		for (let end = path.lastIndexOf('/'); end !== -1; end = path.lastIndexOf('/', end - 1)) {
 			const folder = path.slice(0, end);
-			if (!byPath.has(folder)) byPath.set(folder, { path: folder });
+			if (!filesByPath.has(folder)) filesByPath.set(folder, { path: folder });
 		}
 	}
-	return [...byPath.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+	return [...filesByPath.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -1,9 +1,9 @@
 /** Stores the captures of regular expressions, as `RegExpExecArray`s among the variables of an exchange. */
 import type { Exchange } from '../../exchange/exchange.ts';
 
-/** Variable with the last match of any expression: `{http.regexp.1}`. */
+/** Variable with the last match of any regular expression, for `{http.regexp.1}`. */
 export const LAST_CAPTURES_VARIABLE = 'http.regexp';
-/** Prefix of variables with the match of a named expression: `{http.regexp.NAME.1}`. */
+/** Prefix of the variables with the last match of a named expression, for `{http.regexp.NAME.1}`. */
 export const NAMED_CAPTURES_PREFIX = 'http.regexp.';
 
 /** Variable with the groups of the last matching URL pattern: {@link UrlPatternGroups}. */
@@ -13,12 +13,12 @@ export const URL_PATTERN_VARIABLE = 'http.url_pattern';
 export class UrlPatternGroups {
 	readonly #components = new Map<string, { readonly names: readonly string[]; readonly match: readonly string[] }>();
 
-	/** Adds a component: the names of its groups in order, and its match. */
+	/** Adds a component of the URL, such as `pathname`. `names` are the names of its groups in order. */
 	add(component: string, names: readonly string[], match: readonly string[]): void {
 		this.#components.set(component, { names, match });
 	}
 
-	/** Returns the text that a group matched; empty if the group took no part in the match. */
+	/** Returns the text that a group of a component matched; empty if the group took no part in the match. */
 	get(component: string, name: string): string {
 		const groups = this.#components.get(component);
 		const groupIndex = groups?.names.indexOf(name) ?? -1;
@@ -26,7 +26,7 @@ export class UrlPatternGroups {
 	}
 }
 
-/** Variable with the result of the last `file` matcher: `{http.matchers.file.relative}`. */
+/** Variable with the {@link FileMatch} of the last `file` matcher, for `{http.matchers.file.relative}`. */
 export const FILE_MATCH_VARIABLE = 'http.matchers.file';
 
 /** The result of a `file` matcher. */
@@ -39,7 +39,10 @@ export interface FileMatch {
 	readonly remainder: string;
 }
 
-/** Stores a match; `key` is NAMED_CAPTURES_PREFIX followed by the name, or '' for an unnamed expression. */
+/**
+ * Stores a match for the capture placeholders. `key` is NAMED_CAPTURES_PREFIX followed by the expression's name, or '' for an
+ * unnamed expression.
+ */
 export function storeCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
 	x.variables.set(LAST_CAPTURES_VARIABLE, match);
 	if (key !== '') x.variables.set(key, match);

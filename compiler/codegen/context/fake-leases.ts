@@ -26,7 +26,7 @@ const FAKE_LEASES: FakeLeases = {
 	access_log: () => ({ record: () => {} }),
 	password_verifier: () => ({ live: false, verify: () => false }),
 	account_file: () => ({ accounts: () => new Map() }),
-	// Always the same IDs, so that the results of dry runs can be compared.
+	// The IDs are always the same, so that the results of dry runs can be compared.
 	tracer: () => ({
 		newTraceId: () => '00000000000000000000000000000001',
 		newSpanId: () => '0000000000000001',

@@ -5,26 +5,26 @@ import type { Upstream, UpstreamResponse } from '../../exchange/leases.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
 
 /**
- * Facts about one exchange, recorded as it proceeds. Strings are formatted only when a placeholder is read. Times are
- * `performance.now()`.
+ * Facts about the proxying of one exchange, recorded as it proceeds. Strings are formatted only when a placeholder is read. Times
+ * are measured by `performance.now()`.
  */
 export class ProxyFacts {
 	/** The chosen upstream; undefined until one has been chosen. */
 	upstream: Upstream | undefined;
 	/** Number of concurrent requests at which an upstream counts as full; 0 for no limit. */
 	readonly maxRequests: number;
-	/** When proxying started, by `performance.now()`. */
+	/** When proxying started. */
 	readonly startedAt: number;
 	/** When the current attempt started. */
 	attemptStartedAt: number;
-	/** When the response head arrived; 0 before. */
+	/** When the response head of the current attempt arrived; 0 if it has not. */
 	answeredAt = 0;
 	/** Number of retries. */
 	retries = 0;
 	response: UpstreamResponse | undefined = undefined;
 	/** Why the last attempt got no response, or a truncated one; undefined if it succeeded. */
 	failure: string | undefined = undefined;
-	/** While a failed attempt is evaluated: true if there was no response, false if there was one. */
+	/** Set while a failed attempt is evaluated: true if there was no response, false if there was one. */
 	transportError: boolean | undefined = undefined;
 	/**
 	 * Facts of a proxy that ran earlier in this exchange: `forward_auth`, or the proxy whose `handle_response` or error route
@@ -32,7 +32,7 @@ export class ProxyFacts {
 	 */
 	readonly earlierFacts: ProxyFacts | undefined;
 
-	/** @param earlierFacts The exchange's facts so far; placeholders show them until there are new ones. */
+	/** @param earlierFacts The facts of a proxy that ran earlier. Placeholders show them until this proxy has facts of its own. */
 	constructor(
 		upstream: Upstream | undefined,
 		maxRequests: number,
@@ -112,7 +112,7 @@ export class ProxyFacts {
 	}
 }
 
-/** Returns status and reason phrase, as in the received status line. */
+/** Returns the status and reason phrase, as in a status line. */
 function statusText(response: UpstreamResponse | undefined): string | undefined {
 	if (!response) return undefined;
 	return `${response.status} ${response.reason ?? STATUS_CODES[response.status] ?? ''}`.trimEnd();
@@ -122,7 +122,7 @@ function formatSeconds(milliseconds: number): string {
 	return `${Number((milliseconds / 1000).toFixed(9))}s`;
 }
 
-/** Returns the facts about an exchange, once proxying has started. */
+/** Returns the facts about the proxying of an exchange; undefined until proxying has started. */
 export function proxyFactsOf(x: Exchange): ProxyFacts | undefined {
 	return x.proxyFacts as ProxyFacts | undefined;
 }

@@ -1,19 +1,19 @@
-/** Replacement text for matches of a regular expression, with `$1`, `${name}` and placeholders. */
+/** Compiles the text that replaces matches of a regular expression. It may contain `$1`, `${name}` and placeholders. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { CompileContext, EscapeValue, Template } from '../../modules/contract/compile-context.ts';
 
-/** Replaces the matches of a global expression in a subject. */
+/** Replaces all matches of a regular expression with the `g` flag in a subject. */
 export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => string;
 
-/** One part of a replacement: text, or the number or name of a group. */
+/** One part of a replacement: a text with placeholders, or the number or name of a group. */
 type Piece = { readonly text: Template } | { readonly group: string };
 
-/** Returns the text of a group, by its number or name, in a match; empty if it has none. */
+/** Returns what a group, given by its number or name, matched; empty if it matched nothing or does not exist. */
 export type GroupText = (group: string) => string;
 
 /**
- * Compiles a replacement. The name in `$name` extends over as many word characters as possible, `${name}` is delimited, `$$` is a
- * dollar sign, and a missing group is empty. Placeholder values are data: a `$` in them is literal.
+ * Compiles a replacement. The name in `$name` extends over as many word characters as possible, while `${name}` is delimited. `$$`
+ * stands for a dollar sign, and a missing group is empty. A `$` in the value of a placeholder is literal.
  */
 export function compilePatternReplacement(
 	text: string,
@@ -29,8 +29,8 @@ export function compilePatternReplacement(
 }
 
 /**
- * Compiles a replacement as {@link compilePatternReplacement} does. The result renders its placeholders once per exchange, and
- * returns the function that is called for each match.
+ * Compiles a replacement like {@link compilePatternReplacement}, for callers that find the matches themselves. The result renders
+ * the placeholders once per exchange, and returns the function to call for each match.
  */
 export function compileMatchReplacement(
 	text: string,
@@ -66,7 +66,8 @@ export function compileMatchReplacement(
 }
 
 /**
- * Returns the text of a group. `match` holds a replacer's arguments: whole match, groups, offset, subject, and any named groups.
+ * Returns the text of a group. `match` holds the arguments of a `replace` callback: the whole match, the groups, the offset, the
+ * subject, and an object of named groups if there are any.
  */
 function groupText(match: readonly unknown[], group: string): string {
 	const lastArgument = match.at(-1);
@@ -75,13 +76,13 @@ function groupText(match: readonly unknown[], group: string): string {
 			? (lastArgument as { [name: string]: string | undefined })
 			: undefined;
 	if (!/^\d+$/.test(group)) return namedGroups?.[group] ?? '';
-	const count = match.length - (namedGroups ? 3 : 2);
-	return Number(group) < count ? ((match[Number(group)] as string | undefined) ?? '') : '';
+	const groupCount = match.length - (namedGroups ? 3 : 2);
+	return Number(group) < groupCount ? ((match[Number(group)] as string | undefined) ?? '') : '';
 }
 
 /**
- * Compiles the expression to search for. An expression with placeholders is compiled for each request, with the values inserted
- * verbatim. If the result is invalid, the function returns undefined and nothing is replaced.
+ * Compiles a regular expression to search for. If it has placeholders, it is compiled for each request, with their values inserted
+ * as parts of the expression. The function then returns undefined if the result is invalid, so that nothing is replaced.
  */
 export function compileSearch(source: string, cx: CompileContext): (x: Exchange) => RegExp | undefined {
 	if (!cx.hasPlaceholders(source)) {

@@ -1,4 +1,4 @@
-/** Buffers the whole request body in memory for `{http.request.body}`. It is read once and kept for later handlers. */
+/** Buffers the whole request body in memory for `{http.request.body}`. The body is read once and kept for later handlers. */
 import { isStream } from '../../exchange/body.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
@@ -9,7 +9,7 @@ const MAX_BODY_BYTES = 10 * 1024 * 1024;
 
 const EMPTY_BODY = new Uint8Array(0);
 
-/** Returns a handler that reads the whole body before `handler` runs. Requests without a body stay synchronous. */
+/** Returns a handler that reads the whole body before it runs `handler`. Requests without a body are handled synchronously. */
 export function withBufferedBody(handler: Handler): Handler {
 	return x => {
 		if (!isStream(x.request.body)) return handler(x);

@@ -1,11 +1,11 @@
-/** Lists of statuses and status classes: `404`, `5xx`. */
+/** Compiles lists of statuses and status classes, such as `404` and `5xx`. */
 
 /** The part of a compile context that rejects invalid values. */
 interface RefusingContext {
 	refuse(message: string, code?: string): never;
 }
 
-/** Compiles statuses such as `404`, `4xx` or the single digit `4` to one function that tests a status. */
+/** Compiles statuses such as `404`, `4xx` or the single digit `4` (for `4xx`) to one function that tests a status. */
 export function compileStatuses(
 	statuses: readonly (string | number)[],
 	cx: RefusingContext,

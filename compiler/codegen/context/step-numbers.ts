@@ -2,7 +2,7 @@
 import type { Site, Step } from '../../document/document.ts';
 import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
 
-/** Calls `visit` for every step within a value, with its JSON pointer. Outer steps come before the steps nested in them. */
+/** Calls `visit` for every step inside `value`, with its JSON pointer. An outer step comes before the steps nested in it. */
 export function forEachStep(value: object, pointer: string, visit: (step: Step, pointer: string) => void): void {
 	if ('handler' in value) visit(value as Step, pointer);
 	for (const [name, nested] of Object.entries(value)) {
@@ -11,7 +11,7 @@ export function forEachStep(value: object, pointer: string, visit: (step: Step, 
 	}
 }
 
-/** The numbers of all steps, assigned on first use. */
+/** The numbers of a site's steps, assigned when a number is first requested. */
 export class StepNumbers {
 	readonly #site: Site;
 	readonly #routes: { readonly [name: string]: readonly Step[] };
@@ -30,12 +30,12 @@ export class StepNumbers {
 
 	#numberSteps(): Map<object, number> {
 		const numbers = new Map<object, number>();
-		let next = 0;
+		let nextNumber = 0;
 		const assignNumber = (step: Step): void => {
-			numbers.set(step, next++);
+			numbers.set(step, nextNumber++);
 		};
 		forEachStep(this.#site, '', assignNumber);
-		next = FIRST_ROUTE_STEP;
+		nextNumber = FIRST_ROUTE_STEP;
 		forEachStep(this.#routes, '', assignNumber);
 		return numbers;
 	}

@@ -1,4 +1,4 @@
-/** Templates of field values: no placeholder value can end the line or corrupt the bytes. */
+/** Templates for values of header fields. The value of a placeholder can neither end the line nor change other bytes. */
 import { encodeFieldText, fieldValueKind } from '../../exchange/field-syntax.ts';
 import type { CompileContext, Template } from '../../modules/contract/compile-context.ts';
 import { isFieldPlaceholder } from './index.ts';
@@ -7,14 +7,14 @@ import { rawFieldBytes } from './template.ts';
 /** Matches placeholders and the text between them. */
 const PLACEHOLDERS_AND_TEXT = /\{[^{}]*\}|[^{}]+/g;
 /**
- * Matches the control characters except HTAB. Some would end the line or the message, and no field value may contain any of
- * them (RFC 9110 §5.5).
+ * Matches the control characters except HTAB. No field value may contain them (RFC 9110 §5.5), and some would end the line or the
+ * message.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matching control characters is the purpose
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
 
 /**
- * Compiles a string to the bytes of a field, one character per byte. Configured text and decoded placeholder values are sent as
+ * Compiles a template for a field to bytes, one character per byte. Configured text and decoded placeholder values are sent as
  * UTF-8; values that come from fields are sent unchanged.
  */
 export function compileFieldBytes(text: string, cx: CompileContext, whenUnknown: 'keep' | 'empty'): Template {
@@ -25,7 +25,8 @@ export function compileFieldBytes(text: string, cx: CompileContext, whenUnknown:
 }
 
 /**
- * Compiles a field value. Control characters (CR and LF above all) become spaces, so that a value cannot split the response.
+ * Compiles a template for a field value. Control characters (CR and LF above all) become spaces, so that a value cannot split the
+ * response.
  */
 export function compileFieldValue(text: string, cx: CompileContext, whenUnknown: 'keep' | 'empty'): Template {
 	const template = compileFieldBytes(text, cx, whenUnknown);

@@ -9,7 +9,6 @@ import type { HostFacts, Placeholder, PlaceholderReader, PlaceholderScope } from
 import { REQUEST_PLACEHOLDERS } from './request.ts';
 import { TLS_PLACEHOLDERS } from './tls.ts';
 
-/** All placeholders of this build. */
 export const placeholders: readonly Placeholder[] = [
 	...MACHINE_PLACEHOLDERS,
 	...REQUEST_PLACEHOLDERS,
@@ -28,7 +27,9 @@ const PLACEHOLDER_FAMILIES: readonly Placeholder[] = placeholders
 	.filter(p => p.name.endsWith('*'))
 	.sort((a, b) => b.name.length - a.name.length);
 
-/** Compiles the placeholder with this full name. Returns a string if its value is constant, undefined if the name is unknown. */
+/**
+ * Compiles the placeholder with this full name. Returns a string if its value is constant, and undefined if the name is unknown.
+ */
 export function compilePlaceholder(name: string, scope: PlaceholderScope): PlaceholderReader | string | undefined {
 	const exactPlaceholder = EXACT_PLACEHOLDERS.get(name);
 	if (exactPlaceholder) return exactPlaceholder.compile('', scope);
@@ -45,7 +46,7 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Place
 const FIELD_PLACEHOLDER =
 	/^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
 
-/** Reports whether a placeholder's value is the raw bytes of a field, one character per byte, rather than text. */
+/** Reports whether the value of a placeholder consists of the bytes of a field, one character per byte, rather than of text. */
 export function isFieldPlaceholder(fullName: string): boolean {
 	return FIELD_PLACEHOLDER.test(fullName);
 }
@@ -67,12 +68,12 @@ const CHECK_SCOPE: PlaceholderScope = {
 	needsBody: () => {},
 };
 
-/** Reports whether a full name, such as `http.request.header.Accept`, is a placeholder of this build. */
+/** Reports whether a full name such as `http.request.header.Accept` is a placeholder that this build provides. */
 export function isKnownPlaceholder(fullName: string): boolean {
 	return compilePlaceholder(fullName, CHECK_SCOPE) !== undefined;
 }
 
-/** Returns the full names of all placeholders, for completion and "did you mean"; a final `*` is a parameter. */
+/** Returns the full names of all placeholders, for completion and "did you mean". A `*` at the end stands for a parameter. */
 export function placeholderNames(): readonly string[] {
 	return placeholders.map(placeholder => placeholder.name);
 }

@@ -1,8 +1,8 @@
-/** Placeholders that can be resolved without a request: environment, system and time. */
+/** Placeholders that do not depend on the request: environment, files, system and time. */
 import { resolve } from 'node:path';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
-/** Maximum number of bytes of a file for `{file.*}`. */
+/** Maximum bytes of a file that `{file.*}` reads. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -25,20 +25,20 @@ function clockTime(date: Date): string {
 	return `${padTwo(date.getHours())}:${padTwo(date.getMinutes())}:${padTwo(date.getSeconds())}`;
 }
 
-/** Formats `02/Jan/2006:15:04:05 -0700`, the date of the Common Log Format, in local time. */
+/** Formats a date as in the Common Log Format, `02/Jan/2006:15:04:05 -0700`, in local time. */
 function commonLogDate(date: Date): string {
 	return `${padTwo(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clockTime(date)} ${utcOffset(date)}`;
 }
 
-/** Formats `2006-01-02 15:04:05.000 -0700`, in local time. */
+/** Formats a date as `2006-01-02 15:04:05.000 -0700`, in local time. */
 function timeText(date: Date): string {
 	const day = `${date.getFullYear()}-${padTwo(date.getMonth() + 1)}-${padTwo(date.getDate())}`;
 	return `${day} ${clockTime(date)}.${String(date.getMilliseconds()).padStart(3, '0')} ${utcOffset(date)}`;
 }
 
 /**
- * The placeholders `env.*`, `system.*` and `time.*`. Values that cannot change while the process runs are folded into the text at
- * build time.
+ * The placeholders `env.*`, `file.*`, `system.*` and `time.*`, and those about a delayed stop. Values that cannot change while the
+ * process runs are inserted into the text at build time.
  */
 export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(

@@ -30,7 +30,7 @@ function errorId(x: Exchange): string | undefined {
 	return id;
 }
 
-/** Returns the text of a group: empty if it took no part in the match, undefined if the expression has no such group. */
+/** Returns the text that a group matched: empty if it took no part in the match, undefined if the expression has no such group. */
 function captureText(match: RegExpExecArray | undefined, name: string): string | undefined {
 	if (!match) return undefined;
 	if (/^(?:0|[1-9]\d*)$/.test(name)) return Number(name) < match.length ? (match[Number(name)] ?? '') : undefined;

@@ -1,11 +1,13 @@
-/** The definition of a placeholder or a family of placeholders. Registered in placeholders/index.ts. */
+/** The definition of a placeholder or a family of placeholders. Definitions are registered in placeholders/index.ts. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { FileReader } from '../../exchange/leases.ts';
 
-/** Reads a placeholder's value; undefined if the request has none. The value is data: it is never expanded again. */
+/**
+ * Reads the value of a placeholder; undefined if it has none for this request. The value is data: braces in it are not expanded.
+ */
 export type PlaceholderReader = (x: Exchange) => unknown;
 
-/** Facts about the machine and process for placeholders; injected, because the compiler does not query the system. */
+/** Facts about the machine and process for placeholders. They are injected, because the compiler does not query the system. */
 export interface HostFacts {
 	readonly hostname: string;
 	readonly os: string;
@@ -20,32 +22,32 @@ export interface HostFacts {
 /** The context in which a placeholder is compiled. */
 export interface PlaceholderScope {
 	readonly facts: HostFacts;
-	/** Returns the client's address, determined through trusted proxies. */
+	/** Returns the client's address. Behind trusted proxies, it is taken from the fields that they send. */
 	readonly clientIp: (x: Exchange) => string;
-	/** Reports whether `map` defines a placeholder of that name. */
+	/** Reports whether `map` defines a placeholder with this full name. */
 	isMapped(name: string): boolean;
 	/** Returns a reader of files, for `{file.*}`. */
 	files(): FileReader;
-	/** Declares that the value needs the whole request body, which is then read before the step runs. */
+	/** Declares that the placeholder needs the whole request body, which is then read before the step runs. */
 	needsBody(): void;
 }
 
 /** A placeholder or, if its name ends in `*`, a family of placeholders. */
 export interface Placeholder {
-	/** Full name; a final `*` is a parameter: `http.request.header.*`. */
+	/** Full name. A `*` at the end stands for a parameter: `http.request.header.*`. */
 	readonly name: string;
 	/** Description in one sentence, for completion and the manual. */
 	readonly summary: string;
 	/**
-	 * Compiles the placeholder for a parameter ('' if it has none). A string is a constant; undefined means that the name does
+	 * Compiles the placeholder. `parameter` is '' if it has none. A string is a constant value; undefined means that the name does
 	 * not exist.
 	 */
 	readonly compile: (parameter: string, scope: PlaceholderScope) => PlaceholderReader | string | undefined;
 }
 
-/** Defines a placeholder without a parameter that reads the request. */
-export function definePlaceholder(name: string, summary: string, resolve: PlaceholderReader): Placeholder {
-	return { name, summary, compile: () => resolve };
+/** Defines a placeholder without a parameter. `resolve` reads its value in each request. */
+export function definePlaceholder(name: string, summary: string, read: PlaceholderReader): Placeholder {
+	return { name, summary, compile: () => read };
 }
 
 /** Defines a family of placeholders. `compile` receives the parameter, which is never empty and contains no braces. */

@@ -6,7 +6,7 @@ import { requestBodyBytes } from '../context/request-body.ts';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 import { URI_PLACEHOLDERS } from './uri.ts';
 
-/** Variable with the UUID of a request, once generated. */
+/** Variable with the UUID of a request, set when it is first read. */
 export const UUID_VARIABLE = 'http.request.uuid';
 
 function hostPort(host: string, port: number): string {
@@ -23,7 +23,7 @@ function protocolName(x: Exchange): string {
 	return x.protocol.endsWith('.0') && !x.protocol.endsWith('/1.0') ? x.protocol.slice(0, -2) : x.protocol;
 }
 
-/** Formats elapsed time: `1.25ms`, `2.5s`. */
+/** Formats the time since the request arrived, such as `1.25ms` or `2.5s`. */
 function elapsedText(x: Exchange): string {
 	const ms = performance.now() - x.startedAt;
 	if (ms >= 1000) return `${Number((ms / 1000).toFixed(9))}s`;
@@ -31,7 +31,7 @@ function elapsedText(x: Exchange): string {
 	return `${Number((ms * 1000).toFixed(3))}µs`;
 }
 
-/** Returns the first value of a cookie, ignoring the case of its name; undefined if it was not sent. */
+/** Returns the first value of a cookie whose name, in lower case, is `lowerName`; undefined if it was not sent. */
 export function requestCookie(x: Exchange, lowerName: string): string | undefined {
 	for (const field of x.request.headers.getAll('cookie')) {
 		for (const pair of field.split(';')) {

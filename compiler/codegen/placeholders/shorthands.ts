@@ -1,7 +1,7 @@
 /** Short names of placeholders (`{host}`, `{header.X}`), expanded once during lowering. */
 import type { Dialect } from '../../dialects/dialect.ts';
 
-/** Full names by short name. */
+/** Full names of placeholders, by short name. */
 export const SHORTHANDS: { readonly [short: string]: string } = {
 	host: 'http.request.host',
 	hostport: 'http.request.hostport',
@@ -40,7 +40,7 @@ export const SHORTHANDS: { readonly [short: string]: string } = {
 	tls_client_certificate_der_base64: 'http.request.tls.client.certificate_der_base64',
 };
 
-/** Maps the prefix of a short name with a parameter to the prefix of its full name. */
+/** Prefixes of full names, by the prefix of a short name with a parameter. */
 const PARAMETER_PREFIXES: { readonly [prefix: string]: string } = {
 	header: 'http.request.header.',
 	cookie: 'http.request.cookie.',
@@ -58,7 +58,7 @@ const PARAMETER_PREFIXES: { readonly [prefix: string]: string } = {
 
 const PREFIXES_WITH_DOTS: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
 
-/** Returns the full name of a short name; other names are returned unchanged. */
+/** Returns the full name that a short name stands for. Other names are returned unchanged. */
 export function fullPlaceholderName(name: string): string {
 	if (Object.hasOwn(SHORTHANDS, name)) return SHORTHANDS[name]!;
 	const dot = name.indexOf('.');
@@ -70,15 +70,15 @@ export function fullPlaceholderName(name: string): string {
 	return pattern.test(parameter) ? PARAMETER_PREFIXES[prefix] + parameter : name;
 }
 
-/** Maps names that have a different meaning in a Compatfile to the placeholders with that meaning. */
+/** Placeholders with the meaning that a name has in a Compatfile, by the full name, where that meaning differs. */
 const COMPATFILE_NAMES: { readonly [fullName: string]: string } = {
 	'http.request.host': 'http.request.sent_host',
 	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
 };
 
 /**
- * Expands all short placeholder names in a string, with the meaning that they have in the dialect. Escaped braces (`\{host}`)
- * and unknown names are left as written.
+ * Expands all short placeholder names in a string according to the dialect. Escaped braces (`\{host}`) and unknown names are left
+ * as written.
  */
 export function expandShorthands(text: string, dialect: Dialect = 'configfile'): string {
 	if (!text.includes('{')) return text;
@@ -89,7 +89,7 @@ export function expandShorthands(text: string, dialect: Dialect = 'configfile'):
 	});
 }
 
-/** Returns the name of the placeholder that a full name stands for in a Compatfile. */
+/** Returns the full name of the placeholder that has the meaning of `fullName` in a Compatfile. */
 export function compatiblePlaceholderName(fullName: string): string {
 	return Object.hasOwn(COMPATFILE_NAMES, fullName) ? COMPATFILE_NAMES[fullName]! : fullName;
 }

@@ -5,23 +5,22 @@ import type { EscapeValue, Template } from '../../modules/contract/compile-conte
 import { compilePlaceholder, isFieldPlaceholder } from './index.ts';
 import { type PlaceholderReader, type PlaceholderScope, placeholderText } from './placeholder.ts';
 
-/** A string with more unclosed `{` than this is rejected, because scanning it would take quadratic time. */
+/** Maximum number of unclosed `{` in a string. More would make scanning take quadratic time, so the string is rejected. */
 const MAX_UNCLOSED = 100;
 
-/** The `encode` function for field bytes that are inserted into fields again: returns the value unchanged. */
+/** An `encode` function for bytes of fields that are inserted into another field: returns the value unchanged. */
 export function rawFieldBytes(partText: string): string {
 	return partText;
 }
 
-/** One part of a template. */
-type Part = string | DynamicPart;
+type Part = string | PlaceholderPart;
 
-interface DynamicPart {
+interface PlaceholderPart {
 	readonly resolve: PlaceholderReader;
-	/** Whether the value consists of bytes that must be decoded to text. */
+	/** True if the value consists of the bytes of a field and must be decoded to text. */
 	readonly decodesBytes: boolean;
 	readonly encode: ((partText: string) => string) | undefined;
-	/** Text inserted if the placeholder has no value for a request. */
+	/** Text that is inserted if the placeholder has no value for a request. */
 	readonly fallbackText: string;
 }
 
@@ -30,7 +29,7 @@ export class TemplateError extends Error {}
 
 /**
  * Compiles a string with placeholders. A placeholder extends from an unescaped `{` to the next unescaped `}`; `\{` and `\}` are
- * literal braces. Unknown names stay as written (`keep`) or become empty (`empty`). Values are never expanded again. Throws
+ * literal braces. An unknown name is kept as written (`keep`) or becomes empty (`empty`). Braces in values are not expanded. Throws
  * TemplateError.
  */
 export function compileTemplate(
@@ -48,7 +47,7 @@ export function constantTemplate(text: string): Template {
 	return { constant: text, render: () => text };
 }
 
-/** Reports whether a string contains a placeholder whose value varies between requests or may be missing in some. */
+/** Reports whether a string contains a placeholder whose value depends on the request. */
 export function hasPlaceholders(text: string, scope: PlaceholderScope): boolean {
 	return text.includes('{') && splitParts(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
 }
@@ -62,7 +61,7 @@ function splitParts(
 	const parts: Part[] = [];
 	let literal = '';
 	let literalStart = 0;
-	let unclosed = 0;
+	let unclosedBraces = 0;
 	for (let i = 0; i < text.length; i++) {
 		const c = text.charCodeAt(i);
 		if (c === 92 && isBrace(text.charCodeAt(i + 1))) {
@@ -73,12 +72,13 @@ function splitParts(
 		if (c !== 123) continue;
 		const end = closingBrace(text, i + 1);
 		if (end === -1) {
-			if (++unclosed > MAX_UNCLOSED) throw new TemplateError('too many unclosed placeholders');
+			if (++unclosedBraces > MAX_UNCLOSED) throw new TemplateError('too many unclosed placeholders');
 			continue;
 		}
 		const name = text.slice(i + 1, end);
 		const compiled = compilePlaceholder(name, scope);
-		// The braces are kept as text, and the search continues inside them: `{"path": "{http.request.uri}"}` contains a placeholder.
+		// The braces of an unknown name are kept as text, and the search continues inside them: `{"path": "{http.request.uri}"}`
+		// contains a placeholder.
 		if (compiled === undefined && whenUnknown === 'keep') continue;
 		literal += text.slice(literalStart, i);
 		if (typeof compiled === 'string') literal += encode?.(name)?.(compiled) ?? compiled;
@@ -114,7 +114,7 @@ function closingBrace(text: string, start: number): number {
 function templateOf(parts: readonly Part[]): Template {
 	if (parts.every(part => typeof part === 'string')) return constantTemplate(parts.join(''));
 	if (parts.length === 1) {
-		const singlePart = parts[0] as DynamicPart;
+		const singlePart = parts[0] as PlaceholderPart;
 		return { constant: undefined, render: x => partText(singlePart, x) };
 	}
 	return {
@@ -130,7 +130,7 @@ function templateOf(parts: readonly Part[]): Template {
 	};
 }
 
-function partText(part: DynamicPart, x: Exchange): string {
+function partText(part: PlaceholderPart, x: Exchange): string {
 	const rawValue = part.resolve(x);
 	if (rawValue === undefined) return part.fallbackText;
 	const valueText = typeof rawValue === 'string' ? rawValue : placeholderText(rawValue);

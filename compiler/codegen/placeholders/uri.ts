@@ -14,7 +14,7 @@ function uriText(path: string, query: string | undefined): string {
 	return query === undefined ? path : `${path}?${query}`;
 }
 
-/** Decodes a path. Returns a malformed path unchanged, because a placeholder should not reject a request. */
+/** Decodes a path. A malformed path is returned unchanged, because a placeholder must not reject a request. */
 function decodePath(path: string): string {
 	return decodePercent(path) ?? path;
 }
@@ -27,7 +27,7 @@ function fileNameOf(path: string): string {
 	return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** Strips slashes from the end of a path. */
+/** Returns a path without the slashes at its end. */
 function stripTrailingSlashes(path: string): string {
 	let end = path.length;
 	while (end > 0 && path[end - 1] === '/') end -= 1;
@@ -81,7 +81,7 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 		x => {
 			const path = decodePath(x.request.path);
 			const name = fileNameOf(path);
-			// The folder `/a.d/` has no extension.
+			// The dot in the name of a folder, as in `/a.d/`, does not begin an extension.
 			if (name === '') return fileNameOf(stripTrailingSlashes(path)) || '/';
 			return name.slice(0, name.length - extensionOf(name).length);
 		},

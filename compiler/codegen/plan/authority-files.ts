@@ -1,4 +1,4 @@
-/** Checks the certificate files that settings name: the files of internal authorities, and the roots trusted for issuers. */
+/** Checks certificate files that settings name: the files of internal authorities, and the roots that are trusted for issuers. */
 import { X509Certificate } from 'node:crypto';
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document, Step } from '../../document/document.ts';
@@ -12,7 +12,7 @@ import { parsePemCertificates } from './certificate-files.ts';
 import type { CertificatePlan } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
-/** Matches references to environment variables in issuers' settings. */
+/** Matches references to environment variables. */
 const ENVIRONMENT_REFERENCE = /\{(?:env\.|\$)([^{}\s]+)\}/g;
 
 const NOT_AN_AUTHORITY = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';
@@ -24,13 +24,13 @@ interface RootFile {
 }
 
 /**
- * Reports certificate and key files of certificate authorities that cannot be read or do not match each other, and root
- * certificates that are invalid. Files that no site needs are never read at run time, so mistakes in them are only warnings.
+ * Reports certificate and key files of internal authorities that cannot be read or do not match each other, and invalid root
+ * certificates. A mistake in a file that no site needs is only a warning, because the server never reads the file.
  */
 export function checkAuthorityFiles(
 	document: Document,
 	certificatePlan: CertificatePlan,
-	{ reader, certificateCheck: check, facts }: PlanFiles,
+	{ reader, certificateCheck, facts }: PlanFiles,
 	report: Report,
 ): void {
 	const unusedFile = { severity: 'warning', hint: 'No site uses it.' } as const;
@@ -44,7 +44,7 @@ export function checkAuthorityFiles(
 		for (const level of ['root', 'intermediate'] as const) {
 			const files = authority[level];
 			if (files?.cert === undefined || files.key === undefined) continue;
-			const outcome = check.checkPair(files.cert, files.key, reader);
+			const outcome = certificateCheck.checkPair(files.cert, files.key, reader);
 			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
 			if (isFileMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unusedFile) });
 			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
@@ -54,7 +54,7 @@ export function checkAuthorityFiles(
 		}
 	}
 	for (const { file: configuredFile, pointer } of rootFilesOf(document)) {
-		// Without facts, the environment may differ from the server's, so nothing can be said about the path.
+		// Without facts, the path cannot be checked, because the server's environment may have other values.
 		if (!facts && configuredFile.search(ENVIRONMENT_REFERENCE) !== -1) continue;
 		const file = configuredFile.replaceAll(ENVIRONMENT_REFERENCE, (_whole, name: string) => facts?.env(name) ?? '');
 		const message = rootFileMistake(file, reader);
@@ -101,7 +101,7 @@ function rootFileMistake(file: string, reader: Reader): string | undefined {
 	}
 }
 
-/** Returns the internal authorities that a document names outside of issuers, in handlers and trust pools. */
+/** Returns the names of the internal authorities that handlers and trust pools of a document use. Issuers are not examined. */
 function authoritiesIn(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null) return [];
 	const { handler, source, authorities } = value as { readonly [field: string]: unknown };

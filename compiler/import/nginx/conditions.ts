@@ -1,36 +1,37 @@
-/** Translates the condition of an `if`, and rules of access, to an expression of matchers. */
+/** Translates the conditions of `if` blocks, and `allow` and `deny` lines, to expressions of matchers. */
 import { quoted, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { hasVariable, regexpOf, translated, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** An expression of matchers, and the variables that can be used in requests for which it holds. */
+/** An expression of matchers, with the variables that can be used in the requests that it matches. */
 export interface Condition {
 	readonly expression: string;
 	readonly variables: Variables;
 }
 
-/** What the translation of a condition depends on besides its words. */
+/** What the translation of a condition depends on, besides its words. */
 export interface ConditionContext {
 	readonly variables: Variables;
 	/**
-	 * The folder that `$document_root` means at this place, if it is known and `$request_filename` is the path below it; otherwise
-	 * undefined.
+	 * The folder that `$document_root` stands for; undefined if it is not known, or if `$request_filename` is not the request path
+	 * below it.
 	 */
 	readonly root: string | undefined;
-	/** The names that `valid_referers` accepts, by which `$invalid_referer` is decided. */
+	/** The arguments of `valid_referers`, which decide `$invalid_referer`; undefined if there is no such line. */
 	readonly referers: readonly string[] | undefined;
 	readonly unusedName: (kind: string) => string;
 }
 
-/** Translates the words of an `if`. Throws Untranslatable. */
-export function conditionOf(args: readonly string[], cx: ConditionContext): Condition {
+/** Translates the arguments of an `if`. Throws Untranslatable. */
+export function translateCondition(args: readonly string[], cx: ConditionContext): Condition {
 	const text = args
 		.join(' ')
 		.replace(/^\s*\(\s*/, '')
 		.replace(/\s*\)\s*$/, '');
-	const file = /^(!?)-([fdex])\s+(.+)$/.exec(text);
-	if (file) return { expression: fileCondition(file[1] === '!', file[2]!, file[3]!, cx), variables: cx.variables };
+	const fileTest = /^(!?)-([fdex])\s+(.+)$/.exec(text);
+	if (fileTest)
+		return { expression: fileCondition(fileTest[1] === '!', fileTest[2]!, fileTest[3]!, cx), variables: cx.variables };
 	const comparison = /^\$\{?(\w+)\}?\s*(?:(!?~\*?|!?=)\s*(.*))?$/s.exec(text);
 	if (!comparison) throw new Untranslatable('the condition is not one that the import knows');
 	const [, name = '', operator, operand = ''] = comparison;
@@ -45,13 +46,13 @@ export function conditionOf(args: readonly string[], cx: ConditionContext): Cond
 		const expression = `${subject} ${isNegated ? '' : `${label} `}${operandText}${word(pattern)}`;
 		return isNegated
 			? { expression: `not ${expression}`, variables: cx.variables }
-			: { expression, variables: cx.variables.after(label, operand) };
+			: { expression, variables: cx.variables.withGroups(label, operand) };
 	}
-	const expression = equality(name, operand, cx);
+	const expression = equalityCondition(name, operand, cx);
 	return { expression: isNegated ? `not ${expression}` : expression, variables: cx.variables };
 }
 
-function equality(name: string, value: string, cx: ConditionContext): string {
+function equalityCondition(name: string, value: string, cx: ConditionContext): string {
 	if (name === 'request_method' && /^[A-Z]+$/.test(value)) return `method ${value}`;
 	if (name === 'scheme' && /^https?$/.test(value)) return `protocol ${value}`;
 	if (name === 'https' && value === 'on') return 'protocol https';
@@ -72,7 +73,7 @@ function truthCondition(name: string, cx: ConditionContext): string {
 }
 
 function invalidReferer(names: readonly string[]): string {
-	const valid = names.map(name => {
+	const validExpressions = names.map(name => {
 		if (name === 'none') return 'vars {header.Referer} ""';
 		if (name === 'blocked')
 			return '( not vars {header.Referer} "" and not vars_regexp {header.Referer} (?i)^https?:// )';
@@ -85,17 +86,17 @@ function invalidReferer(names: readonly string[]): string {
 			.join('[^/]*');
 		return `vars_regexp {header.Referer} ${word(`(?i)^https?://${host}${name.includes('/') ? '' : '(?::\\d+)?(?:/|$)'}`)}`;
 	});
-	return `not ( ${valid.join(' or ')} )`;
+	return `not ( ${validExpressions.join(' or ')} )`;
 }
 
-function fileCondition(isNegated: boolean, test: string, written: string, cx: ConditionContext): string {
+function fileCondition(isNegated: boolean, test: string, fileText: string, cx: ConditionContext): string {
 	if (test === 'x') throw new Untranslatable('there is no test for executable files');
 	const { root } = cx;
 	if (root === undefined) throw new Untranslatable('the folder of the file is not known here');
-	const text = written.replace(/^\$request_filename/, '$document_root$uri');
-	const isBelow =
+	const text = fileText.replace(/^\$request_filename/, '$document_root$uri');
+	const isBelowRoot =
 		text.startsWith('$document_root/') || text.startsWith('$document_root$') || text.startsWith(`${root}/`);
-	if (!isBelow) throw new Untranslatable('only files below the root are looked up');
+	if (!isBelowRoot) throw new Untranslatable('only files below the root are looked up');
 	const pathBelowRoot = text.replace(/^\$document_root/, '');
 	const path = translated(
 		pathBelowRoot.startsWith(`${root}/`) ? pathBelowRoot.slice(root.length) : pathBelowRoot,
@@ -108,10 +109,10 @@ function fileCondition(isNegated: boolean, test: string, written: string, cx: Co
 }
 
 /**
- * Translates `allow` and `deny` lines, the first of which that matches decides, to an expression for the admitted addresses.
- * Returns true if all addresses are admitted, and false if none are.
+ * Translates `allow` and `deny` lines to an expression that matches the admitted addresses. As in nginx, the first line that
+ * matches an address decides. Returns true if all addresses are admitted, and false if none are.
  */
-export function allowedAddresses(rules: readonly NginxDirective[], matcher: string): string | boolean {
+export function translateAddressRules(rules: readonly NginxDirective[], matcher: string): string | boolean {
 	let allowed: string | boolean = true;
 	for (const { name, args } of rules.toReversed()) {
 		const [range = ''] = args;
@@ -125,15 +126,15 @@ export function allowedAddresses(rules: readonly NginxDirective[], matcher: stri
 	return allowed;
 }
 
-function eitherOf(one: string, otherwise: string | boolean, matcher: string): string | boolean {
-	if (typeof otherwise === 'boolean') return otherwise || one;
+function eitherOf(expression: string, alternative: string | boolean, matcher: string): string | boolean {
+	if (typeof alternative === 'boolean') return alternative || expression;
 	// Ranges of successive `allow` lines become one matcher.
-	if (new RegExp(`^${matcher} [^()]*$`).test(otherwise) && !/ (?:and|or) /.test(otherwise))
-		return `${one} ${otherwise.slice(matcher.length + 1)}`;
-	return `${one} or ( ${otherwise} )`;
+	if (new RegExp(`^${matcher} [^()]*$`).test(alternative) && !/ (?:and|or) /.test(alternative))
+		return `${expression} ${alternative.slice(matcher.length + 1)}`;
+	return `${expression} or ( ${alternative} )`;
 }
 
-function bothOf(one: string, further: string | boolean): string | boolean {
-	if (typeof further === 'boolean') return further && one;
-	return / or /.test(further) ? `${one} and ( ${further} )` : `${one} and ${further}`;
+function bothOf(expression: string, condition: string | boolean): string | boolean {
+	if (typeof condition === 'boolean') return condition && expression;
+	return / or /.test(condition) ? `${expression} and ( ${condition} )` : `${expression} and ${condition}`;
 }

@@ -2,7 +2,7 @@
 import type { NginxDirective } from './nginx-parser.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** A directive that became a comment, with the reason. */
+/** A directive that is written as a comment, with the reason why it is not translated. */
 export interface KeptDirective {
 	readonly directive: string;
 	readonly file: string;
@@ -10,10 +10,10 @@ export interface KeptDirective {
 	readonly reason: string;
 }
 
-/** A line with its depth, or a slot for lines that are written later. */
+/** A line with its depth in blocks, or a slot for lines that are written later. */
 type Piece = { readonly depth: number; readonly text: string } | { readonly depth: number; readonly slot: Slot };
 
-/** Lines that were captured instead of written, to be added by {@link ConfigfileWriter.append}. */
+/** Lines that were captured instead of written. {@link ConfigfileWriter.append} adds them to the text. */
 export type Lines = readonly Piece[];
 
 /** A slot in the text, for lines that are known only after the lines below it have been written. */
@@ -21,21 +21,21 @@ export class Slot {
 	readonly lines: string[] = [];
 
 	/** Adds a line, unless the slot has it already. */
-	line(text: string): void {
+	addLine(text: string): void {
 		if (!this.lines.includes(text)) this.lines.push(text);
 	}
 }
 
 /** The Configfile under construction. */
 export class ConfigfileWriter {
-	readonly kept: KeptDirective[] = [];
-	translated = 0;
+	readonly keptDirectives: KeptDirective[] = [];
+	translatedCount = 0;
 	#lines: Piece[] = [];
 	#depth = 0;
 	readonly #tests: string[] = [];
 	readonly #testNames = new Set<string>();
 	readonly #countedDirectives = new Set<NginxDirective>();
-	readonly #names = new Map<string, number>();
+	readonly #countsByKind = new Map<string, number>();
 
 	/** Writes a line at the current depth. */
 	line(text: string): void {
@@ -55,21 +55,21 @@ export class ConfigfileWriter {
 	}
 
 	/**
-	 * Writes a block, or the `else` of the block that was written last. If the only branch has no condition, its content is written
-	 * without a block.
+	 * Writes a block with a condition, or an `else` after the block that was written last. `head` is the condition; undefined for
+	 * none. If the first branch has no condition, it is the only one, and its content is written without a block.
 	 */
-	branch(head: string | undefined, isFirst: boolean, content: () => void): void {
-		if (isFirst && head === undefined) {
+	branch(condition: string | undefined, isFirst: boolean, content: () => void): void {
+		if (isFirst && condition === undefined) {
 			content();
 			return;
 		}
-		const when = head === undefined ? '' : `when ${head} `;
-		if (isFirst) this.line(`${when}{`);
+		const prefix = condition === undefined ? '' : `when ${condition} `;
+		if (isFirst) this.line(`${prefix}{`);
 		else {
 			const lastPiece = this.#lines.pop();
 			if (!lastPiece || !('text' in lastPiece) || lastPiece.text !== '}')
 				throw new Error('No block is above this `else`.');
-			this.line(`} else ${when}{`);
+			this.line(`} else ${prefix}{`);
 		}
 		this.#depth++;
 		try {
@@ -93,15 +93,15 @@ export class ConfigfileWriter {
 
 	/** Returns what `content` writes, without adding it to the text. */
 	capture(content: () => void): Lines {
-		const [lines, depth] = [this.#lines, this.#depth];
+		const [outerLines, outerDepth] = [this.#lines, this.#depth];
 		const captured: Piece[] = [];
 		this.#lines = captured;
 		this.#depth = 0;
 		try {
 			content();
 		} finally {
-			this.#lines = lines;
-			this.#depth = depth;
+			this.#lines = outerLines;
+			this.#depth = outerDepth;
 		}
 		return captured;
 	}
@@ -111,18 +111,18 @@ export class ConfigfileWriter {
 		for (const piece of lines) this.#lines.push({ ...piece, depth: piece.depth + this.#depth });
 	}
 
-	/** Returns a name of the kind that no other has: `kind1`, `kind2`. */
+	/** Returns a name that has not been used yet: `kind1`, `kind2` and so on. */
 	unusedName(kind: string): string {
-		const count = (this.#names.get(kind) ?? 0) + 1;
-		this.#names.set(kind, count);
+		const count = (this.#countsByKind.get(kind) ?? 0) + 1;
+		this.#countsByKind.set(kind, count);
 		return `${kind}${count}`;
 	}
 
-	/** Counts a directive as translated. A directive that several sites or locations inherit counts once. */
+	/** Counts a directive as translated. A directive that several servers or locations inherit counts once. */
 	count(directive: NginxDirective): void {
 		if (this.#countedDirectives.has(directive)) return;
 		this.#countedDirectives.add(directive);
-		this.translated++;
+		this.translatedCount++;
 	}
 
 	/** Reports whether a directive has been counted as translated or kept. */
@@ -131,53 +131,56 @@ export class ConfigfileWriter {
 	}
 
 	/**
-	 * Writes a directive and everything in its block as a comment, with the reason why it is not translated. Does nothing if it has
-	 * been written already.
+	 * Writes a directive and everything in its block as a comment, with the reason why it is not translated. Does nothing if the
+	 * directive has already been counted.
 	 */
 	keep(directive: NginxDirective, reason: string): void {
 		if (this.#countedDirectives.has(directive)) return;
-		const written = directive.block ? `${directive.text} { … }` : `${directive.text};`;
-		this.line(comment(`nginx: ${written} -- ${reason}`));
+		const text = directive.block ? `${directive.text} { … }` : `${directive.text};`;
+		this.line(comment(`nginx: ${text} -- ${reason}`));
 		this.#record(directive, reason);
-		const inside = (one: NginxDirective): void => {
-			if (this.#countedDirectives.has(one)) return;
-			this.line(comment(`  ${one.text}${one.block ? ' { … }' : ';'}`));
-			this.#record(one, reason);
-			for (const inner of one.block ?? []) inside(inner);
+		const keepInner = (directive: NginxDirective): void => {
+			if (this.#countedDirectives.has(directive)) return;
+			this.line(comment(`  ${directive.text}${directive.block ? ' { … }' : ';'}`));
+			this.#record(directive, reason);
+			for (const inner of directive.block ?? []) keepInner(inner);
 		};
-		for (const one of directive.block ?? []) inside(one);
+		for (const inner of directive.block ?? []) keepInner(inner);
 	}
 
 	/** Writes a comment about a directive that was counted as translated, and counts it as kept instead. */
 	keepInstead(directive: NginxDirective, reason: string): void {
-		if (this.#countedDirectives.delete(directive)) this.translated--;
+		if (this.#countedDirectives.delete(directive)) this.translatedCount--;
 		this.keep(directive, reason);
 	}
 
-	/** Writes a comment for each directive that nothing has counted or kept, so that none is dropped silently. */
+	/**
+	 * Writes each directive that has not been counted as a comment, so that none is dropped silently. `reasonOf` returns why
+	 * directives of a name are not translated; undefined if there is no particular reason.
+	 */
 	keepUnused(directives: readonly NginxDirective[], reasonOf: (name: string) => string | undefined): void {
-		for (const one of directives) {
-			if (!this.#countedDirectives.has(one)) {
-				const place = `line ${lineOf(one)} of ${one.span.source.name}`;
-				this.keep(one, `${place}: ${reasonOf(one.name) ?? 'nothing that is translated uses it'}`);
-			} else if (one.block) this.keepUnused(one.block, reasonOf);
+		for (const directive of directives) {
+			if (!this.#countedDirectives.has(directive)) {
+				const place = `line ${lineOf(directive)} of ${directive.span.source.name}`;
+				this.keep(directive, `${place}: ${reasonOf(directive.name) ?? 'nothing that is translated uses it'}`);
+			} else if (directive.block) this.keepUnused(directive.block, reasonOf);
 		}
 	}
 
 	#record(directive: NginxDirective, reason: string): void {
 		this.#countedDirectives.add(directive);
 		const { name: file } = directive.span.source;
-		this.kept.push({ directive: directive.text, file, line: lineOf(directive), reason });
+		this.keptDirectives.push({ directive: directive.text, file, line: lineOf(directive), reason });
 	}
 
-	/** Adds a test of one request. A second test of the same name is left out. */
+	/** Adds a test of one request. Does nothing if a test of the same name exists. */
 	test(name: string, lines: readonly string[]): void {
 		if (this.#testNames.has(name)) return;
 		this.#testNames.add(name);
 		this.#tests.push(`test ${word(name)} {`, ...lines.map(text => `\t${text}`), '}', '');
 	}
 
-	/** Returns the whole text. */
+	/** Returns the text of the Configfile, with its tests at the end. */
 	text(): string {
 		const lines = this.#lines.flatMap(piece =>
 			('slot' in piece ? piece.slot.lines : [piece.text]).map(text =>
@@ -191,7 +194,7 @@ export class ConfigfileWriter {
 	}
 }
 
-/** Returns a comment of one line. Control characters of the imported text must not end it. */
+/** Returns a comment of one line. Control characters are replaced, because a line break would end the comment. */
 function comment(text: string): string {
 	return `# ${text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`;
 }
@@ -200,13 +203,16 @@ function lineOf({ span }: NginxDirective): number {
 	return span.source.position(span.start).line;
 }
 
-/** Returns a text as one word of a Configfile. Braces in it are placeholders already. Throws Untranslatable. */
+/**
+ * Returns a text as one word of a Configfile, with quotation marks if necessary. Braces must already be placeholders or escaped.
+ * Throws Untranslatable.
+ */
 export function word(text: string): string {
 	const isPlain = /^[^\s"`#<]+$/.test(text) && !/^(?:[{}()]|and|or|not)$|[\\{]$/.test(text);
 	return isPlain ? text : quoted(text);
 }
 
-/** Returns a text as one quoted word, which cannot be taken for a matcher, a number or an operator. Throws Untranslatable. */
+/** Returns a text as one quoted word, which cannot be mistaken for a matcher, a number or an operator. Throws Untranslatable. */
 export function quoted(text: string): string {
 	if (!text.includes('`')) return /["\\]/.test(text) ? `\`${text}\`` : `"${text}"`;
 	if (/\\(?:"|$)/.test(text))

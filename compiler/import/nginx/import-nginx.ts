@@ -10,16 +10,19 @@ import { writeServers } from './write-servers.ts';
 
 /** The result of {@link importNginx}. */
 export interface NginxImport {
-	/** The Configfile; '' if there are errors. */
+	/** The Configfile; empty if there are errors. */
 	readonly text: string;
 	/** Number of directives that were translated. */
 	readonly translated: number;
-	/** The directives that are comments in the text. */
+	/** The directives that are written as comments. */
 	readonly kept: readonly KeptDirective[];
 	readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Translates a file. `folder` is where its relative `include` lines start from; `name` is for diagnostics. */
+/**
+ * Translates a file. `file.folder` is the folder from which relative `include` paths start, and `file.name` is shown in
+ * diagnostics.
+ */
 export function importNginx(file: { text: string; name: string; folder: string }, reader: Reader): NginxImport {
 	const diagnostics: Diagnostic[] = [];
 	const source = new Source({ name: file.name, text: file.text });
@@ -28,19 +31,20 @@ export function importNginx(file: { text: string; name: string; folder: string }
 	if (diagnostics.length > 0) return { text: '', translated: 0, kept: [], diagnostics };
 	const out = new ConfigfileWriter();
 	const http: NginxDirective[] = [];
-	for (const one of directives) {
-		if (one.name === 'http' && one.block) {
-			out.count(one);
-			http.push(...one.block);
-		} else if (['server', 'upstream', 'map', 'geo', 'split_clients'].includes(one.name)) http.push(one);
-		else if (one.name === 'stream')
-			out.keep(one, 'only HTTP is served: connections of other protocols are not passed on');
-		else if (one.name === 'events' && one.block) out.keep(one, 'connections are handled without such settings');
-		else out.keep(one, 'settings of the process have no counterpart in a Configfile');
+	for (const directive of directives) {
+		if (directive.name === 'http' && directive.block) {
+			out.count(directive);
+			http.push(...directive.block);
+		} else if (['server', 'upstream', 'map', 'geo', 'split_clients'].includes(directive.name)) http.push(directive);
+		else if (directive.name === 'stream')
+			out.keep(directive, 'only HTTP is served: connections of other protocols are not passed on');
+		else if (directive.name === 'events' && directive.block)
+			out.keep(directive, 'connections are handled without such settings');
+		else out.keep(directive, 'settings of the process have no counterpart in a Configfile');
 	}
 	writeServers(http, out);
 	out.keepUnused(directives, knownReason);
-	return { text: out.text(), translated: out.translated, kept: out.kept, diagnostics };
+	return { text: out.text(), translated: out.translatedCount, kept: out.keptDirectives, diagnostics };
 }
 
 /** Directives that must have a block. */
@@ -56,7 +60,10 @@ const BLOCKS: ReadonlySet<string> = new Set([
 	'split_clients',
 ]);
 
-/** Reports directives whose block is missing. Lines in the blocks of `upstream`, `map`, `geo` and `split_clients` have none. */
+/**
+ * Reports directives whose block is missing. Lines inside `upstream`, `map`, `geo` and `split_clients` are not checked, because
+ * their first word is not a directive.
+ */
 function checkBlocks(directives: readonly NginxDirective[], parent: string | undefined, report: Report): void {
 	for (const { name, block, span } of directives) {
 		const needsBlock = BLOCKS.has(name) && !['upstream', 'map', 'geo', 'split_clients'].includes(parent ?? '');

@@ -4,46 +4,46 @@ import { ReadError, type Reader } from '../../source/reader.ts';
 import { Source } from '../../source/source.ts';
 import { type NginxDirective, parseNginx } from './nginx-parser.ts';
 
-/** Maximum number of files that a configuration may include, and maximum depth of inclusions. The limits end endless inclusion. */
-const MOST_FILES = 1000;
-const DEEPEST = 20;
+/** Maximum number of files that a configuration may include, and maximum depth of inclusions, so that circular inclusion ends. */
+const MAX_FILES = 1000;
+const MAX_DEPTH = 20;
 
-/** Reads and parses a file with everything that it includes. Relative names start from the folder of the main file. */
+/** Parses a file and all files that it includes. Relative paths start from `folder`, the folder of the main file. */
 export function readNginx(main: Source, folder: string, reader: Reader, report: Report): NginxDirective[] {
-	let files = 0;
-	const expanded = (directives: readonly NginxDirective[], depth: number): NginxDirective[] =>
-		directives.flatMap(one => {
-			if (one.name === 'include' && one.block === undefined) return included(one, depth);
-			return [one.block ? { ...one, block: expanded(one.block, depth) } : one];
+	let fileCount = 0;
+	const expand = (directives: readonly NginxDirective[], depth: number): NginxDirective[] =>
+		directives.flatMap(directive => {
+			if (directive.name === 'include' && directive.block === undefined) return include(directive, depth);
+			return [directive.block ? { ...directive, block: expand(directive.block, depth) } : directive];
 		});
-	const included = (line: NginxDirective, depth: number): NginxDirective[] => {
-		const refuse = (what: string, message: string, hint: string): NginxDirective[] => {
-			report({ code: `nginx/${what}`, severity: 'error', message, span: line.span, hint });
+	const include = (line: NginxDirective, depth: number): NginxDirective[] => {
+		const refuse = (code: string, message: string, hint: string): NginxDirective[] => {
+			report({ code: `nginx/${code}`, severity: 'error', message, span: line.span, hint });
 			return [];
 		};
 		const [name] = line.args;
 		if (name === undefined) return refuse('include-nothing', '`include` names no file.', 'Write the name after it.');
-		// The list of content types is built in.
+		// The content types in this file are built in.
 		if (/(^|\/)mime\.types$/.test(name)) return [];
-		if (depth >= DEEPEST) {
+		if (depth >= MAX_DEPTH) {
 			return refuse(
 				'include-depth',
-				`Files include each other more than ${DEEPEST} deep.`,
+				`Files include each other more than ${MAX_DEPTH} deep.`,
 				'Look for a file that includes itself.',
 			);
 		}
 		const path = name.startsWith('/') ? name : `${folder}/${name}`;
-		const found = /[*?[]/.test(path) ? matching(path, reader) : [path];
-		return found.flatMap(file => {
-			if (++files > MOST_FILES) {
-				return files > MOST_FILES + 1
+		const paths = /[*?[]/.test(path) ? matchingFiles(path, reader) : [path];
+		return paths.flatMap(file => {
+			if (++fileCount > MAX_FILES) {
+				return fileCount > MAX_FILES + 1
 					? []
-					: refuse('include-count', `More than ${MOST_FILES} files are included.`, 'Import the files separately.');
+					: refuse('include-count', `More than ${MAX_FILES} files are included.`, 'Import the files separately.');
 			}
 			try {
 				const text = reader.readText(file);
 				const source = new Source({ name: file, text, path: file, importedAt: line.span, importedAs: name });
-				return expanded(parseNginx(source, report), depth + 1);
+				return expand(parseNginx(source, report), depth + 1);
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
 				return refuse(
@@ -54,11 +54,11 @@ export function readNginx(main: Source, folder: string, reader: Reader, report: 
 			}
 		});
 	};
-	return expanded(parseNginx(main, report), 0);
+	return expand(parseNginx(main, report), 0);
 }
 
 /** Returns the files that a pattern matches, in lexical order. `*`, `?` and `[…]` do not match slashes. */
-function matching(pattern: string, reader: Reader): string[] {
+function matchingFiles(pattern: string, reader: Reader): string[] {
 	let paths = [''];
 	for (const part of pattern.split('/').slice(1)) {
 		if (!/[*?[]/.test(part)) {

@@ -15,8 +15,8 @@ export interface NginxDirective {
 	readonly text: string;
 }
 
-/** Maximum depth of nested blocks. Configurations that nginx accepts have fewer than ten. */
-const DEEPEST = 64;
+/** Maximum depth of nested blocks, far above what real configurations need. */
+const MAX_DEPTH = 64;
 
 interface Token {
 	readonly kind: 'word' | ';' | '{' | '}' | 'end';
@@ -28,60 +28,71 @@ interface Token {
 /** Parses a file. Reports every mistake and continues after it, so that one run shows all of them. */
 export function parseNginx(source: Source, report: Report): NginxDirective[] {
 	const tokens = tokensOf(source, report);
-	let at = 0;
+	let position = 0;
 	const spanOf = (first: Token, last: Token): SourceSpan => ({ source, start: first.start, end: last.end });
-	const mistake = (what: string, token: Token, message: string, hint: string): void =>
-		report({ code: `nginx/${what}`, severity: 'error', message, span: spanOf(token, token), hint });
-	const block = (depth: number, open: Token | undefined): NginxDirective[] => {
+	const reportMistake = (code: string, token: Token, message: string, hint: string): void =>
+		report({ code: `nginx/${code}`, severity: 'error', message, span: spanOf(token, token), hint });
+	const parseBlock = (depth: number, openingBrace: Token | undefined): NginxDirective[] => {
 		const directives: NginxDirective[] = [];
 		for (;;) {
-			const token = tokens[at]!;
+			const token = tokens[position]!;
 			if (token.kind === 'end') {
-				if (open) mistake('missing-brace', open, 'This block is never closed.', 'Add the missing `}`.');
+				if (openingBrace)
+					reportMistake('missing-brace', openingBrace, 'This block is never closed.', 'Add the missing `}`.');
 				return directives;
 			}
-			at++;
+			position++;
 			if (token.kind === '}') {
-				if (open) return directives;
-				mistake('stray-brace', token, 'This `}` closes no block.', 'Remove it, or add the `{` that it belongs to.');
+				if (openingBrace) return directives;
+				reportMistake(
+					'stray-brace',
+					token,
+					'This `}` closes no block.',
+					'Remove it, or add the `{` that it belongs to.',
+				);
 			} else if (token.kind === '{' || token.kind === ';') {
-				mistake('missing-name', token, `A directive cannot begin with \`${token.kind}\`.`, 'Write its name before it.');
-				if (token.kind === '{') block(depth + 1, token);
+				reportMistake(
+					'missing-name',
+					token,
+					`A directive cannot begin with \`${token.kind}\`.`,
+					'Write its name before it.',
+				);
+				if (token.kind === '{') parseBlock(depth + 1, token);
 			} else {
-				const read = directive(token, depth);
-				if (read) directives.push(read);
+				const parsed = parseDirective(token, depth);
+				if (parsed) directives.push(parsed);
 			}
 		}
 	};
-	const directive = (name: Token, depth: number): NginxDirective | undefined => {
+	const parseDirective = (name: Token, depth: number): NginxDirective | undefined => {
 		const words: Token[] = [name];
-		while (tokens[at]!.kind === 'word') words.push(tokens[at++]!);
+		while (tokens[position]!.kind === 'word') words.push(tokens[position++]!);
 		const last = words.at(-1)!;
-		const next = tokens[at]!;
+		const next = tokens[position]!;
 		const span = spanOf(name, last);
-		const head = { name: name.text, args: words.slice(1).map(({ text }) => text), span };
+		const common = { name: name.text, args: words.slice(1).map(({ text }) => text), span };
 		const text = source.text.slice(span.start, span.end).replace(/\s+/g, ' ');
 		if (next.kind === ';') {
-			at++;
-			return { ...head, block: undefined, text };
+			position++;
+			return { ...common, block: undefined, text };
 		}
 		if (next.kind === '{') {
-			at++;
-			if (depth < DEEPEST) return { ...head, block: block(depth + 1, next), text };
-			mistake('too-deep', next, `Blocks are nested more than ${DEEPEST} deep.`, 'Remove some of them.');
+			position++;
+			if (depth < MAX_DEPTH) return { ...common, block: parseBlock(depth + 1, next), text };
+			reportMistake('too-deep', next, `Blocks are nested more than ${MAX_DEPTH} deep.`, 'Remove some of them.');
 			skipBlock();
 			return undefined;
 		}
-		mistake('missing-semicolon', last, `\`${name.text}\` is not ended by \`;\`.`, 'Add `;` after it.');
+		reportMistake('missing-semicolon', last, `\`${name.text}\` is not ended by \`;\`.`, 'Add `;` after it.');
 		return undefined;
 	};
 	const skipBlock = (): void => {
-		for (let open = 1; open > 0 && tokens[at]!.kind !== 'end'; at++) {
-			if (tokens[at]!.kind === '{') open++;
-			else if (tokens[at]!.kind === '}') open--;
+		for (let openBlocks = 1; openBlocks > 0 && tokens[position]!.kind !== 'end'; position++) {
+			if (tokens[position]!.kind === '{') openBlocks++;
+			else if (tokens[position]!.kind === '}') openBlocks--;
 		}
 	};
-	return block(0, undefined);
+	return parseBlock(0, undefined);
 }
 
 function tokensOf(source: Source, report: Report): Token[] {
@@ -100,7 +111,7 @@ function tokensOf(source: Source, report: Report): Token[] {
 		} else if (char === '"' || char === "'") {
 			let word = '';
 			for (at++; at < text.length && text[at] !== char; at++) {
-				if (text[at] === '\\' && at + 1 < text.length) word += escaped(text[++at]!);
+				if (text[at] === '\\' && at + 1 < text.length) word += unescapeChar(text[++at]!);
 				else word += text[at];
 			}
 			if (at >= text.length) {
@@ -113,7 +124,7 @@ function tokensOf(source: Source, report: Report): Token[] {
 		} else {
 			let word = '';
 			for (; at < text.length && !/[\s;{]/.test(text[at]!); at++) {
-				if (text[at] === '\\' && at + 1 < text.length) word += escaped(text[++at]!);
+				if (text[at] === '\\' && at + 1 < text.length) word += unescapeChar(text[++at]!);
 				else if (text.startsWith('${', at)) {
 					const close = text.indexOf('}', at);
 					const stop = close === -1 ? at + 1 : close;
@@ -128,8 +139,10 @@ function tokensOf(source: Source, report: Report): Token[] {
 	return tokens;
 }
 
-/** Returns what an escape stands for. The backslash stays before characters that only regular expressions escape. */
-function escaped(char: string): string {
+/**
+ * Returns the text that an escape stands for. The backslash is kept before other characters, which only regular expressions escape.
+ */
+function unescapeChar(char: string): string {
 	if (char === '"' || char === "'" || char === '\\') return char;
 	const control = { t: '\t', r: '\r', n: '\n' }[char];
 	return control ?? `\\${char}`;

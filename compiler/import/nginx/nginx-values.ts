@@ -1,10 +1,10 @@
-/** Values of nginx as values of a Configfile: variables become placeholders, sizes and times change their units. */
+/** Converts values of nginx to values of a Configfile: variables become placeholders, and sizes and times get other units. */
 import { parseRegexp } from '../../codegen/regexp/parse-regexp.ts';
 import { RegexpError } from '../../codegen/regexp/regexp-error.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** Variables whose placeholders do not depend on the place. */
-const VARIABLES: { readonly [name: string]: string } = {
+/** The placeholders of variables that mean the same everywhere, by variable. */
+const PLACEHOLDERS: { readonly [name: string]: string } = {
 	...{ host: '{host}', http_host: '{hostport}', uri: '{path}', document_uri: '{path}', request_uri: '{orig_uri}' },
 	...{ args: '{query}', query_string: '{query}', is_args_args: '{?query}', scheme: '{scheme}' },
 	...{ request_method: '{method}', remote_port: '{remote_port}', server_port: '{http.request.local.port}' },
@@ -16,49 +16,55 @@ const VARIABLES: { readonly [name: string]: string } = {
 	...{ realip_remote_addr: '{remote_host}', proxy_add_x_forwarded_for: '{remote_host}' },
 };
 
-/** Finds the placeholder of a variable whose meaning depends on the place; undefined if it has none at this place. */
+/**
+ * Returns the placeholder of a variable that has a particular meaning at some place in the configuration; undefined if it has none.
+ */
 export type VariableLookup = (name: string) => string | undefined;
 
-/** The variables that a value may refer to. */
+/** The variables that a value may use. */
 export class Variables {
 	readonly #lookups: readonly VariableLookup[];
-	readonly #captures: string | undefined;
+	readonly #captureName: string | undefined;
 
-	/** `captures` is the name of the regular expression whose groups `$1` and so on refer to. */
-	constructor(lookups: readonly VariableLookup[], captures?: string) {
+	/** `captureName` is the name of the regular expression whose groups are `$1`, `$2` and so on; undefined if there is none. */
+	constructor(lookups: readonly VariableLookup[], captureName?: string) {
 		this.#lookups = lookups;
-		this.#captures = captures;
+		this.#captureName = captureName;
 	}
 
-	/** Returns the variables after a regular expression has matched: its numbered and named groups. */
-	after(name: string, pattern: string): Variables {
+	/**
+	 * Returns these variables and the numbered and named groups of a regular expression that has matched. `name` is the name that
+	 * the expression has in the Configfile.
+	 */
+	withGroups(name: string, pattern: string): Variables {
 		const groups = new Set([...pattern.matchAll(/\(\?P?<(\w+)>/g)].map(([, group]) => group));
 		const groupLookup: VariableLookup = group => (groups.has(group) ? `{re.${name}.${group}}` : undefined);
 		return new Variables([groupLookup, ...this.#lookups], name);
 	}
 
-	/** Returns these variables without `$remote_user`, for a place where no password is checked. */
+	/** Returns these variables without `$remote_user`, for a place where the user's password is not checked. */
 	withoutUser(): Variables {
-		const refused: VariableLookup = name => {
+		const refuseUser: VariableLookup = name => {
 			if (name === 'remote_user')
 				throw new Untranslatable('no password is checked here, so the name may be a false one');
 			return undefined;
 		};
-		return new Variables([refused, ...this.#lookups], this.#captures);
+		return new Variables([refuseUser, ...this.#lookups], this.#captureName);
 	}
 
 	/** Returns the placeholder of a variable. Throws Untranslatable if it has none. */
 	placeholder(name: string): string {
 		if (/^\d$/.test(name)) {
-			if (this.#captures === undefined) throw new Untranslatable(`\`$${name}\` refers to a group of another directive`);
-			return `{re.${this.#captures}.${name}}`;
+			if (this.#captureName === undefined)
+				throw new Untranslatable(`\`$${name}\` refers to a group of another directive`);
+			return `{re.${this.#captureName}.${name}}`;
 		}
 		for (const lookup of this.#lookups) {
 			const placeholder = lookup(name);
 			if (placeholder !== undefined) return placeholder;
 		}
-		const shared = Object.hasOwn(VARIABLES, name) ? VARIABLES[name] : undefined;
-		if (shared !== undefined) return shared;
+		const common = Object.hasOwn(PLACEHOLDERS, name) ? PLACEHOLDERS[name] : undefined;
+		if (common !== undefined) return common;
 		const [, kind, suffix] = /^(http|arg|cookie)_(\w+)$/.exec(name) ?? [];
 		if (kind === 'http') return `{header.${fieldName(suffix!)}}`;
 		if (kind === 'arg') return `{query.${suffix}}`;
@@ -73,22 +79,21 @@ function fieldName(text: string): string {
 		.replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => dash + letter.toUpperCase());
 }
 
-/** Returns a text with placeholders in place of variables. Literal braces are escaped. Throws Untranslatable. */
+/** Returns a text with variables replaced by placeholders. Literal braces are escaped. Throws Untranslatable. */
 export function translated(text: string, variables: Variables): string {
 	return text
 		.replace(/\$is_args\$(?:args|query_string)\b/g, '$is_args_args')
-		.replace(/\$\{(\w+)\}|\$(\w+)|[{}]/g, (written, braced: string | undefined, bare: string | undefined) => {
-			const name = braced ?? bare;
-			return name === undefined ? `\\${written}` : variables.placeholder(name);
+		.replace(/\$\{(\w+)\}|\$(\w+)|[{}]/g, (matched, braced: string | undefined, plain: string | undefined) => {
+			const name = braced ?? plain;
+			return name === undefined ? `\\${matched}` : variables.placeholder(name);
 		});
 }
 
-/** Reports whether a text contains a variable. */
 export function hasVariable(text: string): boolean {
 	return /\$\{?\w/.test(text);
 }
 
-/** Returns a regular expression of nginx (PCRE) in our syntax. Throws Untranslatable. */
+/** Returns a regular expression of nginx (PCRE) in the syntax of a Configfile. Throws Untranslatable. */
 export function regexpOf(pattern: string, ignoreCase = false): string {
 	const supported = withoutLookahead(pattern);
 	try {
@@ -101,9 +106,9 @@ export function regexpOf(pattern: string, ignoreCase = false): string {
 }
 
 /**
- * Replaces a negative lookahead for literal texts at the end of an expression, as in `/\.(?!well-known)`, by an expression for
- * everything that begins otherwise. Only `.*` may follow the lookahead, because an anchored rest could not be matched after that
- * expression.
+ * Replaces a negative lookahead for literal texts at the end of a pattern, as in `/\.(?!well-known)`, by an equivalent expression
+ * without lookahead. Only `.*` may follow the lookahead, because the replacement consumes characters that a different ending would
+ * have to match.
  */
 function withoutLookahead(pattern: string): string {
 	const [, before, texts] = /^((?:[^(\\]|\\.)*)\(\?!((?:[\w\-/|]|\\[.\-/])+)\)(?:\.\*\$?)?$/.exec(pattern) ?? [];
@@ -113,24 +118,26 @@ function withoutLookahead(pattern: string): string {
 }
 
 function notBeginning(literals: readonly string[]): string {
-	const nexts = new Map<string, string[]>();
+	const suffixesByFirst = new Map<string, string[]>();
 	for (const text of literals) {
-		const suffixes = nexts.get(text[0]!);
+		const suffixes = suffixesByFirst.get(text[0]!);
 		if (suffixes) suffixes.push(text.slice(1));
-		else nexts.set(text[0]!, [text.slice(1)]);
+		else suffixesByFirst.set(text[0]!, [text.slice(1)]);
 	}
-	const escaped = [...nexts.keys()].map(char => (/[\w/]/.test(char) ? char : `\\${char}`));
-	const deeper = [...nexts].filter(([, rests]) => !rests.includes(''));
-	const further = deeper.map(([char, rests]) => `${/[\w/]/.test(char) ? char : `\\${char}`}${notBeginning(rests)}`);
-	return `(?:${['$', `[^${escaped.join('')}]`, ...further].join('|')})`;
+	const firstCharacters = [...suffixesByFirst.keys()].map(char => (/[\w/]/.test(char) ? char : `\\${char}`));
+	const continued = [...suffixesByFirst].filter(([, rests]) => !rests.includes(''));
+	const deeperPatterns = continued.map(
+		([char, rests]) => `${/[\w/]/.test(char) ? char : `\\${char}`}${notBeginning(rests)}`,
+	);
+	return `(?:${['$', `[^${firstCharacters.join('')}]`, ...deeperPatterns].join('|')})`;
 }
 
-/** Returns a text as part of a regular expression that matches it. */
+/** Returns a regular expression that matches exactly the text. */
 export function escapedRegexp(text: string): string {
 	return text.replace(/[.*+?^$()[\]{}|\\]/g, '\\$&');
 }
 
-/** Returns a size such as `20m` in our units. */
+/** Converts a size such as `20m` to the units of a Configfile. Throws Untranslatable. */
 export function sizeOf(text: string): string {
 	const [, count, unit] = /^(\d+)([kmg]?)$/i.exec(text) ?? [];
 	if (count === undefined) throw new Untranslatable(`\`${text}\` is not a size`);
@@ -150,7 +157,7 @@ export function secondsOf(text: string): number {
 	);
 }
 
-/** Returns a time in our units. */
+/** Converts a time to the units of a Configfile. Throws Untranslatable. */
 export function durationOf(text: string): string {
 	const seconds = secondsOf(text);
 	return Number.isInteger(seconds) ? `${seconds}s` : `${Math.round(seconds * 1000)}ms`;

@@ -1,9 +1,9 @@
-/** The directives that apply in a block: its own and the inherited ones. */
+/** Finds the directives that apply in a block: its own and the inherited ones. */
 import type { NginxDirective } from './nginx-parser.ts';
 
 /**
- * Directives that inner blocks inherit, besides the directives with the prefixes below. A block that has an inherited directive
- * itself inherits none of the same name.
+ * Directives that inner blocks inherit, besides those that match `INHERITED_PREFIX`. A block that has such a directive itself does
+ * not inherit others of the same name.
  */
 const INHERITED: ReadonlySet<string> = new Set([
 	...['root', 'index', 'autoindex', 'autoindex_format', 'autoindex_exact_size', 'autoindex_localtime', 'add_header'],
@@ -31,7 +31,7 @@ const INHERITED: ReadonlySet<string> = new Set([
 ]);
 const INHERITED_PREFIX = /^(?:proxy|fastcgi|grpc|gzip|ssl)_(?!pass$)/;
 
-function groupOf({ name, block }: NginxDirective): string | undefined {
+function inheritanceGroup({ name, block }: NginxDirective): string | undefined {
 	if (block !== undefined && name !== 'types') return undefined;
 	if (name === 'allow' || name === 'deny') return 'access';
 	return INHERITED.has(name) || INHERITED_PREFIX.test(name) ? name : undefined;
@@ -44,21 +44,24 @@ export class Scope {
 
 	constructor(parent: Scope | undefined, directives: readonly NginxDirective[]) {
 		this.#parent = parent;
-		for (const one of directives) {
-			const group = groupOf(one);
+		for (const directive of directives) {
+			const group = inheritanceGroup(directive);
 			if (group === undefined) continue;
 			const sameGroup = this.#ownDirectives.get(group);
-			if (sameGroup) sameGroup.push(one);
-			else this.#ownDirectives.set(group, [one]);
+			if (sameGroup) sameGroup.push(directive);
+			else this.#ownDirectives.set(group, [directive]);
 		}
 	}
 
 	/** Reports whether inner blocks inherit a directive. */
-	isInherited(one: NginxDirective): boolean {
-		return groupOf(one) !== undefined;
+	isInherited(directive: NginxDirective): boolean {
+		return inheritanceGroup(directive) !== undefined;
 	}
 
-	/** Returns the directives of a group that apply in this scope. `allow` and `deny` are the group `access`. */
+	/**
+	 * Returns the directives of a group that apply in this scope. A group is a directive's name, or `access` for `allow` and
+	 * `deny`.
+	 */
 	all(group: string): readonly NginxDirective[] {
 		return this.#ownDirectives.get(group) ?? this.#parent?.all(group) ?? [];
 	}
@@ -68,8 +71,8 @@ export class Scope {
 		return this.all(group).at(-1);
 	}
 
-	/** Returns the first argument of the last such directive of a group that applies in this scope. */
-	value(group: string): string | undefined {
+	/** Returns the first argument of the last directive of a group that applies in this scope; undefined if there is none. */
+	lastArgument(group: string): string | undefined {
 		return this.last(group)?.args[0];
 	}
 }

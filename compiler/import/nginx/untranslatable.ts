@@ -1,4 +1,7 @@
-/** The error for a value that has no counterpart. */
+/** The error for something that cannot be translated. */
 
-/** Thrown for a value that has no counterpart. The message is the reason that the import writes beside the directive. */
+/**
+ * Thrown for a value or directive that has no counterpart in a Configfile. The message is the reason that is written next to the
+ * directive.
+ */
 export class Untranslatable extends Error {}

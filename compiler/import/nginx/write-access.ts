@@ -1,5 +1,5 @@
-/** Writes who may pass: `limit_req`, `limit_conn`, `allow` and `deny`, `auth_basic`, `auth_request` and `satisfy`. */
-import { allowedAddresses } from './conditions.ts';
+/** Writes access control: `limit_req`, `limit_conn`, `allow` and `deny`, `auth_basic`, `auth_request` and `satisfy`. */
+import { translateAddressRules } from './conditions.ts';
 import { quoted, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -10,52 +10,55 @@ import { orKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
 /**
- * Writes the rules of access. Returns true if no request passes them. A rule that cannot be translated closes the location, so that
- * an import never opens what was closed.
+ * Writes the access rules of a scope. Returns true if they refuse every request. If a rule cannot be translated, access is denied,
+ * so that an import never opens what was closed.
  */
 export function writeAccess(scope: Scope, cx: ServerContext, variables: Variables): boolean {
 	const { out } = cx;
-	for (const one of scope.all('limit_req')) orKeep(one, out, () => writeRateLimit(one, scope, cx, variables));
-	for (const one of scope.all('limit_conn')) orKeep(one, out, () => writeConcurrencyLimit(one, scope, cx, variables));
+	for (const directive of scope.all('limit_req'))
+		orKeep(directive, out, () => writeRateLimit(directive, scope, cx, variables));
+	for (const directive of scope.all('limit_conn'))
+		orKeep(directive, out, () => writeConcurrencyLimit(directive, scope, cx, variables));
 	for (const name of ['limit_req_status', 'limit_req_dry_run', 'limit_conn_status', 'limit_conn_dry_run'])
-		for (const one of scope.all(name)) out.count(one);
+		for (const directive of scope.all(name)) out.count(directive);
 	const rules = scope.all('access');
 	let allowed: string | boolean;
 	try {
-		allowed = allowedAddresses(rules, cx.address.matcher);
-		for (const one of rules) out.count(one);
+		allowed = translateAddressRules(rules, cx.address.matcher);
+		for (const rule of rules) out.count(rule);
 	} catch (error) {
 		if (!(error instanceof Untranslatable)) throw error;
-		for (const one of rules) out.keep(one, `${error.message}; access is denied`);
+		for (const rule of rules) out.keep(rule, `${error.message}; access is denied`);
 		allowed = false;
 	}
 	const satisfy = scope.last('satisfy');
 	if (satisfy) out.count(satisfy);
-	const auth = scope.last('auth_basic');
-	const isOff = auth === undefined || auth.args[0] === 'off';
-	if (auth && isOff) out.count(auth);
-	const request = scope.last('auth_request');
-	const asksOtherServer = request !== undefined && request.args[0] !== 'off';
-	if (request && !asksOtherServer) out.count(request);
-	const refuse = (): void => out.line('error 403');
-	const writeIdentification = (): boolean => {
+	const basicAuth = scope.last('auth_basic');
+	const isBasicAuthOff = basicAuth === undefined || basicAuth.args[0] === 'off';
+	if (basicAuth && isBasicAuthOff) out.count(basicAuth);
+	const authRequest = scope.last('auth_request');
+	const asksOtherServer = authRequest !== undefined && authRequest.args[0] !== 'off';
+	if (authRequest && !asksOtherServer) out.count(authRequest);
+	const writeRefusal = (): void => out.line('error 403');
+	const writeAuthentication = (): boolean => {
 		const isWritten =
-			(isOff || writeBasicAuth(auth!, scope, cx)) && (!asksOtherServer || writeAuthRequest(request!, scope, cx));
-		if (!isWritten) refuse();
+			(isBasicAuthOff || writeBasicAuth(basicAuth!, scope, cx)) &&
+			(!asksOtherServer || writeAuthRequest(authRequest!, scope, cx));
+		if (!isWritten) writeRefusal();
 		return !isWritten;
 	};
-	if (satisfy?.args[0] === 'any' && rules.length > 0 && (asksOtherServer || !isOff)) {
+	if (satisfy?.args[0] === 'any' && rules.length > 0 && (asksOtherServer || !isBasicAuthOff)) {
 		if (allowed === true) return false;
-		if (allowed === false) return writeIdentification();
-		out.block(`when ${negated(allowed)}`, () => void writeIdentification());
+		if (allowed === false) return writeAuthentication();
+		out.block(`when ${negated(allowed)}`, () => void writeAuthentication());
 		return false;
 	}
 	if (allowed === false) {
-		refuse();
+		writeRefusal();
 		return true;
 	}
-	if (allowed !== true) out.block(`when ${negated(allowed)}`, refuse);
-	return writeIdentification();
+	if (allowed !== true) out.block(`when ${negated(allowed)}`, writeRefusal);
+	return writeAuthentication();
 }
 
 /** Returns the opposite of an expression. */
@@ -64,7 +67,7 @@ function negated(expression: string): string {
 	return expression.startsWith('not ') ? expression.slice(4) : `not ${expression}`;
 }
 
-/** Writes `auth_basic`. Returns false if it has no counterpart, so that access must be denied. */
+/** Writes `auth_basic`. Returns false if it cannot be translated; access must then be denied. */
 function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerContext): boolean {
 	const [realm = ''] = auth.args;
 	const users = scope.last('auth_basic_user_file');
@@ -79,29 +82,32 @@ function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerConte
 	}
 	out.count(users);
 	out.count(auth);
-	const isUsable = /^[ -z|~]+$/.test(realm);
-	const head = isUsable ? `basic_auth bcrypt ${quoted(realm)}` : 'basic_auth';
+	const isUsableRealm = /^[ -z|~]+$/.test(realm);
+	const head = isUsableRealm ? `basic_auth bcrypt ${quoted(realm)}` : 'basic_auth';
 	out.block(head, () => out.line(`htpasswd ${word(file)}`));
-	if (!isUsable) out.keepInstead(auth, 'a realm is printable ASCII without braces: the default one is used');
+	if (!isUsableRealm) out.keepInstead(auth, 'a realm is printable ASCII without braces: the default one is used');
 	return true;
 }
 
-/** Writes an `auth_request`, which asks another server for permission. Returns false if it has no counterpart. */
+/**
+ * Writes `auth_request`, which asks another server for permission. Returns false if it cannot be translated; access must then be
+ * denied.
+ */
 function writeAuthRequest(request: NginxDirective, scope: Scope, cx: ServerContext): boolean {
 	const { out } = cx;
 	return orKeep(request, out, () => {
-		const location = cx.exact(request.args[0] ?? '');
+		const location = cx.exactLocation(request.args[0] ?? '');
 		const pass = location?.block?.find(({ name }) => name === 'proxy_pass');
 		const [, host, uri] = /^http:\/\/([^/$]+)(\/[^$]*)?$/.exec(pass?.args[0] ?? '') ?? [];
 		if (host === undefined)
 			throw new Untranslatable(
 				'only an exact location with a `proxy_pass` to a fixed address is asked; access is denied',
 			);
-		const inner = new Scope(cx.scope, location!.block!);
-		const address = cx.pools.has(host) ? `upstream://${cx.pools.use(host, [], false)}` : upstreamAddress(host);
+		const locationScope = new Scope(cx.scope, location!.block!);
+		const address = cx.pools.has(host) ? `upstream://${cx.pools.variantName(host, [], false)}` : upstreamAddress(host);
 		out.block(`forward_auth ${word(address)}`, () => {
 			out.line(`uri ${word(uri ?? request.args[0]!)}`);
-			for (const field of inner.all('proxy_set_header')) {
+			for (const field of locationScope.all('proxy_set_header')) {
 				const [name = '', value = ''] = field.args;
 				if (/^(?:content-length|host|connection)$/i.test(name)) out.count(field);
 				else orKeep(field, out, () => out.line(`header_up ${name} ${word(translated(value, cx.variables))}`));
@@ -122,46 +128,46 @@ function writeAuthRequest(request: NginxDirective, scope: Scope, cx: ServerConte
 	});
 }
 
-function writeRateLimit(one: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
+function writeRateLimit(directive: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const option = (name: string): string | undefined =>
-		one.args.find(arg => arg.startsWith(`${name}=`))?.slice(name.length + 1);
+		directive.args.find(arg => arg.startsWith(`${name}=`))?.slice(name.length + 1);
 	const name = option('zone') ?? '';
 	const zone = cx.zones.get(name);
 	const [, count, unit] =
 		/^(\d+)r\/([sm])$/.exec(zone?.args.find(arg => arg.startsWith('rate='))?.slice(5) ?? '') ?? [];
 	if (!zone || count === undefined) throw new Untranslatable('its zone is not defined');
 	const burst = Number(option('burst') ?? 0);
-	const immediate = one.args.includes('nodelay') ? burst : Math.min(burst, Number(option('delay') ?? 0));
-	const seconds = ((burst - immediate) * (unit === 's' ? 1 : 60)) / Number(count);
+	const immediateBurst = directive.args.includes('nodelay') ? burst : Math.min(burst, Number(option('delay') ?? 0));
+	const delaySeconds = ((burst - immediateBurst) * (unit === 's' ? 1 : 60)) / Number(count);
 	out.count(zone);
 	out.block(`rate_limit ${word(name)} ${count} per 1${unit}`, () => {
 		writeKey(zone.args[0] ?? '', cx, variables);
-		out.line(`burst ${immediate + 1}`);
-		if (seconds > 0) out.line(`delay ${Math.round(seconds * 1000)}ms`);
-		if (scope.value('limit_req_dry_run') === 'on') out.line('dry_run');
+		out.line(`burst ${immediateBurst + 1}`);
+		if (delaySeconds > 0) out.line(`delay ${Math.round(delaySeconds * 1000)}ms`);
+		if (scope.lastArgument('limit_req_dry_run') === 'on') out.line('dry_run');
 	});
-	if (scope.value('limit_req_status') !== '429')
-		cx.head.line('# Requests beyond a limit of `limit_req` are answered with 429, not with 503.');
+	if (scope.lastArgument('limit_req_status') !== '429')
+		cx.head.addLine('# Requests beyond a limit of `limit_req` are answered with 429, not with 503.');
 }
 
-function writeConcurrencyLimit(one: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
+function writeConcurrencyLimit(directive: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
-	const [name = '', count = ''] = one.args;
+	const [name = '', count = ''] = directive.args;
 	const zone = cx.zones.get(name);
 	if (zone?.name !== 'limit_conn_zone' || !/^\d+$/.test(count)) throw new Untranslatable('its zone is not defined');
-	const status = scope.value('limit_conn_status') ?? '503';
+	const status = scope.lastArgument('limit_conn_status') ?? '503';
 	out.count(zone);
 	out.block(`limit_concurrent ${word(name)} ${count}`, () => {
 		writeKey(zone.args[0] ?? '', cx, variables);
 		if (status === '429') out.line('status 429');
-		if (scope.value('limit_conn_dry_run') === 'on') out.line('dry_run');
+		if (scope.lastArgument('limit_conn_dry_run') === 'on') out.line('dry_run');
 	});
 	if (status !== '429' && status !== '503')
-		cx.head.line('# Requests beyond a limit of `limit_conn` are answered with 503, not with another status.');
+		cx.head.addLine('# Requests beyond a limit of `limit_conn` are answered with 503, not with another status.');
 }
 
-/** Writes the lines of a zone that say which requests it counts separately. */
+/** Writes the lines of a limit that say by which key requests are counted. */
 function writeKey(key: string, { out }: ServerContext, variables: Variables): void {
 	if (key === '$binary_remote_addr' || key === '$remote_addr') {
 		out.line('ipv6_prefix 128');
@@ -169,6 +175,6 @@ function writeKey(key: string, { out }: ServerContext, variables: Variables): vo
 	}
 	const value = translated(key, variables);
 	out.line(`key ${word(value)}`);
-	// An empty key is not counted.
+	// nginx does not count requests with an empty key.
 	if (/^\{[^{}]+\}$/.test(value)) out.line(`match not vars ${value} ""`);
 }

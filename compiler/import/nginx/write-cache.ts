@@ -11,17 +11,17 @@ import { orKeep } from './write-rewrites.ts';
 /** The kinds of nginx caches, by the prefix of their directives. */
 export type CachePrefix = 'proxy' | 'fastcgi';
 
-/** How long nginx keeps a response that is not requested, unless `inactive` says otherwise. */
+/** How long nginx keeps a response that is not requested if `inactive` is not set. */
 const DEFAULT_INACTIVE = '10m';
-/** How long a request waits for another one's response, unless `proxy_cache_lock_timeout` says otherwise. */
+/** How long a request waits for the response to a concurrent one if the lock timeout is not set. */
 const DEFAULT_LOCK_TIMEOUT = '5s';
-/** Size of the smallest store on disk, in MiB. */
+/** Minimum size of a store on disk, in MiB. */
 const MIN_DISK_MIB = 4;
 
-/** Returns the `proxy_cache_path` and `fastcgi_cache_path` lines by the names of their zones. */
+/** Returns the `proxy_cache_path` and `fastcgi_cache_path` lines, by the names of their zones. */
 export function cacheZones(http: readonly NginxDirective[]): ReadonlyMap<string, NginxDirective> {
 	const paths = http.filter(({ name }) => name === 'proxy_cache_path' || name === 'fastcgi_cache_path');
-	return new Map(paths.map(one => [optionOf(one, 'keys_zone')?.split(':', 1)[0] ?? '', one]));
+	return new Map(paths.map(path => [optionOf(path, 'keys_zone')?.split(':', 1)[0] ?? '', path]));
 }
 
 function optionOf({ args }: NginxDirective, name: string): string | undefined {
@@ -29,9 +29,9 @@ function optionOf({ args }: NginxDirective, name: string): string | undefined {
 }
 
 /**
- * Returns the lines of the global option for the zones that locations use: they share one store, whose settings are those that
- * nginx has. The store has a folder of its own, because an nginx that is still running removes files that it does not know from its
- * folder.
+ * Returns the lines of the global option `cache`. All zones that locations use share one store, which behaves as in nginx where its
+ * settings allow. Its folder is a new one next to the first zone's, because an nginx that is still running deletes files that it
+ * does not know from its own folder.
  */
 export function cacheOptionLines(
 	zones: ReadonlyMap<string, NginxDirective>,
@@ -39,28 +39,28 @@ export function cacheOptionLines(
 	out: ConfigfileWriter,
 ): string[] {
 	const names = usedZones(directives);
-	const usedPaths = [...zones].filter(([name]) => names.has(name)).map(([, one]) => one);
-	const [first] = usedPaths;
-	if (!first) return [];
-	const sizes = usedPaths.map(one => optionOf(one, 'max_size'));
+	const usedPaths = [...zones].filter(([name]) => names.has(name)).map(([, path]) => path);
+	const [firstPath] = usedPaths;
+	if (!firstPath) return [];
+	const sizes = usedPaths.map(path => optionOf(path, 'max_size'));
 	let mebibytes = 0;
 	for (const size of sizes) {
 		const [, count = '0', unit = ''] = /^(\d+)([kmg]?)$/i.exec(size ?? '') ?? [];
 		mebibytes += Number(count) * { '': 1 / 1024 ** 2, k: 1 / 1024, m: 1, g: 1024 }[unit.toLowerCase()]!;
 	}
-	for (const one of usedPaths) out.count(one);
-	const folder = `${(first.args[0] ?? '').replace(/\/$/, '')}-svc`;
-	const total = sizes.includes(undefined) ? '' : ` ${Math.max(MIN_DISK_MIB, Math.round(mebibytes))}MiB`;
+	for (const path of usedPaths) out.count(path);
+	const folder = `${(firstPath.args[0] ?? '').replace(/\/$/, '')}-svc`;
+	const sizeText = sizes.includes(undefined) ? '' : ` ${Math.max(MIN_DISK_MIB, Math.round(mebibytes))}MiB`;
 	return [
 		...(usedPaths.length > 1
 			? [`# The zones ${[...zones.keys()].filter(name => names.has(name)).join(' and ')} of nginx share this store.`]
 			: []),
-		...(total === '' ? ['# nginx has no limit for the folder of a zone without `max_size`; here it is 1 GiB.'] : []),
-		...['cache {', `\tdisk ${word(folder)}${total}`, '\tclient_control off', '\tstatus_header off', '}'],
+		...(sizeText === '' ? ['# nginx has no limit for the folder of a zone without `max_size`; here it is 1 GiB.'] : []),
+		...['cache {', `\tdisk ${word(folder)}${sizeText}`, '\tclient_control off', '\tstatus_header off', '}'],
 	];
 }
 
-/** Returns the names of the zones that locations use. */
+/** Returns the names of the cache zones that directives use, including those in inner blocks. */
 function usedZones(directives: readonly NginxDirective[]): Set<string> {
 	return new Set(
 		directives.flatMap(({ name, args, block }) => [
@@ -70,22 +70,21 @@ function usedZones(directives: readonly NginxDirective[]): Set<string> {
 	);
 }
 
-/** Reports whether the responses of a scope are cached. */
 export function isCached(scope: Scope): boolean {
-	return ['proxy_cache', 'fastcgi_cache'].some(name => (scope.value(name) ?? 'off') !== 'off');
+	return ['proxy_cache', 'fastcgi_cache'].some(name => (scope.lastArgument(name) ?? 'off') !== 'off');
 }
 
-/** Writes the cache that applies in a scope, before the `reverse_proxy` whose responses it stores. */
+/** Writes the cache of a scope. The line must precede the `reverse_proxy` whose responses it stores. */
 export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
-	const one = scope.last(`${prefix}_cache`);
-	if (!one) return;
-	if (one.args[0] === 'off') {
-		out.count(one);
+	const cacheDirective = scope.last(`${prefix}_cache`);
+	if (!cacheDirective) return;
+	if (cacheDirective.args[0] === 'off') {
+		out.count(cacheDirective);
 		return;
 	}
-	orKeep(one, out, () => {
-		const zone = cx.cacheZones.get(one.args[0] ?? '');
+	orKeep(cacheDirective, out, () => {
+		const zone = cx.cacheZones.get(cacheDirective.args[0] ?? '');
 		if (!zone) throw new Untranslatable(`there is no \`${prefix}_cache_path\` for the zone`);
 		const lines = [
 			...ttlLines(prefix, scope, out),
@@ -95,10 +94,12 @@ export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext,
 		];
 		const bypass = bypassLines(prefix, scope, out, variables);
 		keepSettings(prefix, scope, out);
-		cx.head.line(
+		cx.head.addLine(
 			'# Responses to requests with `Cookie` or `Authorization` are cached only if they say `public` or `s-maxage`.',
 		);
-		cx.head.line('# Cached responses stay until they are stale or the cache is full, although nobody asks for them.');
+		cx.head.addLine(
+			'# Cached responses stay until they are stale or the cache is full, although nobody asks for them.',
+		);
 		if (lines.length + bypass.length === 0) out.line('cache');
 		else
 			out.block('cache', () => {
@@ -107,30 +108,32 @@ export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext,
 	});
 }
 
-/** Returns the lines for `proxy_cache_valid`. Of several times for a status, nginx takes the first. */
+/** Returns the `ttl` lines for `proxy_cache_valid`. If a status has several times, nginx uses the first. */
 function ttlLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): string[] {
-	const times = new Map<string, string>();
-	let isComplete = false;
-	for (const one of scope.all(`${prefix}_cache_valid`)) {
-		const isWritten = orKeep(one, out, () => {
-			const time = durationOf(one.args.at(-1) ?? '');
-			const written = one.args.slice(0, -1);
-			const statuses = written.length === 0 ? ['200', '301', '302'] : written;
-			for (const status of isComplete ? [] : statuses) {
-				if (status === 'any') isComplete = true;
-				const classes = status === 'any' ? ['2xx', '3xx', '4xx', '5xx'] : [status];
-				for (const statusOrClass of classes) if (!times.has(statusOrClass)) times.set(statusOrClass, time);
+	const timesByStatus = new Map<string, string>();
+	let hasAny = false;
+	for (const directive of scope.all(`${prefix}_cache_valid`)) {
+		const isWritten = orKeep(directive, out, () => {
+			const time = durationOf(directive.args.at(-1) ?? '');
+			const writtenStatuses = directive.args.slice(0, -1);
+			const statuses = writtenStatuses.length === 0 ? ['200', '301', '302'] : writtenStatuses;
+			for (const status of hasAny ? [] : statuses) {
+				if (status === 'any') hasAny = true;
+				const statusesOrClasses = status === 'any' ? ['2xx', '3xx', '4xx', '5xx'] : [status];
+				for (const statusOrClass of statusesOrClasses)
+					if (!timesByStatus.has(statusOrClass)) timesByStatus.set(statusOrClass, time);
 			}
 		});
-		const never = one.args.slice(0, -1).filter(status => isNeverStored(Number(status)));
-		for (const status of never) times.delete(status);
-		if (isWritten && never.length > 0) out.keepInstead(one, `responses with ${never.join(', ')} are never stored`);
+		const neverStored = directive.args.slice(0, -1).filter(status => isNeverStored(Number(status)));
+		for (const status of neverStored) timesByStatus.delete(status);
+		if (isWritten && neverStored.length > 0)
+			out.keepInstead(directive, `responses with ${neverStored.join(', ')} are never stored`);
 	}
-	const byTime = Map.groupBy(times, ([, time]) => time);
-	return [...byTime].map(([time, entries]) => `ttl ${entries.map(([status]) => status).join(' ')} ${time}`);
+	const statusesByTime = Map.groupBy(timesByStatus, ([, time]) => time);
+	return [...statusesByTime].map(([time, entries]) => `ttl ${entries.map(([status]) => status).join(' ')} ${time}`);
 }
 
-/** Variables of a key that the default key of `cache` contains, which is the URL that the client sent. */
+/** Matches variables that are parts of the request URL, which is the default key of `cache`. */
 const URL_PART =
 	/\$(?:scheme|host|http_host|server_name|proxy_host|server_port|request_method|request_uri|uri|document_uri|is_args|args|query_string)\b/g;
 
@@ -142,85 +145,88 @@ function keyLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, vari
 		const text = key.args.join(' ').replace(/\$\{(\w+)\}/g, '$$$1');
 		const hasWholeUrl = /\$request_uri|\$(?:document_)?uri\$is_args\$(?:args|query_string)/.test(text);
 		const isUrl = hasWholeUrl && /^[^\w$]*$/.test(text.replace(URL_PART, ''));
-		// Each location has keys of its own, and HEAD is answered with the response to GET.
-		const plain = text.replace(/\$(?:proxy_host|request_method)\b/g, '').trim();
+		// These variables are left out: each location has its own keys, and HEAD is answered with the response to GET.
+		const shortened = text.replace(/\$(?:proxy_host|request_method)\b/g, '').trim();
 		if (isUrl && /\$(?:host|http_host|proxy_host|server_name)\b/.test(text)) return;
-		if (plain === '') throw new Untranslatable('the key is the same for all requests');
-		lines.push(`key ${word(translated(plain, variables))}`);
+		if (shortened === '') throw new Untranslatable('the key is the same for all requests');
+		lines.push(`key ${word(translated(shortened, variables))}`);
 	});
 	return lines;
 }
 
 /**
- * Returns the lines for `proxy_cache_use_stale`. Stale responses are used for as long as nginx keeps a response that is not
- * requested.
+ * Returns the `stale` lines for `proxy_cache_use_stale`. Stale responses are used for the time `inactive`, for which nginx keeps a
+ * response that is not requested.
  */
 function staleLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, inactive: string): string[] {
-	const use = scope.last(`${prefix}_cache_use_stale`);
+	const useStale = scope.last(`${prefix}_cache_use_stale`);
 	const background = scope.last(`${prefix}_cache_background_update`);
 	if (background) out.count(background);
-	if (!use || use.args.includes('off')) {
-		if (use) out.count(use);
+	if (!useStale || useStale.args.includes('off')) {
+		if (useStale) out.count(useStale);
 		return [];
 	}
 	const lines: string[] = [];
-	const onFailure = use.args.filter(arg => /^(?:error|timeout|invalid_header|http_5\d\d)$/.test(arg));
-	const isWritten = orKeep(use, out, () => {
+	const failureKinds = useStale.args.filter(arg => /^(?:error|timeout|invalid_header|http_5\d\d)$/.test(arg));
+	const isWritten = orKeep(useStale, out, () => {
 		const seconds = secondsOf(inactive);
-		if (onFailure.length > 0) lines.push(`stale if_error ${seconds}s`);
-		if (use.args.includes('updating')) lines.push(`stale while_revalidate ${seconds}s`);
+		if (failureKinds.length > 0) lines.push(`stale if_error ${seconds}s`);
+		if (useStale.args.includes('updating')) lines.push(`stale while_revalidate ${seconds}s`);
 	});
-	const clientErrors = use.args.filter(arg => /^http_4/.test(arg));
-	const isForAnswers = use.args.some(arg => arg.startsWith('http_5'));
+	const clientErrors = useStale.args.filter(arg => /^http_4/.test(arg));
+	const coversServerErrors = useStale.args.some(arg => arg.startsWith('http_5'));
 	const differences = [
 		...(clientErrors.length > 0 ? [`after ${clientErrors.join(' and ')}, the stored response is not used`] : []),
-		...(isForAnswers || onFailure.length === 0 ? [] : ['answers with 5xx count as failures too']),
-		...(use.args.includes('updating') && background?.args[0] !== 'on'
+		...(coversServerErrors || failureKinds.length === 0 ? [] : ['answers with 5xx count as failures too']),
+		...(useStale.args.includes('updating') && background?.args[0] !== 'on'
 			? ['the request that finds the response stale gets it too, and does not wait']
 			: []),
 	];
-	if (isWritten && differences.length > 0) out.keepInstead(use, differences.join('; '));
+	if (isWritten && differences.length > 0) out.keepInstead(useStale, differences.join('; '));
 	return lines;
 }
 
 function lockLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): string[] {
 	const lock = scope.last(`${prefix}_cache_lock`);
 	const timeout = scope.last(`${prefix}_cache_lock_timeout`);
-	for (const one of [lock, timeout]) if (one) out.count(one);
+	for (const directive of [lock, timeout]) if (directive) out.count(directive);
 	if (lock?.args[0] !== 'on') return [];
 	return [`collapse ${durationOf(timeout?.args[0] ?? DEFAULT_LOCK_TIMEOUT)}`];
 }
 
 /**
- * Returns the lines for `proxy_cache_bypass` and `proxy_no_cache`. A `bypass` line covers requests that are neither answered from
- * the cache nor have their responses stored, so both directives must name the same variables; otherwise, comments say what differs.
+ * Returns the `bypass` lines for `proxy_cache_bypass` and `proxy_no_cache`. A request that `bypass` matches is not answered from
+ * the cache, and its response is not stored, so both directives must name the same variables. If they do not, comments say what
+ * differs.
  */
 function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, variables: Variables): string[] {
 	const bypass = scope.all(`${prefix}_cache_bypass`);
-	const unstored = scope.all(`${prefix}_no_cache`);
+	const noCache = scope.all(`${prefix}_no_cache`);
 	const lines = new Set<string>();
-	const isWritten = new Set<NginxDirective>();
-	for (const one of [...bypass, ...unstored]) {
-		const ok = orKeep(one, out, () => {
-			for (const text of one.args) {
+	const translatedDirectives = new Set<NginxDirective>();
+	for (const directive of [...bypass, ...noCache]) {
+		const isTranslated = orKeep(directive, out, () => {
+			for (const text of directive.args) {
 				const [, name] = /^\$\{?(\w+)\}?$/.exec(text) ?? [];
 				if (name === undefined) throw new Untranslatable('only single variables are tested');
 				lines.add(`bypass not vars ${variables.placeholder(name)} "" "0"`);
 			}
 		});
-		if (ok) isWritten.add(one);
+		if (isTranslated) translatedDirectives.add(directive);
 	}
-	const wordsOf = (list: readonly NginxDirective[]): string =>
+	const argumentsOf = (list: readonly NginxDirective[]): string =>
 		[...new Set(list.flatMap(({ args }) => args))].sort().join(' ');
-	if (wordsOf(bypass) === wordsOf(unstored)) return [...lines];
-	for (const one of bypass)
-		if (isWritten.has(one)) out.keepInstead(one, 'the responses to such requests do not replace what is stored');
-	for (const one of unstored)
-		if (isWritten.has(one)) out.keepInstead(one, 'such requests are not answered from the cache');
+	if (argumentsOf(bypass) === argumentsOf(noCache)) return [...lines];
+	for (const directive of bypass)
+		if (translatedDirectives.has(directive))
+			out.keepInstead(directive, 'the responses to such requests do not replace what is stored');
+	for (const directive of noCache)
+		if (translatedDirectives.has(directive))
+			out.keepInstead(directive, 'such requests are not answered from the cache');
 	return [...lines];
 }
 
-/** Settings that need no line, because `cache` always behaves as with the values matched here. */
+/** Matches the values of settings that need no line, because `cache` always behaves in that way. By setting, without its prefix. */
 const BUILT_IN: { readonly [name: string]: RegExp } = {
 	cache_methods: /^(?:GET|HEAD| )*$/,
 	cache_revalidate: /^on$/,
@@ -228,7 +234,7 @@ const BUILT_IN: { readonly [name: string]: RegExp } = {
 	cache_convert_head: /^on$/,
 };
 
-/** The reasons why some settings of caches have no counterpart, by the setting. */
+/** The reasons why settings of caches have no counterpart, by setting without its prefix. */
 const NO_COUNTERPART: { readonly [name: string]: string } = {
 	cache_methods: 'only responses to GET are stored',
 	cache_revalidate: 'stale responses are always revalidated if they have a validator',
@@ -242,14 +248,14 @@ const NO_COUNTERPART: { readonly [name: string]: string } = {
 
 function keepSettings(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): void {
 	for (const [name, reason] of Object.entries(NO_COUNTERPART)) {
-		for (const one of scope.all(`${prefix}_${name}`)) {
-			if (BUILT_IN[name]?.test(one.args.join(' '))) out.count(one);
-			else out.keep(one, reason);
+		for (const directive of scope.all(`${prefix}_${name}`)) {
+			if (BUILT_IN[name]?.test(directive.args.join(' '))) out.count(directive);
+			else out.keep(directive, reason);
 		}
 	}
 }
 
-/** Name of the snippet that defines the placeholder of `$upstream_cache_status`. */
+/** Name of the snippet that provides the placeholder for `$upstream_cache_status`. */
 export const CACHE_STATUS_SNIPPET = 'cache_status';
 
 /** The lines of the snippet {@link CACHE_STATUS_SNIPPET}. */

@@ -1,5 +1,5 @@
-/** Writes what answers a request in a location: a proxy, PHP or files, after the rules of access. */
-import { conditionOf } from './conditions.ts';
+/** Writes how a location answers a request: its access rules, and then a proxy, PHP or files. */
+import { translateCondition } from './conditions.ts';
 import { word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -15,8 +15,8 @@ import { writeResponseRate } from './write-rate.ts';
 import { writeReplacements } from './write-replacements.ts';
 import { choosesContent, mayLeave, orKeep, writeRewrites } from './write-rewrites.ts';
 
-/** Directives that produce content and have no counterpart, with the reasons. */
-const ELSEWHERE: { readonly [name: string]: string } = {
+/** The reasons why some directives that produce content have no counterpart, by directive. */
+const UNSUPPORTED_CONTENT: { readonly [name: string]: string } = {
 	uwsgi_pass: 'the uwsgi protocol is not spoken here: let the application listen with HTTP',
 	scgi_pass: 'the SCGI protocol is not spoken here: let the application listen with HTTP',
 	memcached_pass: 'memcached is not asked here',
@@ -28,7 +28,10 @@ const ELSEWHERE: { readonly [name: string]: string } = {
 	perl: 'scripts have no counterpart',
 };
 
-/** Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`. */
+/**
+ * Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`, and `outer` the scope around
+ * it.
+ */
 export function writeLocationBody(
 	block: readonly NginxDirective[],
 	scope: Scope,
@@ -38,10 +41,10 @@ export function writeLocationBody(
 	outer: Scope,
 ): void {
 	const { out } = cx;
-	for (const one of block) {
-		const reason = Object.hasOwn(ELSEWHERE, one.name) ? ELSEWHERE[one.name] : undefined;
+	for (const directive of block) {
+		const reason = Object.hasOwn(UNSUPPORTED_CONTENT, directive.name) ? UNSUPPORTED_CONTENT[directive.name] : undefined;
 		if (reason !== undefined) {
-			out.keep(one, reason);
+			out.keep(directive, reason);
 			out.line('error 502');
 			return;
 		}
@@ -57,15 +60,15 @@ export function writeLocationBody(
 		if (outer.all('access_log').some(({ args }) => args[0] !== 'off')) out.line('log_skip');
 	}
 	const root = writeRoot(block, scope, cx, place, variables, outer);
-	const errors = cx.errorPlace(scope);
-	if (errors !== undefined) out.line(`vars errors ${errors}`);
+	const errorRules = cx.errorRulesName(scope);
+	if (errorRules !== undefined) out.line(`vars errors ${errorRules}`);
 	else cx.noteEntry(out.slot());
-	const tries = block.find(({ name }) => name === 'try_files');
+	const tryFiles = block.find(({ name }) => name === 'try_files');
 	const leavesToIndex =
-		root !== undefined && !block.some(({ name }) => name === 'alias') && leavesByIndex(block, scope, cx);
-	const mayLeaveLocation = mayLeave(block) || tries !== undefined || leavesToIndex || block.some(changesFields);
-	const fields = (): void => writeFields(scope, out, variables);
-	if (!mayLeaveLocation) fields();
+		root !== undefined && !block.some(({ name }) => name === 'alias') && indexMayLeave(block, scope, cx);
+	const mayLeaveLocation = mayLeave(block) || tryFiles !== undefined || leavesToIndex || block.some(answersWithFields);
+	const writeOwnFields = (): void => writeFields(scope, out, variables);
+	if (!mayLeaveLocation) writeOwnFields();
 	const referers = block.find(({ name }) => name === 'valid_referers');
 	if (referers) out.count(referers);
 	const isAnswered = writeRewrites(block, {
@@ -73,7 +76,7 @@ export function writeLocationBody(
 		place: 'location',
 		condition: { variables, root, referers: referers?.args, unusedName: kind => out.unusedName(kind) },
 		chooseAgain: cx.chooseLocation,
-		beforeAnswer: mayLeaveLocation ? fields : () => {},
+		beforeAnswer: mayLeaveLocation ? writeOwnFields : () => {},
 		beforeAnswerOf: inner => writeFields(new Scope(scope, inner), out, variables),
 		beforeText: () => writeReplacements(scope, cx, variables),
 		textType: textTypeOf(scope, out),
@@ -83,46 +86,54 @@ export function writeLocationBody(
 		for (const one of rules) out.keep(one, 'the `return` answers before access is looked at');
 		return;
 	}
-	writeExcept(block, scope, cx, variables);
+	writeLimitExcept(block, scope, cx, variables);
 	const isRewritten = block.some(({ name, args }) => name === 'rewrite' && args[2] === 'break');
 	const choices = block.filter(choosesContent).toReversed();
 	let isFirst = true;
-	for (const one of choices) {
-		orKeep(one, out, () => {
-			const condition = conditionOf(one.args, {
+	for (const choice of choices) {
+		orKeep(choice, out, () => {
+			const condition = translateCondition(choice.args, {
 				variables,
 				root,
 				referers: referers?.args,
 				unusedName: kind => out.unusedName(kind),
 			});
-			const innerDirectives = one.block!.filter(
+			const innerDirectives = choice.block!.filter(
 				({ name }) => !['if', 'return', 'rewrite', 'set', 'break'].includes(name),
 			);
-			const handlers = innerDirectives.some(({ name }) => CONTENT.has(name))
+			const contentDirectives = innerDirectives.some(({ name }) => CONTENT_DIRECTIVES.has(name))
 				? []
-				: block.filter(({ name }) => CONTENT.has(name));
+				: block.filter(({ name }) => CONTENT_DIRECTIVES.has(name));
 			const innerScope = new Scope(scope, innerDirectives);
 			out.branch(condition.expression, isFirst, () => {
 				writeRoot(innerDirectives, innerScope, cx, place, condition.variables, scope);
 				if (mayLeaveLocation || innerDirectives.some(({ name }) => name === 'add_header' || name === 'expires'))
 					writeFields(innerScope, out, condition.variables);
-				writeAnswer([...handlers, ...innerDirectives], innerScope, cx, place, condition.variables, isRewritten, root);
+				writeAnswer(
+					[...contentDirectives, ...innerDirectives],
+					innerScope,
+					cx,
+					place,
+					condition.variables,
+					isRewritten,
+					root,
+				);
 			});
 			isFirst = false;
 		});
 	}
-	const writeRest = (): void => {
-		if ((tries || leavesToIndex) && writeAccess(scope, cx, variables)) return;
-		if (tries) orKeep(tries, out, () => writeTries(tries, cx, variables));
+	const writeUnconditional = (): void => {
+		if ((tryFiles || leavesToIndex) && writeAccess(scope, cx, variables)) return;
+		if (tryFiles) orKeep(tryFiles, out, () => writeTryFiles(tryFiles, cx, variables));
 		if (leavesToIndex) writeIndexRedirect(scope, cx);
-		if (mayLeaveLocation) fields();
-		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tries !== undefined || leavesToIndex);
+		if (mayLeaveLocation) writeOwnFields();
+		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tryFiles !== undefined || leavesToIndex);
 	};
-	if (isFirst) writeRest();
-	else out.branch(undefined, false, writeRest);
+	if (isFirst) writeUnconditional();
+	else out.branch(undefined, false, writeUnconditional);
 }
 
-const CONTENT: ReadonlySet<string> = new Set(['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'alias']);
+const CONTENT_DIRECTIVES: ReadonlySet<string> = new Set(['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'alias']);
 
 function writeAnswer(
 	block: readonly NginxDirective[],
@@ -132,11 +143,11 @@ function writeAnswer(
 	outerVariables: Variables,
 	isRewritten: boolean,
 	root: string | undefined,
-	hasAccess = false,
+	isAccessWritten = false,
 ): void {
 	const { out } = cx;
-	if (!hasAccess && writeAccess(scope, cx, outerVariables)) return;
-	const isAuthenticated = (scope.value('auth_basic') ?? 'off') !== 'off';
+	if (!isAccessWritten && writeAccess(scope, cx, outerVariables)) return;
+	const isAuthenticated = (scope.lastArgument('auth_basic') ?? 'off') !== 'off';
 	const variables = isAuthenticated ? outerVariables : outerVariables.withoutUser();
 	writeMirrors(scope, cx, variables);
 	writeResponseRate(scope, out);
@@ -154,7 +165,10 @@ function writeAnswer(
 	writeFiles(block, scope, cx, root);
 }
 
-/** Writes the folder of a location if it differs from that of the surrounding block. Returns the folder as nginx has it. */
+/**
+ * Writes the `root` or `alias` of a location, unless the surrounding block has the same folder. Returns the folder of `root` as
+ * written in nginx, without a slash at the end; undefined if there is none or if `alias` is used.
+ */
 function writeRoot(
 	block: readonly NginxDirective[],
 	scope: Scope,
@@ -172,7 +186,7 @@ function writeRoot(
 	const root = scope.last('root');
 	if (!root) return undefined;
 	const differsFromOuter =
-		root !== outer.last('root') || cx.directives.some(one => one.name === 'location' && hasRoot(one));
+		root !== outer.last('root') || cx.directives.some(directive => directive.name === 'location' && hasRoot(directive));
 	const readsFiles =
 		block.some(({ name }) => name === 'try_files' || name === 'if' || name === 'fastcgi_pass') ||
 		!block.some(({ name }) => name === 'return' || name === 'proxy_pass' || name === 'grpc_pass');
@@ -182,7 +196,9 @@ function writeRoot(
 }
 
 function hasRoot(location: NginxDirective): boolean {
-	return location.block!.some(one => one.name === 'root' || one.name === 'alias' || (one.block && hasRoot(one)));
+	return location.block!.some(
+		directive => directive.name === 'root' || directive.name === 'alias' || (directive.block && hasRoot(directive)),
+	);
 }
 
 function writeAlias(folder: string, { out }: ServerContext, place: Place, variables: Variables): void {
@@ -195,38 +211,43 @@ function writeAlias(folder: string, { out }: ServerContext, place: Place, variab
 		out.line(`rewrite ${word(folder.slice(cut))}`);
 		out.line(`root ${word(cut === 0 ? '/' : folder.slice(0, cut))}`);
 	} else if (place.kind === 'regexp') {
-		const first = folder.indexOf('$');
-		const cut = folder.lastIndexOf('/', first === -1 ? undefined : first);
+		const firstVariable = folder.indexOf('$');
+		const cut = folder.lastIndexOf('/', firstVariable === -1 ? undefined : firstVariable);
 		if (cut < 1) throw new Untranslatable('the folder of `alias` is not fixed');
 		out.line(`rewrite ${word(translated(folder.slice(cut), variables))}`);
 		out.line(`root ${word(folder.slice(0, cut))}`);
 	} else throw new Untranslatable('`alias` is translated only in a location with a path');
 }
 
-function writeExcept(block: readonly NginxDirective[], scope: Scope, cx: ServerContext, variables: Variables): void {
+function writeLimitExcept(
+	block: readonly NginxDirective[],
+	scope: Scope,
+	cx: ServerContext,
+	variables: Variables,
+): void {
 	const { out } = cx;
-	for (const one of block.filter(({ name, block }) => name === 'limit_except' && block)) {
-		out.count(one);
-		const methods = one.args.includes('GET') ? [...one.args, 'HEAD'] : one.args;
+	for (const except of block.filter(({ name, block }) => name === 'limit_except' && block)) {
+		out.count(except);
+		const methods = except.args.includes('GET') ? [...except.args, 'HEAD'] : except.args;
 		out.block(`when not method ${[...new Set(methods)].join(' ')}`, () => {
-			const accessLines = out.capture(() => void writeAccess(new Scope(scope, one.block!), cx, variables));
+			const accessLines = out.capture(() => void writeAccess(new Scope(scope, except.block!), cx, variables));
 			if (accessLines.length > 0) out.append(accessLines);
 			else out.line('# Every client may use other methods.');
 		});
 	}
 }
 
-/** Writes `try_files`. The fallback for when no file exists is written first. */
-function writeTries(one: NginxDirective, cx: ServerContext, variables: Variables): void {
+/** Writes `try_files`. The fallback for the case that no file exists comes first. */
+function writeTryFiles(directive: NginxDirective, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
-	const fallbackTarget = one.args.at(-1) ?? '';
-	const files = one.args.slice(0, -1).map(text => translatedFile(text, variables));
+	const fallbackTarget = directive.args.at(-1) ?? '';
+	const files = directive.args.slice(0, -1).map(text => translateFile(text, variables));
 	if (files.some(file => !/^(?:\/|\{path\}|\{map_)/.test(file)))
 		throw new Untranslatable('a file is no path below the root');
 	const fallback = (): void => {
 		if (fallbackTarget.startsWith('@')) {
-			const route = cx.named(fallbackTarget);
-			if (cx.hasInternal) out.line('vars internal "yes"');
+			const route = cx.routeOf(fallbackTarget);
+			if (cx.hasInternalLocation) out.line('vars internal "yes"');
 			out.line(`invoke ${route}`);
 		} else if (/^=\d{3}$/.test(fallbackTarget)) {
 			const status = Number(fallbackTarget.slice(1));
@@ -248,27 +269,30 @@ function writeTries(one: NginxDirective, cx: ServerContext, variables: Variables
 		);
 }
 
-function translatedFile(text: string, variables: Variables): string {
+function translateFile(text: string, variables: Variables): string {
 	return translated(text.replace('$fastcgi_script_name', '$uri'), variables);
 }
 
-const INDEX = ['index.html'];
+const DEFAULT_INDEX = ['index.html'];
 
-/** Reports whether the index file of a folder may be answered by another location. */
-function leavesByIndex(block: readonly NginxDirective[], scope: Scope, cx: ServerContext): boolean {
-	if (block.some(({ name }) => CONTENT.has(name) || name === 'return')) return false;
-	const names = scope.last('index')?.args ?? INDEX;
+/**
+ * Reports whether nginx may answer a request for a folder in another location than this one, because the path of the index file
+ * belongs to it.
+ */
+function indexMayLeave(block: readonly NginxDirective[], scope: Scope, cx: ServerContext): boolean {
+	if (block.some(({ name }) => CONTENT_DIRECTIVES.has(name) || name === 'return')) return false;
+	const names = scope.last('index')?.args ?? DEFAULT_INDEX;
 	return names.some(name =>
 		['/', '/x/'].some(folder => cx.mayBelongElsewhere(`${folder}${name.replace(/^\//, '')}`, block)),
 	);
 }
 
 function indexNames(scope: Scope): string[] {
-	const names = scope.last('index')?.args ?? INDEX;
+	const names = scope.last('index')?.args ?? DEFAULT_INDEX;
 	return names.filter(name => !hasVariable(name)).map(name => name.replace(/^\//, ''));
 }
 
-/** Writes that requests for a folder with an index file are answered by the location of that file's path. */
+/** Writes that a request for a folder with an index file is passed to the location for the path of that file. */
 function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
 	const { out } = cx;
 	out.block(
@@ -282,12 +306,12 @@ function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
 	);
 }
 
-/** Reports whether an `if` answers requests and sets header fields of its own. */
-function changesFields({ name, block }: NginxDirective): boolean {
+/** Reports whether a directive is an `if` that answers requests and sets header fields of its own. */
+function answersWithFields({ name, block }: NginxDirective): boolean {
 	return (
 		name === 'if' &&
-		block!.some(one => one.name === 'return') &&
-		block!.some(one => one.name === 'add_header' || one.name === 'expires')
+		block!.some(inner => inner.name === 'return') &&
+		block!.some(inner => inner.name === 'add_header' || inner.name === 'expires')
 	);
 }
 
@@ -302,11 +326,11 @@ function writeFiles(block: readonly NginxDirective[], scope: Scope, cx: ServerCo
 	const index = scope.last('index');
 	if (index) out.count(index);
 	const names = indexNames(scope);
-	const browse = scope.last('autoindex');
-	if (browse) out.count(browse);
+	const autoindex = scope.last('autoindex');
+	if (autoindex) out.count(autoindex);
 	const precompressed = scope.last('gzip_static');
 	if (precompressed) out.count(precompressed);
-	const head = browse?.args[0] === 'on' ? 'file_server browse' : 'file_server';
+	const head = autoindex?.args[0] === 'on' ? 'file_server browse' : 'file_server';
 	const lines = index ? [`index ${names.map(word).join(' ')}`] : ['index index.html'];
 	if (precompressed?.args[0] === 'on') lines.push('precompressed gzip');
 	out.block(head, () => {

@@ -1,4 +1,4 @@
-/** Writes `error_page`, and the fields that nginx adds to errors, as `handle_errors`. */
+/** Writes `error_page`, and the header fields that nginx adds to error responses, as `handle_errors`. */
 import { quoted, type Slot, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -7,80 +7,86 @@ import type { Scope } from './scope.ts';
 import { hasErrorFields, writeFields } from './write-headers.ts';
 import { orKeep } from './write-rewrites.ts';
 
-/** The scopes of a server with error rules of their own, by the value that the variable `errors` has in each. */
-export class ErrorPlaces {
-	readonly #places = new Map<string, Scope>();
-	readonly #entries: Slot[] = [];
-	readonly #server: Scope;
+/**
+ * The scopes of a server that have error rules of their own, each with a name. The variable `errors` has this name in requests of
+ * the scope.
+ */
+export class ErrorRules {
+	readonly #scopesByName = new Map<string, Scope>();
+	readonly #entrySlots: Slot[] = [];
+	readonly #serverScope: Scope;
 	readonly #unusedName: (kind: string) => string;
 
-	constructor(server: Scope, unusedName: (kind: string) => string) {
-		this.#server = server;
+	constructor(serverScope: Scope, unusedName: (kind: string) => string) {
+		this.#serverScope = serverScope;
 		this.#unusedName = unusedName;
 	}
 
-	/** Returns the value of `errors` in a scope; undefined if its errors are answered as in the server. */
+	/** Returns the name of the error rules of a scope; undefined if the rules of the server apply. */
 	nameOf(scope: Scope): string | undefined {
 		const pages = scope.all('error_page');
-		const isSame =
-			pages === this.#server.all('error_page') || pages.length + this.#server.all('error_page').length === 0;
+		const hasServerPages =
+			pages === this.#serverScope.all('error_page') || pages.length + this.#serverScope.all('error_page').length === 0;
 		const fields = scope.all('add_header');
 		if (
-			isSame &&
-			(fields === this.#server.all('add_header') || !(hasErrorFields(scope) || hasErrorFields(this.#server)))
+			hasServerPages &&
+			(fields === this.#serverScope.all('add_header') || !(hasErrorFields(scope) || hasErrorFields(this.#serverScope)))
 		)
 			return undefined;
-		for (const [name, known] of this.#places) {
-			if (known.all('error_page') === pages && known.all('add_header') === fields) return name;
+		for (const [name, other] of this.#scopesByName) {
+			if (other.all('error_page') === pages && other.all('add_header') === fields) return name;
 		}
 		const name = this.#unusedName('place');
-		this.#places.set(name, scope);
+		this.#scopesByName.set(name, scope);
 		return name;
 	}
 
-	/** Records the slot at the start of a location that has the server's error rules. */
+	/** Records the slot at the start of a location that uses the error rules of the server. */
 	noteEntry(slot: Slot): void {
-		this.#entries.push(slot);
+		this.#entrySlots.push(slot);
 	}
 
-	/** Adds the line that makes the server's error rules apply again to requests that come from another location. */
-	writeEntries(): void {
-		if (this.#places.size > 0) for (const slot of this.#entries) slot.line('vars errors ""');
+	/**
+	 * Fills the recorded slots, if there are other error rules, with a line that makes the server's rules apply again to requests
+	 * from other locations.
+	 */
+	fillEntrySlots(): void {
+		if (this.#scopesByName.size > 0) for (const slot of this.#entrySlots) slot.addLine('vars errors ""');
 	}
 
-	/** Writes the `handle_errors` of all scopes, including those that are added while it runs. */
+	/** Writes the `handle_errors` blocks of all error rules, including those that are added meanwhile. */
 	write(cx: ServerContext): void {
-		for (const [name, scope] of this.#places) {
+		for (const [name, scope] of this.#scopesByName) {
 			const head = `when vars errors ${quoted(name)}`;
-			for (const one of scope.all('error_page')) writePage(one, cx, head);
-			const writeFieldsOnly = (): void => cx.out.block(head, () => writeBare(scope, cx));
-			if (hasErrorFields(scope) || this.#server.all('error_page').length > 0 || hasErrorFields(this.#server))
+			for (const page of scope.all('error_page')) writeErrorPage(page, cx, head);
+			const writeFieldsOnly = (): void => cx.out.block(head, () => writeBareError(scope, cx));
+			if (hasErrorFields(scope) || this.#serverScope.all('error_page').length > 0 || hasErrorFields(this.#serverScope))
 				cx.out.block('handle_errors', writeFieldsOnly);
 		}
-		for (const one of this.#server.all('error_page')) writePage(one, cx, undefined);
-		if (hasErrorFields(this.#server)) cx.out.block('handle_errors', () => writeBare(this.#server, cx));
+		for (const page of this.#serverScope.all('error_page')) writeErrorPage(page, cx, undefined);
+		if (hasErrorFields(this.#serverScope)) cx.out.block('handle_errors', () => writeBareError(this.#serverScope, cx));
 	}
 }
 
-function writeBare(scope: Scope, cx: ServerContext): void {
+function writeBareError(scope: Scope, cx: ServerContext): void {
 	writeFields(scope, cx.out, cx.variables, true);
 	cx.out.line('respond "" {err.status_code}');
 }
 
-function writePage(one: NginxDirective, cx: ServerContext, head: string | undefined): void {
+function writeErrorPage(page: NginxDirective, cx: ServerContext, head: string | undefined): void {
 	const { out } = cx;
-	const target = one.args.at(-1) ?? '';
-	const conditions = one.args.slice(0, -1);
-	const statusChange = conditions.find(text => text.startsWith('='));
-	const statuses = conditions.filter(text => /^[3-5]\d{2}$/.test(text));
-	// Only nginx has the statuses 494 to 497 and 499.
-	const occurring = statuses.filter(text => Number(text) >= 400 && !/^49[4-9]$/.test(text));
-	if (occurring.length === 0) {
-		out.keep(one, 'such errors do not occur here');
+	const target = page.args.at(-1) ?? '';
+	const changeAndStatuses = page.args.slice(0, -1);
+	const statusChange = changeAndStatuses.find(text => text.startsWith('='));
+	const statuses = changeAndStatuses.filter(text => /^[3-5]\d{2}$/.test(text));
+	// Only nginx uses the statuses 494 to 499, and errors start at 400.
+	const possibleStatuses = statuses.filter(text => Number(text) >= 400 && !/^49[4-9]$/.test(text));
+	if (possibleStatuses.length === 0) {
+		out.keep(page, 'such errors do not occur here');
 		return;
 	}
 	const lines = out.capture(() =>
-		orKeep(one, out, () => {
+		orKeep(page, out, () => {
 			if (/^https?:\/\//.test(target)) {
 				const status = statusChange && /^=3\d\d$/.test(statusChange) ? statusChange.slice(1) : '302';
 				out.line(`redir ${quoted(translated(target, cx.variables))} ${status}`);
@@ -90,9 +96,9 @@ function writePage(one: NginxDirective, cx: ServerContext, head: string | undefi
 				out.block('intercept', () =>
 					out.line(`replace_status ${statusChange === undefined ? '{err.status_code}' : statusChange.slice(1)}`),
 				);
-			if (cx.hasInternal) out.line('vars internal "yes"');
+			if (cx.hasInternalLocation) out.line('vars internal "yes"');
 			if (target.startsWith('@')) {
-				out.line(`invoke ${cx.named(target)}`);
+				out.line(`invoke ${cx.routeOf(target)}`);
 				return;
 			}
 			out.block('when not method GET HEAD', () => out.line('method GET'));
@@ -101,7 +107,7 @@ function writePage(one: NginxDirective, cx: ServerContext, head: string | undefi
 		}),
 	);
 	if (lines.length === 0) return;
-	out.block(`handle_errors ${occurring.join(' ')}`, () => {
+	out.block(`handle_errors ${possibleStatuses.join(' ')}`, () => {
 		if (head === undefined) out.append(lines);
 		else out.block(head, () => out.append(lines));
 	});

@@ -10,18 +10,18 @@ interface GeoEntry {
 	readonly value: string;
 }
 
-/** Options in a `geo`; all its other lines are ranges. */
+/** Words that are options of a `geo`. All other lines in it begin with a range. */
 const OPTIONS: ReadonlySet<string> = new Set(['ranges', 'delete', 'proxy', 'proxy_recursive']);
 
-/** Returns the values that a `geo` may give. */
+/** Returns the values that the variable of a `geo` may have. */
 export function geoValues(lines: readonly NginxDirective[]): string[] {
 	const values = lines.filter(({ name }) => !OPTIONS.has(name)).map(({ args }) => args[0] ?? '');
 	return lines.some(({ name }) => name === 'default') ? values : [...values, ''];
 }
 
 /**
- * Returns lines that set `variable` to the value of the most specific range that contains the client's address. `matcher` compares
- * `$remote_addr`. Throws Untranslatable.
+ * Returns lines that set `variable` to the value of the most specific range with the client's address. `matcher` is the matcher for
+ * ranges of `$remote_addr`. Throws Untranslatable.
  */
 export function geoLines({ args, block }: NginxDirective, variable: string, matcher: string): string[] {
 	const address = args.length > 1 ? args[0]! : '$remote_addr';
@@ -30,31 +30,31 @@ export function geoLines({ args, block }: NginxDirective, variable: string, matc
 	if (block!.some(({ name }) => name === 'proxy' || name === 'proxy_recursive'))
 		throw new Untranslatable('write its proxies as `trusted_proxies`, and the `geo` without them');
 	const subject = address === '$remote_addr' ? matcher : 'remote_ip';
-	const isRanges = block!.some(({ name }) => name === 'ranges');
+	const hasRanges = block!.some(({ name }) => name === 'ranges');
 	const fallback = block!.findLast(({ name }) => name === 'default')?.args[0] ?? '';
-	const entries = isRanges ? fromRanges(block!) : fromNetworks(block!);
+	const entries = hasRanges ? rangeEntries(block!) : networkEntries(block!);
 	const lines: string[] = [];
-	const set = (value: string): string => `\tvars ${variable} ${quoted(value.replace(/[{}]/g, '\\$&'))}`;
-	for (const { ranges, value } of joinedByValue(entries))
-		lines.push(`${lines.length === 0 ? '' : '} else '}when ${subject} ${ranges.join(' ')} {`, set(value));
-	if (lines.length === 0) return [set(fallback).slice(1)];
-	if (fallback !== '') lines.push('} else {', set(fallback));
+	const setLine = (value: string): string => `\tvars ${variable} ${quoted(value.replace(/[{}]/g, '\\$&'))}`;
+	for (const { ranges, value } of joinByValue(entries))
+		lines.push(`${lines.length === 0 ? '' : '} else '}when ${subject} ${ranges.join(' ')} {`, setLine(value));
+	if (lines.length === 0) return [setLine(fallback).slice(1)];
+	if (fallback !== '') lines.push('} else {', setLine(fallback));
 	return [...lines, '}'];
 }
 
 /**
- * Returns the networks in the order in which they are tried: the longest prefixes first. If two lines are for the same network, the
+ * Returns the networks in the order in which they must be tried: the longest prefixes first. If a network has several lines, the
  * last one counts.
  */
-function fromNetworks(lines: readonly NginxDirective[]): GeoEntry[] {
-	const values = new Map<string, string>();
+function networkEntries(lines: readonly NginxDirective[]): GeoEntry[] {
+	const valuesByNetwork = new Map<string, string>();
 	for (const { name, args } of lines) {
 		if (name === 'default') continue;
-		if (name === 'delete') values.delete(args[0] ?? '');
-		else if (/^[\da-fA-F.:]+(?:\/\d{1,3})?$/.test(name)) values.set(name, args[0] ?? '');
+		if (name === 'delete') valuesByNetwork.delete(args[0] ?? '');
+		else if (/^[\da-fA-F.:]+(?:\/\d{1,3})?$/.test(name)) valuesByNetwork.set(name, args[0] ?? '');
 		else throw new Untranslatable(`\`${name}\` is not a network`);
 	}
-	return [...values]
+	return [...valuesByNetwork]
 		.map(([range, value]) => {
 			const [network = '', bits] = range.split('/');
 			return { range, prefixBits: bits === undefined ? (network.includes(':') ? 128 : 32) : Number(bits), value };
@@ -63,23 +63,23 @@ function fromNetworks(lines: readonly NginxDirective[]): GeoEntry[] {
 }
 
 /**
- * Returns address ranges as networks. In the file, a range inside another one comes after it, so the networks are tried from last
- * to first.
+ * Returns address ranges as networks, in the order in which they must be tried: from last to first, because nginx requires that a
+ * range follows the range that contains it.
  */
-function fromRanges(lines: readonly NginxDirective[]): GeoEntry[] {
+function rangeEntries(lines: readonly NginxDirective[]): GeoEntry[] {
 	return lines
 		.filter(({ name }) => !OPTIONS.has(name) && name !== 'default')
 		.toReversed()
 		.flatMap(({ name, args }) => {
-			const [first, last, surplus] = name.split('-').map(numberOf);
-			if (first === undefined || last === undefined || surplus !== undefined || first > last)
+			const [first, last, extra] = name.split('-').map(parseIpv4);
+			if (first === undefined || last === undefined || extra !== undefined || first > last)
 				throw new Untranslatable(`\`${name}\` is not a range of IPv4 addresses`);
 			return networksOf(first, last).map(range => ({ range, prefixBits: 0, value: args[0] ?? '' }));
 		});
 }
 
 /** Returns an IPv4 address as a number; undefined if the text is not an IPv4 address. */
-function numberOf(text: string): number | undefined {
+function parseIpv4(text: string): number | undefined {
 	const octets = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? text.split('.').map(Number) : [];
 	if (octets.length !== 4 || octets.some(octet => octet > 255)) return undefined;
 	return octets.reduce((sum, octet) => sum * 256 + octet, 0);
@@ -99,7 +99,7 @@ function networksOf(first: number, last: number): string[] {
 }
 
 /** Joins adjacent entries that have the same value. */
-function joinedByValue(entries: readonly GeoEntry[]): { readonly ranges: string[]; readonly value: string }[] {
+function joinByValue(entries: readonly GeoEntry[]): { readonly ranges: string[]; readonly value: string }[] {
 	const groups: { ranges: string[]; value: string }[] = [];
 	for (const { range, value } of entries) {
 		const last = groups.at(-1);

@@ -1,4 +1,4 @@
-/** Writes header fields, compression and the limit of request bodies, which are the same for all kinds of content. */
+/** Writes header fields, compression and the maximum size of request bodies, which are the same for all kinds of content. */
 import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { secondsOf, sizeOf, translated, type Variables } from './nginx-values.ts';
@@ -7,19 +7,19 @@ import { Untranslatable } from './untranslatable.ts';
 import { isCached } from './write-cache.ts';
 import { orKeep } from './write-rewrites.ts';
 
-/** The statuses to which nginx adds fields without `always`. */
+/** Matches the statuses of responses to which nginx adds fields without `always`. */
 const SUCCESSES = 'match status 200 201 204 206 301 302 303 304 307 308';
 
 /** Writes `add_header` and `expires`. With `onError`, writes only the fields that error responses get as well. */
 export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Variables, onError = false): void {
-	for (const one of scope.all('add_header')) {
-		const [field = '', value = '', always] = one.args;
+	for (const directive of scope.all('add_header')) {
+		const [field = '', value = '', always] = directive.args;
 		if (onError && always !== 'always') continue;
 		// A field without a value is not sent. A location uses this to turn inherited fields off.
-		const isEmpty = value === '' || (value === '$upstream_cache_status' && !isCached(scope));
-		if (isEmpty) out.count(one);
+		const isNeverSent = value === '' || (value === '$upstream_cache_status' && !isCached(scope));
+		if (isNeverSent) out.count(directive);
 		else
-			orKeep(one, out, () => {
+			orKeep(directive, out, () => {
 				const text = translated(value, variables);
 				const edit = `${word(`+${field}`)} ${quoted(text)}`;
 				const write = (): void =>
@@ -32,9 +32,9 @@ export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Vari
 				const isSetLater = value.includes('$upstream_');
 				if (placeholders === undefined || isSetLater) write();
 				else {
-					const isEmpty = placeholders.match(/\{[^{}]+\}/g)!.map(one => `vars ${one} ""`);
-					const isOne = isEmpty.length === 1;
-					out.block(isOne ? `when not ${isEmpty[0]}` : `when not ( ${isEmpty.join(' and ')} )`, write);
+					const emptyTests = placeholders.match(/\{[^{}]+\}/g)!.map(placeholder => `vars ${placeholder} ""`);
+					const isSingle = emptyTests.length === 1;
+					out.block(isSingle ? `when not ${emptyTests[0]}` : `when not ( ${emptyTests.join(' and ')} )`, write);
 				}
 			});
 	}
@@ -67,10 +67,10 @@ export function writeCompression(scope: Scope, out: ConfigfileWriter): void {
 	if (gzip.args[0] !== 'on') return;
 	const types = scope.last('gzip_types');
 	const level = scope.last('gzip_comp_level');
-	const least = scope.last('gzip_min_length');
+	const minLength = scope.last('gzip_min_length');
 	const lines: string[] = [`gzip${level ? ` ${level.args[0]}` : ''}`];
-	if (least) lines.push(`minimum_length ${least.args[0]}`);
-	for (const one of [types, level, least]) if (one) out.count(one);
+	if (minLength) lines.push(`minimum_length ${minLength.args[0]}`);
+	for (const directive of [types, level, minLength]) if (directive) out.count(directive);
 	if (types?.args.includes('*')) lines.push('match header Content-Type *');
 	else {
 		lines.push('match {');
@@ -83,7 +83,7 @@ export function writeCompression(scope: Scope, out: ConfigfileWriter): void {
 	});
 }
 
-/** Writes the largest body. nginx limits bodies to 1 MiB unless told otherwise. */
+/** Writes the maximum size of request bodies. The default of nginx is 1 MiB. */
 export function writeBodyLimit(scope: Scope, out: ConfigfileWriter): void {
 	const size = scope.last('client_max_body_size');
 	const write = (): void => {
@@ -94,7 +94,7 @@ export function writeBodyLimit(scope: Scope, out: ConfigfileWriter): void {
 	else write();
 }
 
-/** Returns the type of texts that `return` sends; undefined for text/plain. */
+/** Returns the media type of the texts that `return` sends; undefined for text/plain. */
 export function textTypeOf(scope: Scope, out: ConfigfileWriter): string | undefined {
 	const type: NginxDirective | undefined = scope.last('default_type');
 	if (!type) return undefined;

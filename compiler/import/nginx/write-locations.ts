@@ -1,4 +1,4 @@
-/** Writes the locations of a server as branches of a `when`, in the order in which nginx chooses them. */
+/** Writes the locations of a server as branches of a `when`, in the order in which nginx considers them. */
 import { word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -18,35 +18,43 @@ export interface Location {
 	readonly inner: readonly Location[];
 }
 
-const KINDS: { readonly [modifier: string]: Location['kind'] } = {
+const KINDS_BY_MODIFIER: { readonly [modifier: string]: Location['kind'] } = {
 	...{ '=': 'exact', '^~': 'final', '~': 'regexp', '~*': 'regexp-nocase' },
 };
 
-/** Returns the locations of a block. */
+/** Returns the locations in a block. */
 export function locationsOf(directives: readonly NginxDirective[]): Location[] {
-	return directives.filter(({ name, block }) => name === 'location' && block).map(locationOf);
+	return directives.filter(({ name, block }) => name === 'location' && block).map(parseLocation);
 }
 
-function locationOf(directive: NginxDirective): Location {
-	const [first = '/', second] = directive.args;
+function parseLocation(directive: NginxDirective): Location {
+	const [modifierOrPattern = '/', pattern] = directive.args;
 	const inner = locationsOf(directive.block!);
-	if (second !== undefined)
-		return { directive, kind: (Object.hasOwn(KINDS, first) && KINDS[first]) || 'prefix', pattern: second, inner };
-	if (first.startsWith('@')) return { directive, kind: 'named', pattern: first, inner };
-	const glued = /^(=|\^~|~\*|~)(.+)$/s.exec(first);
-	if (glued) return { directive, kind: KINDS[glued[1]!]!, pattern: glued[2]!, inner };
-	return { directive, kind: 'prefix', pattern: first, inner };
+	if (pattern !== undefined)
+		return {
+			directive,
+			kind: (Object.hasOwn(KINDS_BY_MODIFIER, modifierOrPattern) && KINDS_BY_MODIFIER[modifierOrPattern]) || 'prefix',
+			pattern: pattern,
+			inner,
+		};
+	if (modifierOrPattern.startsWith('@')) return { directive, kind: 'named', pattern: modifierOrPattern, inner };
+	const withModifier = /^(=|\^~|~\*|~)(.+)$/s.exec(modifierOrPattern);
+	if (withModifier) return { directive, kind: KINDS_BY_MODIFIER[withModifier[1]!]!, pattern: withModifier[2]!, inner };
+	return { directive, kind: 'prefix', pattern: modifierOrPattern, inner };
 }
 
-/** A location, and the condition for which it is chosen if no branch before it is. */
-interface Branch {
+/** A branch for a location, with the condition for choosing it if no branch before it is chosen. */
+interface LocationBranch {
 	readonly location: Location;
 	readonly parents: readonly Location[];
 	/** The condition; undefined if the location is always chosen. */
 	readonly condition: string | undefined;
 	readonly place: Place;
-	/** The path with its final slash to which this branch redirects; set for the path without the slash of a proxied location. */
-	readonly slash?: string;
+	/**
+	 * The path, with a slash at its end, to which this branch redirects. Set in branches for the path of a proxied location without
+	 * that slash.
+	 */
+	readonly redirectPath?: string;
 }
 
 function isRegexp({ kind }: Location): boolean {
@@ -54,23 +62,25 @@ function isRegexp({ kind }: Location): boolean {
 }
 
 /**
- * Orders locations as nginx searches them. A branch in `decided` ends the search. A branch in `longest` is used only if no regular
- * expression of the outer block matches.
+ * Orders locations as nginx searches them. A branch in `decided` ends the search. A branch in `longest`, for a prefix, is used only
+ * if no regular expression matches in the block around these locations.
  */
 function branchesOf(
 	locations: readonly Location[],
 	parents: readonly Location[],
 	cx: ServerContext,
-): { decided: Branch[]; longest: Branch[] } {
+): { decided: LocationBranch[]; longest: LocationBranch[] } {
 	const prefixes = locations
 		.filter(({ kind }) => kind === 'prefix' || kind === 'final')
 		.sort((a, b) => b.pattern.length - a.pattern.length);
-	const decided: Branch[] = [];
-	const longest: Branch[] = [];
-	const guardCondition = ({ pattern }: Location): string => {
+	const decided: LocationBranch[] = [];
+	const longest: LocationBranch[] = [];
+	const longestPrefixCondition = ({ pattern }: Location): string => {
 		const longer = prefixes.filter(other => other.pattern !== pattern && other.pattern.startsWith(pattern));
-		const own = prefixCondition(pattern);
-		return longer.length === 0 ? own : `${own} and not ${prefixCondition(...longer.map(({ pattern }) => pattern))}`;
+		const prefixTest = prefixCondition(pattern);
+		return longer.length === 0
+			? prefixTest
+			: `${prefixTest} and not ${prefixCondition(...longer.map(({ pattern }) => pattern))}`;
 	};
 	for (const location of locations.filter(({ kind }) => kind === 'exact')) {
 		const { pattern } = location;
@@ -83,43 +93,43 @@ function branchesOf(
 	}
 	for (const location of prefixes) {
 		const { pattern } = location;
-		const bare = pattern.slice(0, -1);
+		const pathWithoutSlash = pattern.slice(0, -1);
 		const isProxied = location.directive.block!.some(({ name }) => /^(?:proxy|fastcgi|grpc)_pass$/.test(name));
-		const isTaken = locations.some(other => other.kind === 'exact' && other.pattern === bare);
-		if (isProxied && !isTaken && pattern.endsWith('/') && bare !== '')
+		const hasExactLocation = locations.some(other => other.kind === 'exact' && other.pattern === pathWithoutSlash);
+		if (isProxied && !hasExactLocation && pattern.endsWith('/') && pathWithoutSlash !== '')
 			decided.push({
 				location,
 				parents,
-				condition: `path_regexp ${word(`^${escapedRegexp(bare)}$`)}`,
-				place: { kind: 'exact', path: bare },
-				slash: pattern,
+				condition: `path_regexp ${word(`^${escapedRegexp(pathWithoutSlash)}$`)}`,
+				place: { kind: 'exact', path: pathWithoutSlash },
+				redirectPath: pattern,
 			});
 	}
-	const finals: string[] = [];
+	const finalConditions: string[] = [];
 	for (const location of prefixes) {
-		const inside = branchesOf(location.inner, [...parents, location], cx);
-		const ownBranch: Branch = {
+		const innerBranches = branchesOf(location.inner, [...parents, location], cx);
+		const ownBranch: LocationBranch = {
 			location,
 			parents,
 			condition: location.pattern === '/' ? undefined : prefixCondition(location.pattern),
 			place: { kind: 'prefix', path: location.pattern },
 		};
-		for (const branch of inside.decided)
-			decided.push({ ...branch, condition: joinedConditions(guardCondition(location), branch.condition) });
-		const overruled = [...inside.longest, ownBranch];
+		for (const branch of innerBranches.decided)
+			decided.push({ ...branch, condition: joinConditions(longestPrefixCondition(location), branch.condition) });
+		const prefixBranches = [...innerBranches.longest, ownBranch];
 		if (location.kind === 'final' && parents.length === 0)
-			for (const branch of overruled)
+			for (const branch of prefixBranches)
 				decided.push({
 					...branch,
 					condition:
 						branch === ownBranch
-							? guardCondition(location)
-							: joinedConditions(guardCondition(location), branch.condition),
+							? longestPrefixCondition(location)
+							: joinConditions(longestPrefixCondition(location), branch.condition),
 				});
-		else longest.push(...overruled);
-		if (location.kind === 'final' && parents.length > 0) finals.push(guardCondition(location));
+		else longest.push(...prefixBranches);
+		if (location.kind === 'final' && parents.length > 0) finalConditions.push(longestPrefixCondition(location));
 	}
-	const excluded = finals.map(text => `not ( ${text} )`).join(' and ');
+	const notFinal = finalConditions.map(text => `not ( ${text} )`).join(' and ');
 	for (const location of locations.filter(isRegexp)) {
 		const name = cx.out.unusedName('location');
 		try {
@@ -127,7 +137,7 @@ function branchesOf(
 			decided.push({
 				location,
 				parents,
-				condition: excluded === '' ? expression : `${expression} and ${excluded}`,
+				condition: notFinal === '' ? expression : `${expression} and ${notFinal}`,
 				place: { kind: 'regexp', captures: name },
 			});
 		} catch (error) {
@@ -138,8 +148,8 @@ function branchesOf(
 	return { decided, longest };
 }
 
-function joinedConditions(one: string, other: string | undefined): string {
-	return other === undefined ? one : `${one} and ${other}`;
+function joinConditions(first: string, second: string | undefined): string {
+	return second === undefined ? first : `${first} and ${second}`;
 }
 
 function prefixCondition(...prefixes: readonly string[]): string {
@@ -148,7 +158,7 @@ function prefixCondition(...prefixes: readonly string[]): string {
 	return `path_regexp ${word(pattern)}`;
 }
 
-/** Writes the choice among the locations, and their content. */
+/** Writes the choice among the locations, and the content of each. The server's own directives answer if no location is chosen. */
 export function writeLocations(locations: readonly Location[], cx: ServerContext): void {
 	const { out } = cx;
 	const { decided, longest } = branchesOf(
@@ -157,15 +167,15 @@ export function writeLocations(locations: readonly Location[], cx: ServerContext
 		cx,
 	);
 	let isFirst = true;
-	let isClosed = false;
+	let isComplete = false;
 	for (const branch of [...decided, ...longest]) {
-		if (isClosed) continue;
+		if (isComplete) continue;
 		out.branch(branch.condition, isFirst, () => writeBranch(branch, cx));
 		isFirst = false;
-		isClosed = branch.condition === undefined;
-		if (branch.slash === undefined) writeTest(branch, locations, cx);
+		isComplete = branch.condition === undefined;
+		if (branch.redirectPath === undefined) writeTest(branch, locations, cx);
 	}
-	if (!isClosed)
+	if (!isComplete)
 		out.branch(undefined, isFirst, () =>
 			writeLocationBody(
 				cx.directives.filter(one => !isRewrite(one) && one.name !== 'location'),
@@ -178,7 +188,7 @@ export function writeLocations(locations: readonly Location[], cx: ServerContext
 		);
 }
 
-function writeBranch({ location, parents, place, slash }: Branch, cx: ServerContext): void {
+function writeBranch({ location, parents, place, redirectPath: slash }: LocationBranch, cx: ServerContext): void {
 	const { out } = cx;
 	let scope = cx.scope;
 	for (const { directive } of parents) scope = new Scope(scope, directive.block!);
@@ -188,13 +198,15 @@ function writeBranch({ location, parents, place, slash }: Branch, cx: ServerCont
 		out.line(`redir "${slash}{?query}" 301`);
 		return;
 	}
-	if (place.kind === 'regexp') variables = variables.after(place.captures, location.pattern);
+	if (place.kind === 'regexp') variables = variables.withGroups(place.captures, location.pattern);
 	out.line(`# ${location.directive.text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`);
-	writeBlock(location, scope, cx, place, variables);
+	writeLocation(location, scope, cx, place, variables);
 }
 
-/** Writes a location's own directives, and the choice among the locations inside it if it is given by a regular expression. */
-export function writeBlock(
+/**
+ * Writes a location's own directives. If the location has a regular expression, also writes the choice among its inner locations.
+ */
+export function writeLocation(
 	location: Location,
 	scope: Scope,
 	cx: ServerContext,
@@ -204,11 +216,13 @@ export function writeBlock(
 	const { out } = cx;
 	const block = location.directive.block!;
 	out.count(location.directive);
-	const own = new Scope(scope, block);
-	for (const one of block) if (!own.isInherited(one) && !KNOWN.has(one.name)) out.keep(one, reasonOf(one.name));
-	const body = (): void => {
+	const ownScope = new Scope(scope, block);
+	for (const directive of block)
+		if (!ownScope.isInherited(directive) && !KNOWN_DIRECTIVES.has(directive.name))
+			out.keep(directive, untranslatedReason(directive.name));
+	const writeBody = (): void => {
 		try {
-			writeLocationBody(block, own, cx, place, variables, cx.scope);
+			writeLocationBody(block, ownScope, cx, place, variables, cx.scope);
 		} catch (error) {
 			if (!(error instanceof Untranslatable)) throw error;
 			out.keepInstead(location.directive, error.message);
@@ -216,21 +230,23 @@ export function writeBlock(
 		}
 	};
 	if (place.kind !== 'regexp' || location.inner.length === 0) {
-		body();
+		writeBody();
 		return;
 	}
 	const { decided, longest } = branchesOf(location.inner, [], cx);
 	let isFirst = true;
 	for (const branch of [...decided, ...longest]) {
-		const inner =
-			branch.place.kind === 'regexp' ? variables.after(branch.place.captures, branch.location.pattern) : variables;
-		out.branch(branch.condition ?? 'path *', isFirst, () => writeBlock(branch.location, own, cx, branch.place, inner));
+		const branchVariables =
+			branch.place.kind === 'regexp' ? variables.withGroups(branch.place.captures, branch.location.pattern) : variables;
+		out.branch(branch.condition ?? 'path *', isFirst, () =>
+			writeLocation(branch.location, ownScope, cx, branch.place, branchVariables),
+		);
 		isFirst = false;
 	}
-	out.branch(undefined, isFirst, body);
+	out.branch(undefined, isFirst, writeBody);
 }
 
-const KNOWN: ReadonlySet<string> = new Set([
+const KNOWN_DIRECTIVES: ReadonlySet<string> = new Set([
 	...[
 		'return',
 		'rewrite',
@@ -257,13 +273,13 @@ const KNOWN: ReadonlySet<string> = new Set([
 	...['stub_status', 'empty_gif', 'dav_methods', 'js_content', 'content_by_lua_block', 'perl'],
 ]);
 
-/** Reports whether the import reads directives of this name in a server or location. */
-export function isKnown(name: string): boolean {
-	return KNOWN.has(name);
+/** Reports whether the import can translate directives of this name in a server or location. */
+export function isKnownDirective(name: string): boolean {
+	return KNOWN_DIRECTIVES.has(name);
 }
 
-/** Reasons why directives need no counterpart or have none, by the directive's name. */
-const ALWAYS: { readonly [name: string]: string } = {
+/** Reasons why directives have no counterpart or need none, by the directive's name. */
+const FIXED_REASONS: { readonly [name: string]: string } = {
 	...{ sendfile: 'files are always sent efficiently', tcp_nopush: 'decided by the server', tcp_nodelay: 'always on' },
 	...{ server_tokens: 'no version is ever sent', default_type: 'used by `return` only', http2: 'always on' },
 	...{ types_hash_max_size: 'sizes itself', server_names_hash_bucket_size: 'sizes itself', gzip_vary: 'always on' },
@@ -281,17 +297,17 @@ const ALWAYS: { readonly [name: string]: string } = {
 	},
 };
 
-/** Returns why a directive has no counterpart. */
-export function reasonOf(name: string): string {
+/** Returns the reason why a directive is not translated. */
+export function untranslatedReason(name: string): string {
 	return knownReason(name) ?? 'the import does not translate this directive';
 }
 
-/** Returns why no directive of this name has a counterpart; undefined if one may have. */
+/** Returns the reason why directives of this name are never translated; undefined if they may be. */
 export function knownReason(name: string): string | undefined {
-	return Object.hasOwn(ALWAYS, name) ? ALWAYS[name] : undefined;
+	return Object.hasOwn(FIXED_REASONS, name) ? FIXED_REASONS[name] : undefined;
 }
 
-/** Reports whether a regular expression matches, or cannot be compiled here. */
+/** Reports whether the regular expression of a location matches a path. Returns true if it cannot be compiled here. */
 function matchesOrUnknown({ pattern, kind }: Location, path: string): boolean {
 	try {
 		return new RegExp(pattern, kind === 'regexp' ? '' : 'i').test(path);
@@ -300,26 +316,28 @@ function matchesOrUnknown({ pattern, kind }: Location, path: string): boolean {
 	}
 }
 
-/** Reports whether nginx may choose another location than this one for a path. */
+/** Reports whether nginx may choose a different location for `path` than the one whose block is `ownDirectives`. */
 export function mayBelongElsewhere(
 	path: string,
 	ownDirectives: readonly NginxDirective[],
 	locations: readonly Location[],
 ): boolean {
-	const isPrefix = (one: Location): boolean =>
-		(one.kind === 'prefix' || one.kind === 'final') && path.startsWith(one.pattern);
-	const chosen = locations.filter(isPrefix).sort((a, b) => b.pattern.length - a.pattern.length)[0];
-	return locations.some(one => {
-		if (one.directive.block === ownDirectives) return false;
-		if (one.inner.length > 0 && isPrefix(one)) return true;
-		if (one.kind === 'exact') return one.pattern === path;
-		return isRegexp(one) ? matchesOrUnknown(one, path) : one === chosen && one.kind === 'final';
+	const isMatchingPrefix = (location: Location): boolean =>
+		(location.kind === 'prefix' || location.kind === 'final') && path.startsWith(location.pattern);
+	const longestPrefix = locations.filter(isMatchingPrefix).sort((a, b) => b.pattern.length - a.pattern.length)[0];
+	return locations.some(location => {
+		if (location.directive.block === ownDirectives) return false;
+		if (location.inner.length > 0 && isMatchingPrefix(location)) return true;
+		if (location.kind === 'exact') return location.pattern === path;
+		return isRegexp(location)
+			? matchesOrUnknown(location, path)
+			: location === longestPrefix && location.kind === 'final';
 	});
 }
 
-/** Writes a test that pins how a request for the location is answered, provided that this does not depend on files or upstreams. */
+/** Writes a test of how a request for the location is answered, unless the answer depends on files, upstreams or access rules. */
 function writeTest(
-	{ location, place }: Branch,
+	{ location, place }: LocationBranch,
 	locations: readonly Location[],
 	{ out, testAddress: address, directives }: ServerContext,
 ): void {
@@ -331,17 +349,17 @@ function writeTest(
 	const block = location.directive.block!;
 	const name = `${location.directive.text} (${address}${path})`;
 	const request = `GET ${address}${path}`;
-	const guards = [...directives, ...block].filter(({ name }) => GUARDS.has(name));
-	const isGuarded = guards.length > 0;
-	const hasPage = directives.some(({ name, args }) => name === 'error_page' && args.includes('401'));
-	if (asksForPassword(block) && guards.length === 1 && !hasPage) {
+	const guardDirectives = [...directives, ...block].filter(({ name }) => GUARD_DIRECTIVES.has(name));
+	const isGuarded = guardDirectives.length > 0;
+	const hasUnauthorizedPage = directives.some(({ name, args }) => name === 'error_page' && args.includes('401'));
+	if (asksForPassword(block) && guardDirectives.length === 1 && !hasUnauthorizedPage) {
 		out.test(name, [request, 'expect status 401']);
 		return;
 	}
-	const returned = block.find(({ name }) => name === 'return');
-	if (isGuarded || (returned && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
-	if (returned) {
-		const [status = '', target = ''] = returned.args;
+	const returnDirective = block.find(({ name }) => name === 'return');
+	if (isGuarded || (returnDirective && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
+	if (returnDirective) {
+		const [status = '', target = ''] = returnDirective.args;
 		if (
 			!/^\d{3}$/.test(status) ||
 			status === '444' ||
@@ -360,7 +378,7 @@ function writeTest(
 	}
 }
 
-/** Reports whether a location admits only the users in a file. */
+/** Reports whether access to a location requires the password of a user in a fixed file, and nothing answers before. */
 function asksForPassword(block: readonly NginxDirective[]): boolean {
 	const hasUsers = block.some(({ name, args }) => name === 'auth_basic_user_file' && !hasVariable(args[0] ?? ''));
 	const realms = block.filter(({ name }) => name === 'auth_basic');
@@ -368,7 +386,7 @@ function asksForPassword(block: readonly NginxDirective[]): boolean {
 	return hasUsers && isPlain && !block.some(({ name }) => isRewriteName(name));
 }
 
-/** Reports whether a directive of the server may answer or change a request for a path. */
+/** Reports whether a directive of the server may answer or rewrite a request for `path`. */
 function mayRewrite({ name, args }: NginxDirective, path: string): boolean {
 	if (name !== 'rewrite') return name === 'return' || name === 'if';
 	try {
@@ -382,7 +400,7 @@ function isRewriteName(name: string): boolean {
 	return ['return', 'rewrite', 'if', 'set', 'break'].includes(name);
 }
 
-const GUARDS: ReadonlySet<string> = new Set([
+const GUARD_DIRECTIVES: ReadonlySet<string> = new Set([
 	'allow',
 	'deny',
 	'auth_basic',

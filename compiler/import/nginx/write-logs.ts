@@ -5,7 +5,7 @@ import type { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 
-const FIELDS: { readonly [name: string]: string } = {
+const LOG_PLACEHOLDERS: { readonly [name: string]: string } = {
 	...{
 		remote_addr: '{client_ip}',
 		remote_user: '{user_id}',
@@ -36,14 +36,14 @@ const FIELDS: { readonly [name: string]: string } = {
 /** Writes the access logs of a server. */
 export function writeLogs(scope: Scope, cx: ImportContext): void {
 	const { out } = cx;
-	for (const one of scope.all('access_log')) {
-		orKeep(one, out, () => {
-			const [path = '', format = 'combined', ...rest] = one.args;
+	for (const logDirective of scope.all('access_log')) {
+		orKeep(logDirective, out, () => {
+			const [path = '', format = 'combined', ...parameters] = logDirective.args;
 			if (path === 'off') return;
-			if (rest.some(text => text.startsWith('if=')))
+			if (parameters.some(text => text.startsWith('if=')))
 				throw new Untranslatable('requests are not selected by a variable');
 			if (/\$|^(?:syslog|memory):/.test(path)) throw new Untranslatable('only files are written');
-			const text = format === 'combined' ? undefined : logText(format, cx);
+			const text = format === 'combined' ? undefined : logFormatText(format, cx);
 			out.block('log', () => {
 				out.line(
 					`output ${path === '/dev/stdout' ? 'stdout' : path === '/dev/stderr' ? 'stderr' : `file ${word(path)}`}`,
@@ -54,16 +54,16 @@ export function writeLogs(scope: Scope, cx: ImportContext): void {
 	}
 }
 
-function logText(name: string, { logFormats, out }: ImportContext): string {
+function logFormatText(name: string, { logFormats, out }: ImportContext): string {
 	const format = logFormats.get(name);
 	if (!format) throw new Untranslatable(`there is no log_format \`${name}\``);
 	const parts = format.args.slice(1).filter(text => !text.startsWith('escape='));
 	const text = parts
 		.join('')
-		.replace(/\$\{(\w+)\}|\$(\w+)|[{}]/g, (written, braced: string | undefined, bare: string | undefined) => {
-			const variable = braced ?? bare;
-			if (variable === undefined) return `\\${written}`;
-			if (Object.hasOwn(FIELDS, variable)) return FIELDS[variable]!;
+		.replace(/\$\{(\w+)\}|\$(\w+)|[{}]/g, (matched, braced: string | undefined, plain: string | undefined) => {
+			const variable = braced ?? plain;
+			if (variable === undefined) return `\\${matched}`;
+			if (Object.hasOwn(LOG_PLACEHOLDERS, variable)) return LOG_PLACEHOLDERS[variable]!;
 			const field = /^(?:(sent)_)?http_(\w+)$/.exec(variable);
 			if (!field) throw new Untranslatable(`logs have no \`$${variable}\``);
 			return `{${field[1] ? 'resp_headers' : 'request>headers'}>${field[2]!.replaceAll('_', '-')}}`;

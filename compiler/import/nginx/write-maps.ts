@@ -1,4 +1,4 @@
-/** Writes `map`, `geo` and `split_clients` as snippets that the sites that read their variables use. */
+/** Writes `map`, `geo` and `split_clients` as snippets, which sites use if they read the variable. */
 import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -11,24 +11,24 @@ import { splitLines, splitValues } from './write-split-clients.ts';
 interface MapEntry {
 	readonly directive: NginxDirective;
 	readonly variable: string;
-	/** The placeholder of the variable. */
+	/** The placeholder that stands for the variable. */
 	readonly placeholder: string;
-	/** The snippet; undefined before it is written. */
+	/** Name of the snippet; undefined until it is written. */
 	snippet: string | undefined;
-	/** Why the directive has no counterpart; undefined if it has one or is not used. */
+	/** Why the directive has no counterpart; undefined if it has one, or if no site reads its variable. */
 	reason: string | undefined;
 }
 
-/** The directives that define a variable, each with the prefix of the names of its snippets and placeholders. */
+/** Prefixes of the names of snippets and placeholders, by the directive that defines the variable. */
 const PREFIXES: { readonly [name: string]: string } = { map: 'map_', geo: 'geo_', split_clients: 'split_' };
 
-/** The `map`, `geo` and `split_clients` blocks of a configuration. Each is written when a site first reads its variable. */
+/** The `map`, `geo` and `split_clients` blocks of a configuration. A block is translated when a site first reads its variable. */
 export class MapTable {
 	readonly #out: ConfigfileWriter;
-	readonly #entries = new Map<string, MapEntry>();
+	readonly #entriesByVariable = new Map<string, MapEntry>();
 	readonly #variables: Variables;
 	readonly #addressMatcher: string;
-	readonly #written = new Map<string, readonly string[]>();
+	readonly #linesBySnippet = new Map<string, readonly string[]>();
 
 	constructor(http: readonly NginxDirective[], out: ConfigfileWriter, address: ImportContext['address']) {
 		this.#out = out;
@@ -39,57 +39,68 @@ export class MapTable {
 			if (prefix === undefined || !directive.block || variable === undefined) continue;
 			// A `map` is evaluated when its placeholder is read; the other directives set a variable.
 			const placeholder = directive.name === 'map' ? `{map_${variable}}` : `{vars.${prefix}${variable}}`;
-			this.#entries.set(variable, { directive, variable, placeholder, snippet: undefined, reason: undefined });
+			this.#entriesByVariable.set(variable, {
+				directive,
+				variable,
+				placeholder,
+				snippet: undefined,
+				reason: undefined,
+			});
 		}
 		this.#variables = new Variables([
 			name => (['remote_addr', 'binary_remote_addr'].includes(name) ? address.placeholder : undefined),
-			name => this.#entries.get(name)?.placeholder,
+			name => this.#entriesByVariable.get(name)?.placeholder,
 		]);
 	}
 
-	/** Returns the placeholder of a map's variable, and the snippets that define it; undefined if no map has this name. Throws Untranslatable. */
+	/**
+	 * Returns the placeholder of a variable and the snippets that define it; undefined if none of the blocks defines the variable.
+	 * Throws Untranslatable.
+	 */
 	placeholder(name: string): { readonly placeholder: string; readonly snippets: readonly string[] } | undefined {
-		const entry = this.#entries.get(name);
+		const entry = this.#entriesByVariable.get(name);
 		if (entry) return { placeholder: entry.placeholder, snippets: this.#snippetsOf(entry, []) };
 		if (name !== 'upstream_cache_status') return undefined;
-		this.#written.set(CACHE_STATUS_SNIPPET, CACHE_STATUS_LINES);
+		this.#linesBySnippet.set(CACHE_STATUS_SNIPPET, CACHE_STATUS_LINES);
 		return { placeholder: '{map_upstream_cache_status}', snippets: [CACHE_STATUS_SNIPPET] };
 	}
 
-	/** Returns the values that a map may give; undefined if they are not constant. */
-	values(name: string): readonly string[] | undefined {
-		const { name: kind, block } = this.#entries.get(name)?.directive ?? {};
+	/** Returns the values that a variable may have; undefined if they are not constant. */
+	possibleValues(name: string): readonly string[] | undefined {
+		const { name: kind, block } = this.#entriesByVariable.get(name)?.directive ?? {};
 		if (!block) return undefined;
 		if (kind === 'geo') return geoValues(block);
 		if (kind === 'split_clients') return splitValues(block);
-		const values = block.filter(line => !FLAGS.has(line.name)).map(({ args }) => args[0] ?? '');
-		return values.some(value => value.includes('$')) ? undefined : values;
+		const outputs = block.filter(line => !FLAGS.has(line.name)).map(({ args }) => args[0] ?? '');
+		return outputs.some(value => value.includes('$')) ? undefined : outputs;
 	}
 
-	/** Writes the definitions of all maps that sites use. */
+	/** Writes the snippets that sites use, and keeps the blocks that could not be translated as comments. */
 	write(): void {
-		for (const [name, lines] of this.#written) {
+		for (const [name, lines] of this.#linesBySnippet) {
 			this.#out.block(`(${name})`, () => {
 				for (const line of lines) this.#out.line(line);
 			});
 			this.#out.line('');
 		}
-		for (const { directive, reason } of this.#entries.values()) {
+		for (const { directive, reason } of this.#entriesByVariable.values()) {
 			if (reason !== undefined) this.#out.keep(directive, reason);
 		}
 	}
 
-	#snippetsOf(entry: MapEntry, above: readonly MapEntry[]): readonly string[] {
-		if (above.includes(entry)) throw new Untranslatable(`the map of \`$${entry.variable}\` refers to itself`);
+	#snippetsOf(entry: MapEntry, ancestors: readonly MapEntry[]): readonly string[] {
+		if (ancestors.includes(entry)) throw new Untranslatable(`the map of \`$${entry.variable}\` refers to itself`);
 		const lines = entry.directive.block!;
 		const texts = [entry.directive.args[0] ?? '', ...lines.flatMap(({ args }) => args)].join(' ');
-		const used = new Set([...texts.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name));
-		const inner = [...this.#entries.values()].filter(other => other !== entry && used.has(other.variable));
-		const below = inner.flatMap(other => this.#snippetsOf(other, [...above, entry]));
+		const usedVariables = new Set([...texts.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name));
+		const dependencies = [...this.#entriesByVariable.values()].filter(
+			other => other !== entry && usedVariables.has(other.variable),
+		);
+		const dependencySnippets = dependencies.flatMap(other => this.#snippetsOf(other, [...ancestors, entry]));
 		if (entry.snippet === undefined) {
 			const name = `${PREFIXES[entry.directive.name]}${entry.variable}`;
 			try {
-				this.#written.set(name, this.#linesOf(entry));
+				this.#linesBySnippet.set(name, this.#linesOf(entry));
 			} catch (error) {
 				if (error instanceof Untranslatable) entry.reason = error.message;
 				throw error;
@@ -98,7 +109,7 @@ export class MapTable {
 			this.#out.count(entry.directive);
 			for (const line of lines) this.#out.count(line);
 		}
-		return [...new Set([...below, entry.snippet])];
+		return [...new Set([...dependencySnippets, entry.snippet])];
 	}
 
 	#linesOf(entry: MapEntry): string[] {
@@ -116,34 +127,37 @@ export class MapTable {
 		const hosts: string[] = [];
 		const regexps: string[] = [];
 		const defaults: string[] = [];
-		const isHostnames = directive.block!.some(({ name }) => name === 'hostnames');
-		const isLowered = /^\$(?:host|server_name|scheme)$/.test(source);
-		const chosen: string[] = [];
-		// The output for a regular expression may refer to groups, but not contain placeholders. A second map inserts these.
+		const matchesHostNames = directive.block!.some(({ name }) => name === 'hostnames');
+		const isLowerCase = /^\$(?:host|server_name|scheme)$/.test(source);
+		const caseOutputs: string[] = [];
+		// The output for a regular expression may contain groups, but no placeholders. If it has placeholders, the first map yields
+		// the number of a case, and a second map yields the output for the case.
 		const regexpLine = (regexp: string, output: string): string => {
 			const input = quoted(`~${regexp}`);
 			if (!/(?<![\\$])\{/.test(output)) return `${input} ${output}`;
 			if (output.includes('${')) throw new Untranslatable('a value has both a group and a variable');
-			chosen.push(output);
-			return `${input} "case ${chosen.length}"`;
+			caseOutputs.push(output);
+			return `${input} "case ${caseOutputs.length}"`;
 		};
 		for (const { name, args } of directive.block!) {
 			if (name === 'hostnames' || name === 'volatile') continue;
-			const output = this.#outputOf(args[0] ?? '', name);
+			const output = this.#translateOutput(args[0] ?? '', name);
 			if (name === 'default') defaults.push(`default ${output}`);
 			else if (name.startsWith('~')) {
 				const ignoresCase = name.startsWith('~*');
 				regexps.push(regexpLine(regexpOf(name.slice(ignoresCase ? 2 : 1), ignoresCase), output));
-			} else if (isHostnames && /^\*?\.|\.\*$/.test(name)) {
+			} else if (matchesHostNames && /^\*?\.|\.\*$/.test(name)) {
 				const middle = escapedRegexp(name.replace(/^\*?\./, '').replace(/\.\*$/, ''));
 				const before = name.startsWith('.') ? '^(?:.+\\.)?' : name.startsWith('*') ? '^.+\\.' : '^';
 				hosts.push(regexpLine(`(?i)${before}${middle}${name.endsWith('*') ? '\\.[^.]' : '$'}`, output));
 			} else {
 				const text = name.replace(/^\\(?=[~*.]|default|hostnames|volatile|include)/, '');
-				// nginx compares without regard to case.
-				const isSame = text.toLowerCase() === text.toUpperCase() || (isLowered && text === text.toLowerCase());
+				// nginx ignores case in this comparison. A text without letters, or one that is compared with lower-case values,
+				// needs no expression.
+				const isCaseIrrelevant =
+					text.toLowerCase() === text.toUpperCase() || (isLowerCase && text === text.toLowerCase());
 				exact.push(
-					isSame && !text.startsWith('~')
+					isCaseIrrelevant && !text.startsWith('~')
 						? `${quoted(text)} ${output}`
 						: regexpLine(`(?i)^${escapedRegexp(text)}$`, output),
 				);
@@ -152,27 +166,27 @@ export class MapTable {
 		const subject = translated(source, this.#variables);
 		if (!/^\{[^{}]+\}$/.test(subject) && subject.includes('\\'))
 			throw new Untranslatable('its source is not one that the import knows');
-		const first = chosen.length === 0 ? placeholder : placeholder.replace('}', '_case}');
+		const firstOutput = caseOutputs.length === 0 ? placeholder : placeholder.replace('}', '_case}');
 		const lines = [
-			`map ${word(subject)} ${first} {`,
+			`map ${word(subject)} ${firstOutput} {`,
 			...[...exact, ...hosts, ...regexps, ...defaults].map(line => `\t${line}`),
 			'}',
 		];
-		if (chosen.length === 0) return lines;
-		const cases = chosen.map((output, index) => `\t"case ${index + 1}" ${output}`);
-		return [...lines, `map ${first} ${placeholder} {`, ...cases, `\tdefault "${first}"`, '}'];
+		if (caseOutputs.length === 0) return lines;
+		const cases = caseOutputs.map((output, index) => `\t"case ${index + 1}" ${output}`);
+		return [...lines, `map ${firstOutput} ${placeholder} {`, ...cases, `\tdefault "${firstOutput}"`, '}'];
 	}
 
-	/** Returns the output for a line. Groups of a regular expression become `${1}` and so on. */
-	#outputOf(value: string, input: string): string {
+	/** Returns the output for a line in quotation marks. References to groups of a regular expression are written as `${1}`. */
+	#translateOutput(value: string, input: string): string {
 		if (value === '-') throw new Untranslatable('a value `-` means something else here');
 		const groups = new Set([...input.matchAll(/\(\?P?<(\w+)>/g)].map(([, name]) => name!));
-		const known = input.startsWith('~')
+		const withMarkedGroups = input.startsWith('~')
 			? value.replace(/\$\{?(\w+)\}?/g, (text, name: string) =>
 					/^\d$/.test(name) || groups.has(name) ? `\uE000${name}\uE001` : text,
 				)
 			: value;
-		return quoted(translated(known, this.#variables).replace(/\uE000(\w+)\uE001/g, '$${$1}'));
+		return quoted(translated(withMarkedGroups, this.#variables).replace(/\uE000(\w+)\uE001/g, '$${$1}'));
 	}
 }
 

@@ -8,14 +8,14 @@ import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
-/** The kind of a location, that is, how requests are chosen for it. */
+/** How requests are chosen for a block. `captures` is the name of the location's regular expression. */
 export type Place =
 	| { readonly kind: 'exact' | 'prefix'; readonly path: string }
 	| { readonly kind: 'regexp'; readonly captures: string }
 	| { readonly kind: 'server' | 'named' };
 
-/** Values of request fields that `reverse_proxy` sends without being told to. */
-const SENT: { readonly [field: string]: readonly string[] } = {
+/** Values with which `reverse_proxy` sets request fields by itself, by the field's lower-case name. */
+const DEFAULT_FIELD_VALUES: { readonly [field: string]: readonly string[] } = {
 	host: ['$http_host', '$host:$server_port'],
 	'x-forwarded-for': ['$remote_addr', '$proxy_add_x_forwarded_for'],
 	'x-forwarded-proto': ['$scheme'],
@@ -24,9 +24,9 @@ const SENT: { readonly [field: string]: readonly string[] } = {
 	'accept-encoding': ['$http_accept_encoding'],
 };
 
-/** Writes `proxy_pass` or `grpc_pass` with the proxy settings that apply in its block. */
+/** Writes `proxy_pass` or `grpc_pass` with the proxy settings of its scope. */
 export function writeProxy(
-	one: NginxDirective,
+	pass: NginxDirective,
 	scope: Scope,
 	cx: ServerContext,
 	place: Place,
@@ -34,30 +34,35 @@ export function writeProxy(
 	isRewritten: boolean,
 ): void {
 	const { out } = cx;
-	const address = (one.args[0] ?? '').replace(/\$\{?(\w+)\}?/g, (text, name: string) => cx.constants.get(name) ?? text);
-	const isGrpc = one.name === 'grpc_pass';
-	const full = isGrpc && !/^grpcs?:\/\//.test(address) ? `grpc://${address}` : address;
+	const address = (pass.args[0] ?? '').replace(
+		/\$\{?(\w+)\}?/g,
+		(text, name: string) => cx.constants.get(name) ?? text,
+	);
+	const isGrpc = pass.name === 'grpc_pass';
+	const withScheme = isGrpc && !/^grpcs?:\/\//.test(address) ? `grpc://${address}` : address;
 	const [, scheme, host = '', uri] =
-		/^(https?|grpcs?):\/\/(unix:[^:]*:?|[^/$]*(?:\$\w+(?::\d+)?)?)([/$].*)?$/.exec(full) ?? [];
+		/^(https?|grpcs?):\/\/(unix:[^:]*:?|[^/$]*(?:\$\w+(?::\d+)?)?)([/$].*)?$/.exec(withScheme) ?? [];
 	const variable = /^(?:https?:\/\/)?\$(\w+)(\/.*|\$.*)?$/.exec(address);
-	const values = variable ? cx.maps.values(variable[1]!) : undefined;
+	const values = variable ? cx.maps.possibleValues(variable[1]!) : undefined;
 	if (variable && values) {
-		if (!orKeep(one, out, () => writeChoice(one, variable[1]!, values, scope, cx, place, variables, isRewritten)))
+		if (
+			!orKeep(pass, out, () => writeProxyChoice(pass, variable[1]!, values, scope, cx, place, variables, isRewritten))
+		)
 			out.line('error 502');
 		return;
 	}
-	const isWritten = orKeep(one, out, () => {
+	const isWritten = orKeep(pass, out, () => {
 		if (scheme === undefined || host === '' || (hasVariable(host) && cx.pools.has(host)))
 			throw new Untranslatable('the address is not one that the import knows');
-		writeTarget(uri, place, cx, variables, isRewritten);
+		writePathChange(uri, place, cx, variables, isRewritten);
 		writeForwarding({ scheme, host, uri }, scope, cx, place, variables);
 	});
 	if (!isWritten) out.line('error 502');
 }
 
-/** Writes one proxy for each value of the map that selects the address. */
-function writeChoice(
-	one: NginxDirective,
+/** Writes a proxy for each value of the variable that selects the address. `name` is the variable's name. */
+function writeProxyChoice(
+	pass: NginxDirective,
 	name: string,
 	values: readonly string[],
 	scope: Scope,
@@ -66,7 +71,7 @@ function writeChoice(
 	variables: Variables,
 	isRewritten: boolean,
 ): void {
-	const written = one.args[0]!;
+	const addressText = pass.args[0]!;
 	const placeholder = variables.placeholder(name);
 	const addresses = [...new Set(values)];
 	for (const [index, value] of addresses.entries()) {
@@ -74,13 +79,20 @@ function writeChoice(
 		cx.out.branch(isLast ? undefined : `vars ${placeholder} ${quoted(value)}`, index === 0, () => {
 			if (value === '') cx.out.line('error 500');
 			else
-				writeProxy({ ...one, args: [written.replace(/\$\{?\w+\}?/, value)] }, scope, cx, place, variables, isRewritten);
+				writeProxy(
+					{ ...pass, args: [addressText.replace(/\$\{?\w+\}?/, value)] },
+					scope,
+					cx,
+					place,
+					variables,
+					isRewritten,
+				);
 		});
 	}
 }
 
-/** Writes how the path changes because the address of `proxy_pass` has a URI. */
-function writeTarget(
+/** Writes the change of the path that a URI in the address of `proxy_pass` causes. */
+function writePathChange(
 	uri: string | undefined,
 	place: Place,
 	cx: ServerContext,
@@ -97,7 +109,7 @@ function writeTarget(
 		out.line(`rewrite ${word(uri.includes('$is_args$args') || uri.includes('?') ? value : `${value}?`)}`);
 		return;
 	}
-	// After a `rewrite`, nginx ignores the URI of the address.
+	// After a `rewrite` of the path, nginx ignores the URI in the address.
 	if (isRewritten) return;
 	if (place.kind === 'exact' && uri !== place.path) out.line(`rewrite ${word(uri)}`);
 	if (place.kind !== 'prefix' || uri === place.path) return;
@@ -122,74 +134,81 @@ function writeForwarding(
 	const { out, pools } = cx;
 	const prefix = scheme.startsWith('grpc') ? 'grpc' : 'proxy';
 	const isTls = scheme === 'https' || scheme === 'grpcs';
-	const transport = transportOf(prefix, scope, out, cx);
-	const retries = retriesOf(scope, out);
+	const transport = transportLines(prefix, scope, out, cx);
+	const retries = retryLines(scope, out);
 	const pool = pools.has(host);
 	const settings = [
 		...retries,
 		...(transport.length > 0 ? ['transport http {', ...transport.map(line => `\t${line}`), '}'] : []),
 	];
-	const plain = hasVariable(host) ? translated(host, variables) : upstreamAddress(host, isTls ? 443 : 80);
-	const to = pool
-		? `upstream://${pools.use(host, settings, isTls)}`
+	const address = hasVariable(host) ? translated(host, variables) : upstreamAddress(host, isTls ? 443 : 80);
+	const target = pool
+		? `upstream://${pools.variantName(host, settings, isTls)}`
 		: isTls
-			? `https://${plain}`
+			? `https://${address}`
 			: scheme === 'grpc'
-				? `h2c://${plain}`
-				: plain;
+				? `h2c://${address}`
+				: address;
 	const fields = scope.all(`${prefix}_set_header`);
-	out.block(`reverse_proxy ${word(to)}`, () => {
-		const sent = fields.some(({ args }) => args[0]?.toLowerCase() === 'host');
-		if (!sent && !hasVariable(host)) out.line(`header_up Host ${word(host.startsWith('unix:') ? 'localhost' : host)}`);
+	out.block(`reverse_proxy ${word(target)}`, () => {
+		const setsHost = fields.some(({ args }) => args[0]?.toLowerCase() === 'host');
+		if (!setsHost && !hasVariable(host))
+			out.line(`header_up Host ${word(host.startsWith('unix:') ? 'localhost' : host)}`);
 		for (const field of fields) writeField(field, cx, variables);
-		if (scope.value('proxy_pass_request_headers') === 'off') out.line('header_up -*');
-		for (const one of scope.all('proxy_hide_header')) {
-			out.count(one);
-			out.line(`header_down ${word(`-${one.args[0]}`)}`);
+		if (scope.lastArgument('proxy_pass_request_headers') === 'off') out.line('header_up -*');
+		for (const hidden of scope.all('proxy_hide_header')) {
+			out.count(hidden);
+			out.line(`header_down ${word(`-${hidden.args[0]}`)}`);
 		}
-		writeRedirects(scope, cx, { scheme, host, uri, sent }, place);
-		writeIntercepted(scope, out, 'proxy');
+		writeRedirects(scope, cx, { scheme, host, uri, setsHost }, place);
+		writeErrorInterception(scope, out, 'proxy');
 		const method = scope.last('proxy_method');
 		if (method) orKeep(method, out, () => out.line(`method ${word(translated(method.args[0] ?? '', variables))}`));
 		if (!pool) for (const line of settings) if (line !== 'no retries') out.line(line);
 	});
 }
 
-/** Writes a field that `proxy_set_header` sets. */
+/** Writes the translation of a `proxy_set_header` line. */
 export function writeField(field: NginxDirective, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const [name = '', value = ''] = field.args;
 	const key = name.toLowerCase();
 	if (value === '$proxy_add_x_forwarded_for')
-		cx.head.line(
+		cx.head.addLine(
 			'# Addresses that a client sends in X-Forwarded-For are passed on only if `trusted_proxies` has the client.',
 		);
 	if (key === 'host' && value === '$host')
-		cx.head.line('# lint: off-file proxy/header-up-default -- nginx sends the host without its port');
-	// nginx sends no field whose value is empty. A field that is passed on unchanged therefore needs no line.
-	const isPassedOn = value === `$http_${key.replaceAll('-', '_')}` && !/^(?:x-forwarded-|te$|keep-alive$)/.test(key);
-	if (key === 'connection' || isPassedOn || (Object.hasOwn(SENT, key) && SENT[key]!.includes(value))) out.count(field);
+		cx.head.addLine('# lint: off-file proxy/header-up-default -- nginx sends the host without its port');
+	// nginx sends no field whose value is empty, so a field that is passed on unchanged needs no line.
+	const isUnchanged = value === `$http_${key.replaceAll('-', '_')}` && !/^(?:x-forwarded-|te$|keep-alive$)/.test(key);
+	if (
+		key === 'connection' ||
+		isUnchanged ||
+		(Object.hasOwn(DEFAULT_FIELD_VALUES, key) && DEFAULT_FIELD_VALUES[key]!.includes(value))
+	)
+		out.count(field);
 	else if (value === '') orKeep(field, out, () => out.line(`header_up ${word(`-${name}`)}`));
 	else {
 		const isWritten = orKeep(field, out, () =>
 			out.line(`header_up ${word(name)} ${quoted(translated(value, variables))}`),
 		);
-		// The upstream must not mistake a field that the client sent for the one that nginx sets.
+		// If the value cannot be translated, the client's field is removed, so that the upstream does not mistake it for the one
+		// that nginx sets.
 		if (!isWritten) out.line(`header_up ${word(`-${name}`)}`);
 	}
 }
 
-const TIMES: { readonly [name: string]: string } = {
+const TIMEOUTS: { readonly [name: string]: string } = {
 	connect: 'dial_timeout',
 	read: 'read_timeout',
 	send: 'write_timeout',
 };
 
-function transportOf(prefix: string, scope: Scope, out: ConfigfileWriter, _cx: ServerContext): string[] {
+function transportLines(prefix: string, scope: Scope, out: ConfigfileWriter, _cx: ServerContext): string[] {
 	const lines: string[] = [];
-	for (const [name, setting] of Object.entries(TIMES)) {
-		const one = scope.last(`${prefix}_${name}_timeout`);
-		if (one) orKeep(one, out, () => lines.push(`${setting} ${durationOf(one.args[0] ?? '')}`));
+	for (const [name, setting] of Object.entries(TIMEOUTS)) {
+		const timeout = scope.last(`${prefix}_${name}_timeout`);
+		if (timeout) orKeep(timeout, out, () => lines.push(`${setting} ${durationOf(timeout.args[0] ?? '')}`));
 	}
 	const certificate = scope.last(`${prefix}_ssl_certificate`);
 	const key = scope.last(`${prefix}_ssl_certificate_key`);
@@ -211,104 +230,109 @@ function transportOf(prefix: string, scope: Scope, out: ConfigfileWriter, _cx: S
 	return lines;
 }
 
-/** Returns the lines for `proxy_next_upstream`. */
-function retriesOf(scope: Scope, out: ConfigfileWriter): string[] {
-	const next = scope.last('proxy_next_upstream');
-	if (!next) return [];
-	if (next.args[0] === 'off') {
-		out.count(next);
+/** Returns the settings for `proxy_next_upstream`. The line `no retries` is a mark and is not written. */
+function retryLines(scope: Scope, out: ConfigfileWriter): string[] {
+	const directive = scope.last('proxy_next_upstream');
+	if (!directive) return [];
+	if (directive.args[0] === 'off') {
+		out.count(directive);
 		return ['no retries'];
 	}
-	const statuses = next.args.flatMap(arg => /^http_(\d{3})$/.exec(arg)?.[1] ?? []);
-	const odd = next.args.filter(arg => !/^(?:error|timeout|http_\d{3}|invalid_header)$/.test(arg));
-	if (odd.length > 0) {
-		out.keep(next, `no counterpart for ${odd.join(', ')}`);
+	const statuses = directive.args.flatMap(arg => /^http_(\d{3})$/.exec(arg)?.[1] ?? []);
+	const unsupported = directive.args.filter(arg => !/^(?:error|timeout|http_\d{3}|invalid_header)$/.test(arg));
+	if (unsupported.length > 0) {
+		out.keep(directive, `no counterpart for ${unsupported.join(', ')}`);
 		return [];
 	}
-	out.count(next);
+	out.count(directive);
 	if (statuses.length === 0) return [];
 	return [
 		`lb_retry_match \`{rp.status_code} in [${statuses.join(', ')}] && method('GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS')\``,
 	];
 }
 
-/** Writes what nginx replaces in redirects from the upstream: by default, the upstream's address and URI. */
+/** Writes how redirects from the upstream are changed. By default, nginx replaces the upstream's address and URI. */
 function writeRedirects(
 	scope: Scope,
 	{ out }: ServerContext,
-	to: { scheme: string; host: string; uri: string | undefined; sent: boolean },
+	target: { scheme: string; host: string; uri: string | undefined; setsHost: boolean },
 	place: Place,
 ): void {
 	const lines = scope.all('proxy_redirect');
-	const replace = (from: string, by: string): void => out.line(`header_down Location ${word(from)} ${quoted(by)}`);
-	for (const one of lines) {
-		const [from = '', by = ''] = one.args;
-		if (from === 'off' || from === 'default') out.count(one);
-		else if (from.startsWith('~') || hasVariable(from + by)) out.keep(one, 'only fixed texts are replaced');
+	const replace = (from: string, replacement: string): void =>
+		out.line(`header_down Location ${word(from)} ${quoted(replacement)}`);
+	for (const directive of lines) {
+		const [from = '', replacement = ''] = directive.args;
+		if (from === 'off' || from === 'default') out.count(directive);
+		else if (from.startsWith('~') || hasVariable(from + replacement))
+			out.keep(directive, 'only fixed texts are replaced');
 		else {
-			out.count(one);
-			replace(`^${escapedRegexp(from)}`, by);
+			out.count(directive);
+			replace(`^${escapedRegexp(from)}`, replacement);
 		}
 	}
 	const isDefault = lines.length === 0 || lines.some(({ args }) => args[0] === 'default');
 	if (
 		!isDefault ||
-		hasVariable(to.host) ||
-		hasVariable(to.uri ?? '') ||
+		hasVariable(target.host) ||
+		hasVariable(target.uri ?? '') ||
 		(place.kind !== 'prefix' && place.kind !== 'exact')
 	)
 		return;
-	// With the client's host, upstreams do not redirect to their own addresses.
-	if (to.sent && lines.length === 0 && to.uri === undefined) return;
-	replace(`^${escapedRegexp(`${to.scheme}://${to.host}${to.uri ?? place.path}`)}`, place.path);
+	// An upstream that receives the client's `Host` does not redirect to its own address.
+	if (target.setsHost && lines.length === 0 && target.uri === undefined) return;
+	replace(`^${escapedRegexp(`${target.scheme}://${target.host}${target.uri ?? place.path}`)}`, place.path);
 }
 
-/** Writes that errors of the upstream are answered here, by `error_page`. */
-function writeIntercepted(scope: Scope, out: ConfigfileWriter, prefix: string): void {
-	const one = scope.last(`${prefix}_intercept_errors`);
-	if (!one) return;
-	out.count(one);
+/** Writes that errors from the upstream are answered by the rules of `error_page` instead. */
+function writeErrorInterception(scope: Scope, out: ConfigfileWriter, prefix: string): void {
+	const directive = scope.last(`${prefix}_intercept_errors`);
+	if (!directive) return;
+	out.count(directive);
 	const statuses = scope.all('error_page').flatMap(({ args }) => args.slice(0, -1).filter(arg => /^\d{3}$/.test(arg)));
-	if (one.args[0] !== 'on' || statuses.length === 0) return;
+	if (directive.args[0] !== 'on' || statuses.length === 0) return;
 	out.line(`@error status ${[...new Set(statuses)].join(' ')}`);
 	out.block('handle_response @error', () => out.line('error "from the upstream" {rp.status_code}'));
 }
 
 /** FastCGI parameters that are sent without a line. */
-const PARAMETERS: ReadonlySet<string> = new Set([
+const DEFAULT_PARAMETERS: ReadonlySet<string> = new Set([
 	...['QUERY_STRING', 'REQUEST_METHOD', 'CONTENT_TYPE', 'CONTENT_LENGTH', 'SCRIPT_NAME', 'REQUEST_URI', 'DOCUMENT_URI'],
 	...['DOCUMENT_ROOT', 'SERVER_PROTOCOL', 'REQUEST_SCHEME', 'HTTPS', 'GATEWAY_INTERFACE', 'SERVER_SOFTWARE'],
 	...['REMOTE_ADDR', 'REMOTE_PORT', 'REMOTE_USER', 'SERVER_ADDR', 'SERVER_PORT', 'SERVER_NAME', 'REDIRECT_STATUS'],
 	...['SCRIPT_FILENAME', 'PATH_INFO', 'PATH_TRANSLATED'],
 ]);
 
-/** Writes `fastcgi_pass`. The folder is that of the variable `root`. */
-export function writePhp(one: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
+/** Writes `fastcgi_pass`. The folder of the scripts is the one that a `root` line sets. */
+export function writePhp(pass: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out, pools } = cx;
-	const address = (one.args[0] ?? '').replace(/\$\{?(\w+)\}?/g, (text, name: string) => cx.constants.get(name) ?? text);
+	const address = (pass.args[0] ?? '').replace(
+		/\$\{?(\w+)\}?/g,
+		(text, name: string) => cx.constants.get(name) ?? text,
+	);
 	for (const name of ['fastcgi_split_path_info', 'fastcgi_index']) for (const line of scope.all(name)) out.count(line);
-	const isWritten = orKeep(one, out, () => {
+	const isWritten = orKeep(pass, out, () => {
 		if (hasVariable(address)) throw new Untranslatable('an address with variables has no counterpart');
 		const lines = ['split .php'];
 		for (const param of scope.all('fastcgi_param')) {
 			const [name = '', value = ''] = param.args;
-			if (PARAMETERS.has(name)) out.count(param);
+			if (DEFAULT_PARAMETERS.has(name)) out.count(param);
 			else orKeep(param, out, () => lines.push(`env ${word(name)} ${quoted(translated(value, variables))}`));
 		}
-		for (const [name, setting] of Object.entries(TIMES)) {
-			const time = scope.last(`fastcgi_${name}_timeout`);
-			if (time) orKeep(time, out, () => lines.push(`${setting} ${durationOf(time.args[0] ?? '')}`));
+		for (const [name, setting] of Object.entries(TIMEOUTS)) {
+			const timeout = scope.last(`fastcgi_${name}_timeout`);
+			if (timeout) orKeep(timeout, out, () => lines.push(`${setting} ${durationOf(timeout.args[0] ?? '')}`));
 		}
 		const transport = ['transport fastcgi {', ...lines.map(line => `\t${line}`), '}'];
 		const pool = pools.has(address);
 		out.block(
-			`reverse_proxy ${word(pool ? `upstream://${pools.use(address, transport, false)}` : upstreamAddress(address, 9000))}`,
+			`reverse_proxy ${word(pool ? `upstream://${pools.variantName(address, transport, false)}` : upstreamAddress(address, 9000))}`,
 			() => {
 				for (const hidden of scope.all('fastcgi_hide_header')) {
 					out.count(hidden);
 					out.line(`header_down ${word(`-${hidden.args[0]}`)}`);
 				}
-				writeIntercepted(scope, out, 'fastcgi');
+				writeErrorInterception(scope, out, 'fastcgi');
 				if (!pool) for (const line of transport) out.line(line);
 			},
 		);

@@ -6,9 +6,9 @@ import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
 
 /** The lowest rate that `limit_rate` accepts, in bytes per second. */
-const MIN_RATE = 1024;
+const MIN_BYTES_PER_SECOND = 1024;
 
-/** Writes the rate at which responses are sent in a scope. */
+/** Writes the rate limit for the responses of a scope. */
 export function writeResponseRate(scope: Scope, out: ConfigfileWriter): void {
 	const rate = scope.last('limit_rate');
 	const after = scope.last('limit_rate_after');
@@ -17,9 +17,11 @@ export function writeResponseRate(scope: Scope, out: ConfigfileWriter): void {
 	const isWritten =
 		isLimited &&
 		orKeep(rate, out, () => {
-			const line = `limit_rate ${rateOf(rate.args[0] ?? '')}`;
-			const free = after?.args[0];
-			out.line(free === undefined || isZero(free) ? line : `${line} after ${constantSize(free)}`);
+			const line = `limit_rate ${translateRate(rate.args[0] ?? '')}`;
+			const unlimitedSize = after?.args[0];
+			out.line(
+				unlimitedSize === undefined || isZero(unlimitedSize) ? line : `${line} after ${translateSize(unlimitedSize)}`,
+			);
 		});
 	if (after === undefined) return;
 	if (isWritten) out.count(after);
@@ -30,15 +32,15 @@ function isZero(size: string | undefined): boolean {
 	return /^0+[kmg]?$/i.test(size ?? '');
 }
 
-function rateOf(size: string): string {
-	const rate = constantSize(size);
-	if (/^\d+B$/.test(rate) && Number.parseInt(rate, 10) < MIN_RATE) {
+function translateRate(size: string): string {
+	const rate = translateSize(size);
+	if (/^\d+B$/.test(rate) && Number.parseInt(rate, 10) < MIN_BYTES_PER_SECOND) {
 		throw new Untranslatable('a rate below 1 KiB per second has no counterpart');
 	}
 	return rate;
 }
 
-function constantSize(size: string): string {
+function translateSize(size: string): string {
 	if (hasVariable(size)) {
 		throw new Untranslatable('sizes in variables are written differently: compute the rate with `map`, as `100KiB`');
 	}

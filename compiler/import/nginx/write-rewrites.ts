@@ -1,28 +1,28 @@
-/** Writes `return`, `rewrite`, `set`, `break` and `if`: what nginx runs before it looks for content. */
-import { type Condition, type ConditionContext, conditionOf } from './conditions.ts';
+/** Writes `return`, `rewrite`, `set`, `break` and `if`, the directives that nginx runs before it looks for content. */
+import { type Condition, type ConditionContext, translateCondition } from './conditions.ts';
 import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { regexpOf, translated, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** The block that has the directives, and everything that their translation needs. */
+/** The block that contains the rewrite directives, with what their translation needs. */
 export interface RewritePlace {
 	readonly out: ConfigfileWriter;
 	readonly place: 'server' | 'location';
 	readonly condition: ConditionContext;
-	/** Sends a request, whose path has been changed, to the location that it now belongs to. */
+	/** Writes the lines that pass a request with a changed path to the location for that path. */
 	readonly chooseAgain: () => void;
-	/** Writes the lines that come before an answer, such as header fields. */
+	/** Writes the lines that must precede an answer, such as header fields. */
 	readonly beforeAnswer: () => void;
-	/** Like `beforeAnswer`, for an answer in an `if` that sets header fields of its own. */
+	/** Like `beforeAnswer`, for an answer in an `if` that sets header fields of its own. `block` is the block of the `if`. */
 	readonly beforeAnswerOf: (block: readonly NginxDirective[]) => void;
-	/** Writes the lines that come before an answer with a text, such as those that replace parts of the text. */
+	/** Writes the lines that must precede an answer with a text, such as replacements in the text. */
 	readonly beforeText: () => void;
-	/** The type of the texts that `return` sends; undefined for text/plain. */
+	/** The media type of the texts that `return` sends; undefined for text/plain. */
 	readonly textType: string | undefined;
 }
 
-const NAMES: ReadonlySet<string> = new Set([
+const REWRITE_DIRECTIVES: ReadonlySet<string> = new Set([
 	'return',
 	'rewrite',
 	'set',
@@ -34,15 +34,15 @@ const NAMES: ReadonlySet<string> = new Set([
 
 /** Reports whether a directive belongs to the rewrite phase. */
 export function isRewrite({ name, block }: NginxDirective): boolean {
-	return NAMES.has(name) && (name === 'if') === (block !== undefined);
+	return REWRITE_DIRECTIVES.has(name) && (name === 'if') === (block !== undefined);
 }
 
-/** Reports whether an `if` contains something other than rewrites, so that it affects the content. */
-export function choosesContent(one: NginxDirective): boolean {
-	return one.name === 'if' && (one.block ?? []).some(inner => !isRewrite(inner));
+/** Reports whether a directive is an `if` with directives besides rewrites, so that it affects the content. */
+export function choosesContent(directive: NginxDirective): boolean {
+	return directive.name === 'if' && (directive.block ?? []).some(inner => !isRewrite(inner));
 }
 
-/** Reports whether a request may leave its location before nginx looks for content. */
+/** Reports whether rewrites may move a request to another location before nginx looks for content. */
 export function mayLeave(directives: readonly NginxDirective[]): boolean {
 	return directives.some(
 		({ name, args, block }) =>
@@ -51,51 +51,51 @@ export function mayLeave(directives: readonly NginxDirective[]): boolean {
 	);
 }
 
-/** Writes the directives in their order. Returns true if one of them answers every request. */
+/** Writes rewrite directives in order. Returns true if one of them answers every request. */
 export function writeRewrites(
 	directives: readonly NginxDirective[],
-	at: RewritePlace,
-	variables: Variables = at.condition.variables,
+	place: RewritePlace,
+	variables: Variables = place.condition.variables,
 ): boolean {
 	const steps = directives.filter(isRewrite);
-	for (const [index, one] of steps.entries()) {
-		const rest = steps.slice(index + 1);
-		const { out } = at;
+	for (const [index, step] of steps.entries()) {
+		const laterSteps = steps.slice(index + 1);
+		const { out } = place;
 		try {
-			switch (one.name) {
+			switch (step.name) {
 				case 'return':
-					at.beforeAnswer();
-					writeReturn(one, at, variables);
-					out.count(one);
-					keepRest(rest, out, 'the `return` before it ends the request');
+					place.beforeAnswer();
+					writeReturn(step, place, variables);
+					out.count(step);
+					keepRest(laterSteps, out, 'the `return` before it ends the request');
 					return true;
 				case 'break':
-					out.count(one);
-					keepRest(rest, out, 'the `break` before it ends the rewrites');
+					out.count(step);
+					keepRest(laterSteps, out, 'the `break` before it ends the rewrites');
 					return false;
 				case 'set':
-					writeSet(one, at, variables);
-					out.count(one);
+					writeSet(step, place, variables);
+					out.count(step);
 					break;
 				case 'rewrite': {
-					const stops = writeRewrite(one, at, variables, rest);
-					out.count(one);
-					if (stops) return false;
+					const isFinished = writeRewrite(step, place, variables, laterSteps);
+					out.count(step);
+					if (isFinished) return false;
 					break;
 				}
 				case 'if':
-					if (writeIf(one, at, variables, rest)) return false;
+					if (writeIf(step, place, variables, laterSteps)) return false;
 					break;
 				default:
-					out.keep(one, 'it changes only what is logged');
+					out.keep(step, 'it changes only what is logged');
 			}
 		} catch (error) {
 			if (!(error instanceof Untranslatable)) throw error;
-			out.keep(one, error.message);
-			// A `return` that cannot be translated becomes an error. Without it, the lines below would answer instead.
-			if (one.name === 'return') {
+			out.keep(step, error.message);
+			// A `return` that cannot be translated becomes an error, because otherwise the lines below it would answer the request.
+			if (step.name === 'return') {
 				out.line('error 500');
-				keepRest(rest, out, 'the `return` before it ends the request');
+				keepRest(laterSteps, out, 'the `return` before it ends the request');
 				return true;
 			}
 		}
@@ -103,8 +103,8 @@ export function writeRewrites(
 	return false;
 }
 
-function keepRest(rest: readonly NginxDirective[], out: ConfigfileWriter, reason: string): void {
-	for (const one of rest) out.keep(one, reason);
+function keepRest(steps: readonly NginxDirective[], out: ConfigfileWriter, reason: string): void {
+	for (const step of steps) out.keep(step, reason);
 }
 
 function writeReturn(
@@ -127,55 +127,62 @@ function writeReturn(
 	else out.line(`respond ${status}`);
 }
 
-function writeSet(one: NginxDirective, { out }: RewritePlace, variables: Variables): void {
-	const name = one.args[0]?.replace(/^\$/, '') ?? '';
-	const value = translated(one.args[1] ?? '', variables);
+function writeSet(directive: NginxDirective, { out }: RewritePlace, variables: Variables): void {
+	const name = directive.args[0]?.replace(/^\$/, '') ?? '';
+	const value = translated(directive.args[1] ?? '', variables);
 	if (name === 'args') out.line(`rewrite ${word(`?${value}`)}`);
 	else if (/^(?:limit_rate|host|uri|request_uri|http_\w+)$/.test(name))
 		throw new Untranslatable(`\`$${name}\` cannot be set here`);
 	else out.line(`vars ${name} ${quoted(value)}`);
 }
 
-/** Reports whether an expression matches every path, without groups. */
-function isAlways(pattern: string): boolean {
+/** Reports whether a pattern matches every path and has no groups. */
+function matchesEveryPath(pattern: string): boolean {
 	return ['^', '.*', '^.*', '^.*$', '^/', '/'].includes(pattern);
 }
 
-/** Writes a `rewrite`. Returns true if the directives after it have been written, because they run only if it does not match. */
+/**
+ * Writes a `rewrite`. Returns true if `rest`, the directives after it, has been written as well, because it runs only if the
+ * pattern does not match.
+ */
 function writeRewrite(
-	one: NginxDirective,
-	at: RewritePlace,
+	directive: NginxDirective,
+	place: RewritePlace,
 	variables: Variables,
-	rest: readonly NginxDirective[],
+	laterSteps: readonly NginxDirective[],
 ): boolean {
-	const { out } = at;
-	const [pattern = '', target = '', flag] = one.args;
+	const { out } = place;
+	const [pattern = '', target = '', flag] = directive.args;
 	const name = out.unusedName('rewrite');
-	const inner = variables.after(name, pattern);
+	const innerVariables = variables.withGroups(name, pattern);
 	const isRedirect = flag === 'permanent' || flag === 'redirect' || /^(?:https?:\/\/|\$scheme)/.test(target);
-	const line = isRedirect ? redirectOf(target, flag, inner) : `rewrite ${word(rewriteTarget(target, inner))}`;
-	const head = isAlways(pattern) ? undefined : `path_regexp ${name} ${word(regexpOf(pattern))}`;
-	const continues = !isRedirect && flag === undefined && (at.place === 'server' || rest.length > 0);
-	if (continues && at.place === 'location' && rest.some(({ name }) => name !== 'set')) {
+	const rewriteLine = isRedirect
+		? redirectOf(target, flag, innerVariables)
+		: `rewrite ${word(rewriteTarget(target, innerVariables))}`;
+	const condition = matchesEveryPath(pattern) ? undefined : `path_regexp ${name} ${word(regexpOf(pattern))}`;
+	const continues = !isRedirect && flag === undefined && (place.place === 'server' || laterSteps.length > 0);
+	if (continues && place.place === 'location' && laterSteps.some(({ name }) => name !== 'set')) {
 		throw new Untranslatable('a `rewrite` without a flag is translated only at the end');
 	}
-	const leaves = at.place === 'location' && flag !== 'break' && !isRedirect;
-	out.branch(head, true, () => {
+	const leavesLocation = place.place === 'location' && flag !== 'break' && !isRedirect;
+	out.branch(condition, true, () => {
 		if (isRedirect) {
-			at.beforeAnswer();
-			// If the target has a query, the client's query is appended after `&`, but only if it is not empty.
-			if (line.endsWith('&{query}" 301') || line.endsWith('&{query}" 302'))
-				out.block('when vars {query} ""', () => out.line(line.replace('&{query}" ', '" ')));
+			place.beforeAnswer();
+			// If the target has a query, the client's query is appended to it, but only if it is not empty.
+			if (rewriteLine.endsWith('&{query}" 301') || rewriteLine.endsWith('&{query}" 302'))
+				out.block('when vars {query} ""', () => out.line(rewriteLine.replace('&{query}" ', '" ')));
 		}
-		if (leaves) for (const step of rest.filter(() => continues)) if (step.name === 'set') writeSet(step, at, inner);
-		out.line(line);
-		if (leaves) at.chooseAgain();
+		if (leavesLocation)
+			for (const step of laterSteps.filter(() => continues))
+				if (step.name === 'set') writeSet(step, place, innerVariables);
+		out.line(rewriteLine);
+		if (leavesLocation) place.chooseAgain();
 	});
-	const stops = !isRedirect && !leaves && flag !== undefined;
-	if (!stops || rest.length === 0) return stops;
-	if (head === undefined) keepRest(rest, out, 'the `rewrite` before it ends the rewrites');
+	const endsRewrites = !isRedirect && !leavesLocation && flag !== undefined;
+	if (!endsRewrites || laterSteps.length === 0) return endsRewrites;
+	if (condition === undefined) keepRest(laterSteps, out, 'the `rewrite` before it ends the rewrites');
 	else {
-		const lines = out.capture(() => writeRewrites(rest, at, variables));
+		const lines = out.capture(() => writeRewrites(laterSteps, place, variables));
 		if (lines.length > 0) out.elseLines(lines);
 	}
 	return true;
@@ -197,64 +204,69 @@ function rewriteTarget(target: string, variables: Variables): string {
 }
 
 /**
- * Writes an `if`. Returns true if the directives after it have been written, because they run only if the condition does not hold.
+ * Writes an `if`. Returns true if `laterSteps`, the directives after it, have been written as well, because they run only if the
+ * condition does not hold.
  */
 function writeIf(
-	one: NginxDirective,
-	at: RewritePlace,
+	directive: NginxDirective,
+	place: RewritePlace,
 	variables: Variables,
-	rest: readonly NginxDirective[],
+	laterSteps: readonly NginxDirective[],
 ): boolean {
-	const { out } = at;
-	const steps = one.block!.filter(isRewrite);
-	if (steps.length === 0 && choosesContent(one)) return false;
-	const condition: Condition = conditionOf(one.args, { ...at.condition, variables });
-	const last = steps.at(-1);
-	const stopsHere =
-		last?.name === 'break' ||
-		(last?.name === 'rewrite' && (last.args[2] === 'break' || (at.place === 'server' && last.args[2] === 'last')));
+	const { out } = place;
+	const steps = directive.block!.filter(isRewrite);
+	if (steps.length === 0 && choosesContent(directive)) return false;
+	const condition: Condition = translateCondition(directive.args, { ...place.condition, variables });
+	const lastStep = steps.at(-1);
+	const endsRewrites =
+		lastStep?.name === 'break' ||
+		(lastStep?.name === 'rewrite' &&
+			(lastStep.args[2] === 'break' || (place.place === 'server' && lastStep.args[2] === 'last')));
 	if (steps.slice(0, -1).some(({ name, args }) => name === 'break' || (name === 'rewrite' && args[2] === 'break'))) {
 		throw new Untranslatable('a `break` before the end of an `if` is not translated');
 	}
 	if (
-		stopsHere &&
-		rest.length > 0 &&
-		last!.name === 'rewrite' &&
-		(steps.length > 1 || !isAlways(last!.args[0] ?? ''))
+		endsRewrites &&
+		laterSteps.length > 0 &&
+		lastStep!.name === 'rewrite' &&
+		(steps.length > 1 || !matchesEveryPath(lastStep!.args[0] ?? ''))
 	) {
 		throw new Untranslatable(
 			'a `rewrite` in an `if` that ends the rewrites is translated only if it matches every path',
 		);
 	}
-	out.count(one);
-	const before = out.kept.length;
-	const hasFields = one.block!.some(({ name }) => name === 'add_header' || name === 'expires');
-	const inside = hasFields ? { ...at, beforeAnswer: () => at.beforeAnswerOf(one.block!) } : at;
-	const lines = out.capture(() => writeRewrites(steps, inside, condition.variables));
+	out.count(directive);
+	const keptBefore = out.keptDirectives.length;
+	const hasFields = directive.block!.some(({ name }) => name === 'add_header' || name === 'expires');
+	const innerPlace = hasFields ? { ...place, beforeAnswer: () => place.beforeAnswerOf(directive.block!) } : place;
+	const lines = out.capture(() => writeRewrites(steps, innerPlace, condition.variables));
 	if (lines.length === 0) {
-		if (out.kept.length > before || !stopsHere) return false;
-		if (rest.length === 0) return false;
-		const others = out.capture(() => writeRewrites(rest, at, variables));
-		if (others.length > 0) out.branch(`not ( ${condition.expression} )`, true, () => out.append(others));
+		if (out.keptDirectives.length > keptBefore || !endsRewrites) return false;
+		if (laterSteps.length === 0) return false;
+		const laterLines = out.capture(() => writeRewrites(laterSteps, place, variables));
+		if (laterLines.length > 0) out.branch(`not ( ${condition.expression} )`, true, () => out.append(laterLines));
 		return true;
 	}
 	out.branch(condition.expression, true, () => out.append(lines));
-	if (out.kept.length > before) out.keepInstead(one, 'see what its block has');
-	if (!stopsHere || rest.length === 0) return false;
-	const others = out.capture(() => writeRewrites(rest, at, variables));
+	if (out.keptDirectives.length > keptBefore) out.keepInstead(directive, 'see what its block has');
+	if (!endsRewrites || laterSteps.length === 0) return false;
+	const others = out.capture(() => writeRewrites(laterSteps, place, variables));
 	if (others.length > 0) out.elseLines(others);
 	return true;
 }
 
-/** Runs a translation. If the directive has a value without a counterpart, keeps the directive as a comment and returns false. */
-export function orKeep(one: NginxDirective, out: ConfigfileWriter, translate: () => void): boolean {
+/**
+ * Runs a translation and counts the directive. If the translation throws Untranslatable, keeps the directive as a comment and
+ * returns false.
+ */
+export function orKeep(directive: NginxDirective, out: ConfigfileWriter, translate: () => void): boolean {
 	try {
 		translate();
-		out.count(one);
+		out.count(directive);
 		return true;
 	} catch (error) {
 		if (!(error instanceof Untranslatable)) throw error;
-		out.keep(one, error.message);
+		out.keep(directive, error.message);
 		return false;
 	}
 }

@@ -6,31 +6,41 @@ import { escapedRegexp, regexpOf, translated, type VariableLookup, Variables } f
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { cacheOptionLines, cacheZones } from './write-cache.ts';
-import { ErrorPlaces } from './write-error-pages.ts';
+import { ErrorRules } from './write-error-pages.ts';
 import { textTypeOf, writeCompression, writeFields } from './write-headers.ts';
-import { isKnown, locationsOf, mayBelongElsewhere, reasonOf, writeBlock, writeLocations } from './write-locations.ts';
+import {
+	isKnownDirective,
+	locationsOf,
+	mayBelongElsewhere,
+	untranslatedReason,
+	writeLocation,
+	writeLocations,
+} from './write-locations.ts';
 import { writeLogs } from './write-logs.ts';
 import { MapTable } from './write-maps.ts';
 import { writeReplacements } from './write-replacements.ts';
 import { orKeep, writeRewrites } from './write-rewrites.ts';
 import { Pools } from './write-upstream.ts';
 
-/** What a `server` block listens for. */
-interface Listening {
+/** An address and port on which a `server` block listens. */
+interface ListenAddress {
 	readonly port: string;
 	/** The address to listen on; undefined for all interfaces. */
 	readonly host: string | undefined;
 	readonly tls: boolean;
 	readonly isDefault: boolean;
-	/** The `listen` directive; undefined if the server has none that the import can read. */
+	/** The `listen` directive; undefined if the server has none that the import can translate. */
 	readonly directive: NginxDirective | undefined;
 }
 
 interface Site {
 	readonly server: NginxDirective;
-	readonly listens: readonly Listening[];
+	readonly listenAddresses: readonly ListenAddress[];
 	readonly names: readonly string[];
-	/** Expressions for host names that a site address cannot express, each with the name of its groups. */
+	/**
+	 * Expressions for names that a site address cannot express. `label` is the prefix of the placeholders for groups, and `written`
+	 * the expression as in nginx.
+	 */
 	readonly patterns: readonly { readonly label: string; readonly pattern: string; readonly written: string }[];
 }
 
@@ -40,54 +50,54 @@ interface Route {
 	readonly lines: Lines;
 }
 
-/** Reports whether a server listens on every combination of its addresses and ports, as a site does. */
-function isProduct(listens: readonly Listening[]): boolean {
-	const hosts = new Set(listens.map(({ host }) => host));
-	const ports = new Set(listens.map(({ port }) => port));
-	const pairs = new Set(listens.map(({ host, port }) => `${host ?? '*'} ${port}`));
+/** Reports whether a server listens on every combination of its addresses and ports, as a site of a Configfile does. */
+function listensOnAllCombinations(listenAddresses: readonly ListenAddress[]): boolean {
+	const hosts = new Set(listenAddresses.map(({ host }) => host));
+	const ports = new Set(listenAddresses.map(({ port }) => port));
+	const pairs = new Set(listenAddresses.map(({ host, port }) => `${host ?? '*'} ${port}`));
 	return pairs.size === hosts.size * ports.size && (hosts.size === 1 || !hosts.has(undefined));
 }
 
-/** Writes everything in the `http` block. */
+/** Writes the global options, pools, maps and sites for an `http` block. */
 export function writeServers(http: readonly NginxDirective[], out: ConfigfileWriter): void {
 	const sites: Site[] = http
 		.filter(({ name }) => name === 'server')
-		.map(server => ({ server, listens: listensOf(server, out), ...namesOf(server, out) }));
+		.map(server => ({ server, listenAddresses: listenAddressesOf(server, out), ...namesOf(server, out) }));
 	out.line('# Imported from nginx. A comment that begins with `nginx:` is a directive without a counterpart.');
-	const head = out.slot();
-	if (hasPublicName(sites)) head.line('# lint: off-file tls/off-on-public-name -- as the nginx.conf says');
-	if (hasFields(http))
-		head.line(
+	const headComments = out.slot();
+	if (hasPublicName(sites)) headComments.addLine('# lint: off-file tls/off-on-public-name -- as the nginx.conf says');
+	if (setsFields(http))
+		headComments.addLine(
 			'# lint: off-file header/after-answer -- as in nginx, errors and other locations have fields of their own',
 		);
 	out.line('');
 	const scope = new Scope(undefined, http);
-	const everything = [...http, ...sites.flatMap(({ server }) => server.block!)];
-	const trusted = everything.filter(({ name }) => name === 'set_real_ip_from');
-	const caches = cacheZones(http);
-	writeOptions(sites, everything, trusted, cacheOptionLines(caches, http, out), out);
-	const placeholder = trusted.length > 0 ? '{client_ip}' : '{remote_host}';
-	const byName = (kind: string): Map<string, NginxDirective> =>
-		new Map(http.filter(({ name }) => name === kind).map(one => [one.args[0] ?? '', one]));
+	const allDirectives = [...http, ...sites.flatMap(({ server }) => server.block!)];
+	const trustedProxies = allDirectives.filter(({ name }) => name === 'set_real_ip_from');
+	const cacheZonesByName = cacheZones(http);
+	writeOptions(sites, allDirectives, trustedProxies, cacheOptionLines(cacheZonesByName, http, out), out);
+	const placeholder = trustedProxies.length > 0 ? '{client_ip}' : '{remote_host}';
+	const directivesByArgument = (kind: string): Map<string, NginxDirective> =>
+		new Map(http.filter(({ name }) => name === kind).map(directive => [directive.args[0] ?? '', directive]));
 	const zones = new Map(
 		http
 			.filter(({ name }) => /^limit_(?:req|conn)_zone$/.test(name))
-			.map(one => [/ zone=([^:\s]+)/.exec(one.text)?.[1] ?? '', one]),
+			.map(directive => [/ zone=([^:\s]+)/.exec(directive.text)?.[1] ?? '', directive]),
 	);
 	const address: VariableLookup = name => (/^(?:binary_)?remote_addr$/.test(name) ? placeholder : undefined);
-	const matcher = trusted.length > 0 ? 'client_ip' : 'remote_ip';
+	const matcher = trustedProxies.length > 0 ? 'client_ip' : 'remote_ip';
 	const maps = new MapTable(http, out, { placeholder, matcher });
 	const pools = new Pools(http, out, new Variables([address]));
 	const cx: ImportContext = {
-		...{ out, scope, pools, maps, zones, head },
-		cacheZones: caches,
-		logFormats: byName('log_format'),
+		...{ out, scope, pools, maps, zones, head: headComments },
+		cacheZones: cacheZonesByName,
+		logFormats: directivesByArgument('log_format'),
 		address: { placeholder, matcher },
 	};
 	const routes: Route[] = [];
 	const lines = out.capture(() => {
-		const prepared = sites.map((site, index) => prepareSite(site, index, sites, cx, routes));
-		for (const site of prepared) writeSite(site, prepared, cx);
+		const preparedSites = sites.map((site, index) => prepareSite(site, index, sites, cx, routes));
+		for (const site of preparedSites) writeSite(site, preparedSites, cx);
 	});
 	maps.write();
 	pools.write();
@@ -96,7 +106,7 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		out.line('');
 		out.block(`&(${route.name})`, () => out.append(route.lines));
 	}
-	const used: ReadonlySet<string> = new Set([
+	const usedElsewhere: ReadonlySet<string> = new Set([
 		'server',
 		'map',
 		'geo',
@@ -106,32 +116,35 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		'limit_conn_zone',
 		'log_format',
 	]);
-	for (const one of http) if (!used.has(one.name) && !scope.isInherited(one)) out.keep(one, reasonOf(one.name));
+	for (const directive of http)
+		if (!usedElsewhere.has(directive.name) && !scope.isInherited(directive))
+			out.keep(directive, untranslatedReason(directive.name));
 }
 
-function hasFields(directives: readonly NginxDirective[]): boolean {
-	return directives.some(({ name, block }) => name === 'add_header' || name === 'expires' || hasFields(block ?? []));
+function setsFields(directives: readonly NginxDirective[]): boolean {
+	return directives.some(({ name, block }) => name === 'add_header' || name === 'expires' || setsFields(block ?? []));
 }
 
 /** Writes the global options. */
 function writeOptions(
 	sites: readonly Site[],
 	directives: readonly NginxDirective[],
-	trusted: readonly NginxDirective[],
+	trustedProxies: readonly NginxDirective[],
 	cacheLines: readonly string[],
 	out: ConfigfileWriter,
 ): void {
 	const lines: string[] = [...cacheLines];
-	if (sites.some(({ listens }) => listens.some(({ tls }) => tls))) lines.push('auto_https disable_redirects');
-	const ranges = trusted.map(({ args }) => args[0] ?? '').filter(range => /^[\d.:a-fA-F/]+$/.test(range));
+	if (sites.some(({ listenAddresses }) => listenAddresses.some(({ tls }) => tls)))
+		lines.push('auto_https disable_redirects');
+	const ranges = trustedProxies.map(({ args }) => args[0] ?? '').filter(range => /^[\d.:a-fA-F/]+$/.test(range));
 	if (ranges.length > 0) {
 		const field = directives.find(({ name }) => name === 'real_ip_header');
 		lines.push('servers {', `\ttrusted_proxies static ${[...new Set(ranges)].join(' ')}`, '\ttrusted_proxies_strict');
 		if (field && /^[\w-]+$/.test(field.args[0] ?? '') && field.args[0] !== 'proxy_protocol')
 			lines.push(`\tclient_ip_headers ${field.args[0]}`);
 		lines.push('}');
-		for (const one of directives)
-			if (['real_ip_header', 'real_ip_recursive', 'set_real_ip_from'].includes(one.name)) out.count(one);
+		for (const directive of directives)
+			if (['real_ip_header', 'real_ip_recursive', 'set_real_ip_from'].includes(directive.name)) out.count(directive);
 	}
 	if (lines.length === 0) return;
 	out.block('', () => {
@@ -140,17 +153,17 @@ function writeOptions(
 	out.line('');
 }
 
-/** A site whose content has been captured, but not written yet. */
+/** A site whose content has been captured but not written yet. */
 interface PreparedSite extends Site {
 	readonly addresses: readonly string[];
-	/** The ports at which the site is the default server. */
-	readonly defaultOf: ReadonlySet<string>;
-	/** The name of the route with the site's content; undefined if no other site runs the content. */
+	/** The ports for which the server is nginx's default server. */
+	readonly defaultPorts: ReadonlySet<string>;
+	/** Name of the route with the site's content; undefined if only this site uses the content. */
 	readonly route: string | undefined;
 	readonly body: Lines;
 	readonly context: ServerContext;
-	/** The lines that answer the site's errors. */
-	readonly errors: Lines;
+	/** The `handle_errors` lines of the site. */
+	readonly errorLines: Lines;
 }
 
 function prepareSite(
@@ -161,52 +174,56 @@ function prepareSite(
 	routes: Route[],
 ): PreparedSite {
 	const { out } = cx;
-	const { server, listens, names } = site;
-	const defaultIndex = (port: string): number => {
-		const marked = sites.findIndex(other => other.listens.some(one => one.port === port && one.isDefault));
-		return marked !== -1 ? marked : sites.findIndex(other => other.listens.some(one => one.port === port));
+	const { server, listenAddresses, names } = site;
+	const defaultSiteIndex = (port: string): number => {
+		const markedIndex = sites.findIndex(other => other.listenAddresses.some(one => one.port === port && one.isDefault));
+		return markedIndex !== -1
+			? markedIndex
+			: sites.findIndex(other => other.listenAddresses.some(one => one.port === port));
 	};
 	const addresses = new Set<string>();
 	const defaultOf = new Set<string>();
-	for (const { port, tls } of listens) {
+	for (const { port, tls } of listenAddresses) {
 		const scheme = tls ? 'https' : 'http';
 		for (const name of names) addresses.add(`${scheme}://${name}:${port}`);
-		if (defaultIndex(port) !== index) continue;
+		if (defaultSiteIndex(port) !== index) continue;
 		defaultOf.add(port);
 		addresses.add(`${scheme}://:${port}`);
 	}
 	const isRoute = site.patterns.length > 0;
 	const scope = new Scope(cx.scope, server.block!);
-	const errors = new ErrorPlaces(isRoute ? new Scope(undefined, []) : scope, kind => out.unusedName(kind));
-	const usable = [...addresses].find(address => !address.includes('*') && address.startsWith('http:'));
-	const top = new Slot();
+	const errorRules = new ErrorRules(isRoute ? new Scope(undefined, []) : scope, kind => out.unusedName(kind));
+	const testableAddress = [...addresses].find(address => !address.includes('*') && address.startsWith('http:'));
+	const startSlot = new Slot();
 	const { context, finish } = serverContext(
 		site,
 		scope,
 		cx,
-		usable?.replace('://:', '://127.0.0.1:'),
+		testableAddress?.replace('://:', '://127.0.0.1:'),
 		routes,
-		errors,
-		top,
+		errorRules,
+		startSlot,
 	);
 	const route = isRoute ? `server${index + 1}` : undefined;
 	const isReached = addresses.size > 0 || isRoute;
-	const rewrites = isReached ? writeServerRewrites(context, top) : { lines: [], ended: true };
-	const locations = rewrites.ended ? [] : out.capture(() => writeLocations(locationsOf(context.directives), context));
-	const errorLines = isReached ? out.capture(() => errors.write(context)) : [];
-	const again = finish(locations);
+	const rewrites = isReached ? writeServerRewrites(context, startSlot) : { lines: [], isAnswered: true };
+	const locations = rewrites.isAnswered
+		? []
+		: out.capture(() => writeLocations(locationsOf(context.directives), context));
+	const errorLines = isReached ? out.capture(() => errorRules.write(context)) : [];
+	const locationsRoute = finish(locations);
 	const body = out.capture(() => {
 		out.append(rewrites.lines);
-		if (again !== undefined && !rewrites.ended) out.line(`invoke ${again}`);
-		else if (again === undefined) out.append(locations);
+		if (locationsRoute !== undefined && !rewrites.isAnswered) out.line(`invoke ${locationsRoute}`);
+		else if (locationsRoute === undefined) out.append(locations);
 	});
 	if (route !== undefined) routes.push({ name: route, lines: body });
-	return { ...site, addresses: [...addresses], defaultOf, route, body, context, errors: errorLines };
+	return { ...site, addresses: [...addresses], defaultPorts: defaultOf, route, body, context, errorLines: errorLines };
 }
 
 function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: ImportContext): void {
 	const { out } = cx;
-	const { server, listens, addresses, route, context } = site;
+	const { server, listenAddresses, addresses, route, context } = site;
 	if (addresses.length === 0) {
 		if (route === undefined)
 			out.keep(server, 'it is reached by no name of its own, and another server is the default of its port');
@@ -214,52 +231,57 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 		return;
 	}
 	out.count(server);
-	// A server whose name is an expression is chosen inside the site of the port's default server.
-	const others = sites.filter(
-		other => other.route !== undefined && other.listens.some(({ port }) => site.defaultOf.has(port)),
+	// A server whose name is a regular expression is chosen inside the site of its port's default server.
+	const patternSites = sites.filter(
+		other => other.route !== undefined && other.listenAddresses.some(({ port }) => site.defaultPorts.has(port)),
 	);
 	out.line('');
 	out.block(addresses.join(', '), () => {
-		const hosts = listens.map(({ host }) => host);
-		if (!isProduct(listens)) {
+		const hosts = listenAddresses.map(({ host }) => host);
+		if (!listensOnAllCombinations(listenAddresses)) {
 			const reason = hosts.includes(undefined)
 				? 'the site listens on all addresses, because another `listen` of this server does'
 				: 'the site listens on each of its addresses with each of its ports';
-			for (const { directive, host } of listens)
+			for (const { directive, host } of listenAddresses)
 				if (directive && host !== undefined) out.keepInstead(directive, reason);
 		}
 		if (hosts.every(host => host !== undefined)) out.line(`bind ${[...new Set(hosts)].join(' ')}`);
 		writeCertificate(
 			context.scope,
-			listens.some(one => one.tls),
+			listenAddresses.some(one => one.tls),
 			out,
 		);
 		writeLogs(context.scope, cx);
-		for (const other of others) {
+		for (const other of patternSites) {
 			for (const { label, pattern } of other.patterns) {
 				out.block(`when vars_regexp ${label} {host} ${word(pattern)}`, () => out.line(`invoke ${other.route}`));
 			}
 		}
 		if (route === undefined) out.append(site.body);
 		else out.line(`invoke ${route}`);
-		for (const other of others) if (other !== site) out.append(other.errors);
-		out.append(site.errors);
+		for (const other of patternSites) if (other !== site) out.append(other.errorLines);
+		out.append(site.errorLines);
 	});
 }
 
-/** Writes what a server does before a location is chosen. */
-function writeServerRewrites(cx: ServerContext, top: Slot): { readonly lines: Lines; readonly ended: boolean } {
+/** Writes the server's own lines, which run before a location is chosen. `isAnswered` is true if they answer every request. */
+function writeServerRewrites(
+	cx: ServerContext,
+	startSlot: Slot,
+): { readonly lines: Lines; readonly isAnswered: boolean } {
 	const { out, directives, scope, variables } = cx;
-	let ended = false;
+	let isAnswered = false;
 	const lines = out.capture(() => {
-		out.slot(top);
-		for (const one of directives) if (!scope.isInherited(one) && !isKnown(one.name)) out.keep(one, reasonOf(one.name));
+		out.slot(startSlot);
+		for (const directive of directives)
+			if (!scope.isInherited(directive) && !isKnownDirective(directive.name))
+				out.keep(directive, untranslatedReason(directive.name));
 		const root = scope.last('root');
 		if (root) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
 		if (!cx.locationsCompress) writeCompression(scope, out);
-		const place = cx.errorPlace(scope);
-		if (place !== undefined) out.line(`vars errors ${place}`);
-		ended = writeRewrites(directives, {
+		const errorRules = cx.errorRulesName(scope);
+		if (errorRules !== undefined) out.line(`vars errors ${errorRules}`);
+		isAnswered = writeRewrites(directives, {
 			...{ out, place: 'server' },
 			condition: {
 				variables,
@@ -274,7 +296,7 @@ function writeServerRewrites(cx: ServerContext, top: Slot): { readonly lines: Li
 			textType: textTypeOf(scope, out),
 		});
 	});
-	return { lines, ended };
+	return { lines, isAnswered };
 }
 
 function serverContext(
@@ -283,74 +305,76 @@ function serverContext(
 	cx: ImportContext,
 	testAddress: string | undefined,
 	routes: Route[],
-	errors: ErrorPlaces,
-	top: Slot,
+	errorRules: ErrorRules,
+	startSlot: Slot,
 ): { readonly context: ServerContext; readonly finish: (lines: Lines) => string | undefined } {
 	const { out } = cx;
 	const directives = site.server.block!;
 	const locations = locationsOf(directives);
-	const sets = all(directives, 'set');
-	const authSets = [...all(directives, 'auth_request_set'), ...cx.scope.all('auth_request_set')];
+	const setDirectives = directivesNamed(directives, 'set');
+	const authSets = [...directivesNamed(directives, 'auth_request_set'), ...cx.scope.all('auth_request_set')];
 	const constants = new Map<string, string>();
-	for (const one of sets) {
-		const [name = '', value = ''] = one.args;
-		if (sets.filter(({ args }) => args[0] === name).length === 1 && !value.includes('$'))
+	for (const directive of setDirectives) {
+		const [name = '', value = ''] = directive.args;
+		if (setDirectives.filter(({ args }) => args[0] === name).length === 1 && !value.includes('$'))
 			constants.set(name.slice(1), value);
 	}
-	const own: VariableLookup = name => {
+	const lookUp: VariableLookup = name => {
 		if (name === 'server_name') return site.names[0] ?? '';
-		if (name === 'https') return site.listens.every(({ tls }) => tls) ? 'on' : '';
+		if (name === 'https') return site.listenAddresses.every(({ tls }) => tls) ? 'on' : '';
 		if (/^(?:binary_)?remote_addr$/.test(name)) return cx.address.placeholder;
-		if (name === 'document_root' && scope.value('root') !== undefined) return translatedRoot(scope);
-		if (name === 'request_filename' && scope.value('root') !== undefined) return `${translatedRoot(scope)}{path}`;
-		if (sets.some(({ args }) => args[0] === `$${name}`)) return `{vars.${name}}`;
-		const field = authSets.find(({ args }) => args[0] === `$${name}`)?.args[1];
-		if (field?.startsWith('$upstream_http_')) return `{header.${field.slice(15).replaceAll('_', '-')}}`;
-		const map = cx.maps.placeholder(name);
-		if (!map) return undefined;
-		for (const snippet of map.snippets) top.line(`use ${snippet}`);
-		return map.placeholder;
+		if (name === 'document_root' && scope.lastArgument('root') !== undefined) return translatedRoot(scope);
+		if (name === 'request_filename' && scope.lastArgument('root') !== undefined)
+			return `${translatedRoot(scope)}{path}`;
+		if (setDirectives.some(({ args }) => args[0] === `$${name}`)) return `{vars.${name}}`;
+		const authField = authSets.find(({ args }) => args[0] === `$${name}`)?.args[1];
+		if (authField?.startsWith('$upstream_http_')) return `{header.${authField.slice(15).replaceAll('_', '-')}}`;
+		const mapPlaceholder = cx.maps.placeholder(name);
+		if (!mapPlaceholder) return undefined;
+		for (const snippet of mapPlaceholder.snippets) startSlot.addLine(`use ${snippet}`);
+		return mapPlaceholder.placeholder;
 	};
-	let variables = new Variables([own]);
-	for (const { label, written } of site.patterns) variables = variables.after(label, written);
-	const hasInternal = all(directives, 'internal').length > 0;
+	let variables = new Variables([lookUp]);
+	for (const { label, written } of site.patterns) variables = variables.withGroups(label, written);
+	const hasInternal = directivesNamed(directives, 'internal').length > 0;
 	const locationsCompress = directives.some(
-		({ name, block }) => name === 'location' && all(block!, 'gzip').length + all(block!, 'gzip_types').length > 0,
+		({ name, block }) =>
+			name === 'location' && directivesNamed(block!, 'gzip').length + directivesNamed(block!, 'gzip_types').length > 0,
 	);
 	let route: string | undefined;
-	const named = new Map<string, string>();
+	const routesByLocation = new Map<string, string>();
 	const context: ServerContext = {
 		...cx,
-		...{ directives, scope, variables, constants, testAddress, hasInternal, locationsCompress },
+		...{ directives, scope, variables, constants, testAddress, hasInternalLocation: hasInternal, locationsCompress },
 		chooseLocation: () => {
 			route ??= out.unusedName('locations');
 			if (hasInternal) out.line('vars internal "yes"');
 			out.line(`invoke ${route}`);
 		},
 		mayBelongElsewhere: (path: string, block: readonly NginxDirective[]) => mayBelongElsewhere(path, block, locations),
-		exact: (path: string) =>
+		exactLocation: (path: string) =>
 			(
 				locations.find(({ kind, pattern }) => kind === 'exact' && pattern === path) ??
 				locations.find(({ pattern }) => pattern === path)
 			)?.directive,
-		named: (name: string): string => {
-			const known = named.get(name);
-			if (known !== undefined) return known;
-			const found = locations.find(({ kind, pattern }) => kind === 'named' && pattern === name);
-			if (!found) throw new Untranslatable(`there is no location ${name}`);
-			const made = out.unusedName(`${name.slice(1).replace(/[^A-Za-z\d_]/g, '_')}_`);
-			named.set(name, made);
+		routeOf: (name: string): string => {
+			const existingRoute = routesByLocation.get(name);
+			if (existingRoute !== undefined) return existingRoute;
+			const location = locations.find(({ kind, pattern }) => kind === 'named' && pattern === name);
+			if (!location) throw new Untranslatable(`there is no location ${name}`);
+			const routeName = out.unusedName(`${name.slice(1).replace(/[^A-Za-z\d_]/g, '_')}_`);
+			routesByLocation.set(name, routeName);
 			routes.push({
-				name: made,
-				lines: out.capture(() => writeBlock(found, scope, context, { kind: 'named' }, variables)),
+				name: routeName,
+				lines: out.capture(() => writeLocation(location, scope, context, { kind: 'named' }, variables)),
 			});
-			return made;
+			return routeName;
 		},
-		errorPlace: (of: Scope) => errors.nameOf(of),
-		noteEntry: (slot: Slot) => errors.noteEntry(slot),
+		errorRulesName: (scope: Scope) => errorRules.nameOf(scope),
+		noteEntry: (slot: Slot) => errorRules.noteEntry(slot),
 	};
 	const finish = (lines: Lines): string | undefined => {
-		if (route !== undefined || named.size > 0) errors.writeEntries();
+		if (route !== undefined || routesByLocation.size > 0) errorRules.fillEntrySlots();
 		if (route !== undefined) routes.push({ name: route, lines });
 		return route;
 	};
@@ -358,36 +382,36 @@ function serverContext(
 }
 
 function translatedRoot(scope: Scope): string {
-	return translated(scope.value('root')!.replace(/\/$/, ''), new Variables([]));
+	return translated(scope.lastArgument('root')!.replace(/\/$/, ''), new Variables([]));
 }
 
-function all(directives: readonly NginxDirective[], name: string): NginxDirective[] {
-	return directives.flatMap(one => [...(one.name === name ? [one] : []), ...all(one.block ?? [], name)]);
+function directivesNamed(directives: readonly NginxDirective[], name: string): NginxDirective[] {
+	return directives.flatMap(one => [...(one.name === name ? [one] : []), ...directivesNamed(one.block ?? [], name)]);
 }
 
-function listensOf(server: NginxDirective, out: ConfigfileWriter): Listening[] {
-	const found: Listening[] = [];
-	for (const one of server.block ?? []) {
-		if (one.name !== 'listen') continue;
-		const [address = '80', ...flags] = one.args;
+function listenAddressesOf(server: NginxDirective, out: ConfigfileWriter): ListenAddress[] {
+	const addresses: ListenAddress[] = [];
+	for (const directive of server.block ?? []) {
+		if (directive.name !== 'listen') continue;
+		const [address = '80', ...flags] = directive.args;
 		const match = /^(?:(\[[^\]]*\]|[^:[\]]*[^\d:[\]][^:[\]]*|\d+\.\d+\.\d+\.\d+):?)?(\d+)?$/.exec(address);
 		if (!match || address.startsWith('unix:')) {
-			out.keep(one, 'only ports and addresses are translated');
+			out.keep(directive, 'only ports and addresses are translated');
 			continue;
 		}
-		out.count(one);
+		out.count(directive);
 		const [, host, port] = match;
 		const isEverywhere = host === undefined || ['*', '0.0.0.0', '[::]'].includes(host);
-		found.push({
+		addresses.push({
 			port: port ?? '80',
 			host: isEverywhere ? undefined : host === 'localhost' ? '127.0.0.1' : host,
 			tls: flags.includes('ssl'),
 			isDefault: flags.includes('default_server') || flags.includes('default'),
-			directive: one,
+			directive: directive,
 		});
 	}
-	return found.length > 0
-		? found
+	return addresses.length > 0
+		? addresses
 		: [{ port: '80', host: undefined, tls: false, isDefault: false, directive: undefined }];
 }
 
@@ -395,10 +419,10 @@ function listensOf(server: NginxDirective, out: ConfigfileWriter): Listening[] {
 function namesOf(server: NginxDirective, out: ConfigfileWriter): Pick<Site, 'names' | 'patterns'> {
 	const names: string[] = [];
 	const patterns: { label: string; pattern: string; written: string }[] = [];
-	for (const one of server.block ?? []) {
-		if (one.name !== 'server_name') continue;
-		orKeep(one, out, () => {
-			for (const name of one.args) {
+	for (const directive of server.block ?? []) {
+		if (directive.name !== 'server_name') continue;
+		orKeep(directive, out, () => {
+			for (const name of directive.args) {
 				if (name.startsWith('~')) {
 					const written = name.slice(1);
 					patterns.push({ label: out.unusedName('host'), pattern: regexpOf(written, true), written });
@@ -406,9 +430,9 @@ function namesOf(server: NginxDirective, out: ConfigfileWriter): Pick<Site, 'nam
 					const written = `^${escapedRegexp(name.slice(0, -1))}.+$`;
 					patterns.push({ label: out.unusedName('host'), pattern: regexpOf(written), written });
 				} else if (/^\.?(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?$/.test(name) && name !== '_') {
-					const lowered = name.toLowerCase().replace(/\.$/, '');
-					if (lowered.startsWith('.')) names.push(lowered.slice(1), `*${lowered}`);
-					else names.push(lowered);
+					const lowerCase = name.toLowerCase().replace(/\.$/, '');
+					if (lowerCase.startsWith('.')) names.push(lowerCase.slice(1), `*${lowerCase}`);
+					else names.push(lowerCase);
 				}
 			}
 		});
@@ -424,33 +448,33 @@ function writeCertificate(scope: Scope, tls: boolean, out: ConfigfileWriter): vo
 		'ssl_client_certificate',
 		'ssl_verify_client',
 	];
-	const [certificate, key, protocols, clients, verify] = lines.map(name => scope.last(name));
+	const [certificate, key, protocols, clientAuthorities, verify] = lines.map(name => scope.last(name));
 	if (!tls) return;
-	const inner: string[] = [];
+	const settings: string[] = [];
 	if (protocols) {
 		const versions = protocols.args.filter(name => /^TLSv1\.[23]$/.test(name)).map(name => `tls${name.slice(4)}`);
-		if (versions.length > 0) inner.push(`protocols ${versions.sort().join(' ')}`);
+		if (versions.length > 0) settings.push(`protocols ${versions.sort().join(' ')}`);
 		if (versions.length === protocols.args.length) out.count(protocols);
 		else out.keep(protocols, 'versions before TLS 1.2 are not supported');
 	}
-	if (clients && verify && (verify.args[0] === 'on' || verify.args[0] === 'optional')) {
-		out.count(clients);
+	if (clientAuthorities && verify && (verify.args[0] === 'on' || verify.args[0] === 'optional')) {
+		out.count(clientAuthorities);
 		out.count(verify);
 		const mode = verify.args[0] === 'on' ? 'require_and_verify' : 'verify_if_given';
-		inner.push('client_auth {', `\tmode ${mode}`, `\ttrust_pool file ${word(clients.args[0] ?? '')}`, '}');
+		settings.push('client_auth {', `\tmode ${mode}`, `\ttrust_pool file ${word(clientAuthorities.args[0] ?? '')}`, '}');
 	} else if (verify?.args[0] === 'off') out.count(verify);
 	if (!certificate || !key) return;
 	out.count(certificate);
 	out.count(key);
 	const head = `tls ${word(certificate.args[0] ?? '')} ${word(key.args[0] ?? '')}`;
-	if (inner.length === 0) out.line(head);
+	if (settings.length === 0) out.line(head);
 	else
 		out.block(head, () => {
-			for (const line of inner) out.line(line);
+			for (const line of settings) out.line(line);
 		});
 }
 
-/** Reports whether a server has a name that a public authority could certify. */
+/** Reports whether a site has a name for which a public certificate authority could issue a certificate. */
 function hasPublicName(sites: readonly Site[]): boolean {
 	return sites.some(({ names }) =>
 		names.some(name => /\.(?!test$|example$|localhost$|local$|internal$)[a-z]+$/i.test(name)),

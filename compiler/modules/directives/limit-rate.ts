@@ -46,7 +46,7 @@ export const limitRate = handlerDirective<LimitRateStep>({
 		'In no period are more bytes sent than the rate allows in that period and a tenth of a second, or 1 KiB if that is more; what a',
 		'response does not use accumulates no further. A body is read only as fast as it is sent, so that a limited response occupies its',
 		'upstream for longer. While `cache` stores a response, up to 8 MiB of it are read ahead, so that others do not wait for the client',
-		'that is slow. Files are read instead of being sent by the kernel, which takes more processor time.',
+		'that is slow.',
 		'',
 		'Time that a response spends waiting for its rate does not count for the time-outs in `timeouts` and `servers`. After the grace',
 		'period of a shutdown, responses are cut like others.',

@@ -13,15 +13,15 @@ export interface Account {
 	readonly status: 'valid' | 'deactivated';
 }
 
-/** Maximum new accounts in {@link NEW_WITHIN} milliseconds. */
-const MAX_NEW = 100;
-const NEW_WITHIN = 60_000;
+/** Maximum number of accounts that can be created within {@link NEW_ACCOUNT_WINDOW_MS} milliseconds. */
+const MAX_NEW_ACCOUNTS = 100;
+const NEW_ACCOUNT_WINDOW_MS = 60_000;
 
-/** The accounts of one authority. They are read from the store each time, because other processes may change them in the store. */
+/** The accounts of one authority. Each call reads the store again, because other processes may have changed an account. */
 export class Accounts {
 	readonly #store: Store;
 	readonly #folder: string;
-	#windowBegan = 0;
+	#windowStart = 0;
 	#newCount = 0;
 
 	constructor(store: Store, authority: string) {
@@ -36,31 +36,32 @@ export class Accounts {
 		return text && accountOf(id, text.toString('utf8'));
 	}
 
-	/** Returns the account of a key; undefined if there is none, or if its key has been replaced by another one. */
+	/** Returns the account that currently has this key, or undefined. */
 	async byKey(jwk: PublicJwk): Promise<Account | undefined> {
 		const id = await this.#store.read(`${this.#folder}/keys/${jwkThumbprint(jwk)}`);
 		const account = id && (await this.byId(id.toString('utf8')));
 		return account && jwkThumbprint(account.jwk) === jwkThumbprint(jwk) ? account : undefined;
 	}
 
-	/** Creates an account. Throws {@link AcmeRefusal} if too many are being created. */
+	/** Creates an account. Throws {@link AcmeRefusal} if too many accounts have been created within the last minute. */
 	async create(jwk: PublicJwk, contact: readonly string[]): Promise<Account> {
 		const now = Date.now();
-		if (now - this.#windowBegan > NEW_WITHIN) {
-			this.#windowBegan = now;
+		if (now - this.#windowStart > NEW_ACCOUNT_WINDOW_MS) {
+			this.#windowStart = now;
 			this.#newCount = 0;
 		}
-		if (++this.#newCount > MAX_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being created.');
-		const print = jwkThumbprint(jwk);
-		const id = print.slice(0, 22);
+		if (++this.#newCount > MAX_NEW_ACCOUNTS)
+			throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being created.');
+		const thumbprint = jwkThumbprint(jwk);
+		const id = thumbprint.slice(0, 22);
 		const idHolder = await this.byId(id);
 		// An account's ID is derived from its first key. If that key has been replaced, the ID is taken, and the new account gets a
 		// random one.
-		const isIdTaken = idHolder !== undefined && jwkThumbprint(idHolder.jwk) !== print;
+		const isIdTaken = idHolder !== undefined && jwkThumbprint(idHolder.jwk) !== thumbprint;
 		return this.write({ id: isIdTaken ? randomBytes(16).toString('base64url') : id, jwk, contact, status: 'valid' });
 	}
 
-	/** Writes a changed account. */
+	/** Writes a new or changed account to the store, and returns it. */
 	async write(account: Account): Promise<Account> {
 		const { id, jwk } = account;
 		await this.#store.write(`${this.#folder}/accounts/${id}.json`, JSON.stringify(account));

@@ -32,7 +32,7 @@ import {
 	jwkThumbprint,
 	type PublicJwk,
 	parseJsonObject,
-	readSigned,
+	parseSignedRequest,
 	type SignedRequest,
 } from './signed-request.ts';
 
@@ -49,10 +49,12 @@ const MAX_NAMES = 100;
 /** Maximum number of validations that run at the same time. */
 const MAX_VALIDATIONS = 16;
 /** Maximum number of waiting validations per account. */
-const MAX_WAITING = 200;
+const MAX_WAITING_VALIDATIONS = 200;
 
-interface Sent {
+/** A request whose signature has not necessarily been checked yet. */
+interface ReceivedRequest {
 	readonly signed: SignedRequest;
+	/** The URL of the ACME server, to which the names of resources are appended. */
 	readonly base: string;
 	readonly settings: AcmeServerSettings;
 }
@@ -70,7 +72,7 @@ export class AcmeResponder {
 	readonly #accounts: Accounts;
 	readonly #orders = new OrderRegistry();
 	readonly #nonces = new Nonces();
-	readonly #validations = new FairQueue(MAX_VALIDATIONS, MAX_WAITING);
+	readonly #validations = new FairQueue(MAX_VALIDATIONS, MAX_WAITING_VALIDATIONS);
 
 	constructor(id: string, deps: ResponderDeps) {
 		this.#id = id;
@@ -84,12 +86,12 @@ export class AcmeResponder {
 			return this.#answerOf(request, await this.#reply(request, settings));
 		} catch (error) {
 			if (error instanceof AcmeRefusal) {
-				return this.#answerOf(request, { status: error.status, body: error.document, headers: PROBLEM });
+				return this.#answerOf(request, { status: error.status, body: error.document, headers: PROBLEM_HEADERS });
 			}
 			const cause = error instanceof Error ? error.message : String(error);
 			this.#deps.log('error', 'pki.acme', 'a request could not be answered', { ca: this.#id, cause });
 			const refusal = new AcmeRefusal('serverInternal', 500, 'The server cannot process the request at the moment.');
-			return this.#answerOf(request, { status: 500, body: refusal.document, headers: PROBLEM });
+			return this.#answerOf(request, { status: 500, body: refusal.document, headers: PROBLEM_HEADERS });
 		}
 	}
 
@@ -109,7 +111,7 @@ export class AcmeResponder {
 
 	async #reply(request: AcmeServerRequest, settings: AcmeServerSettings): Promise<Reply> {
 		const { method, base } = request;
-		const [resource = '', id = '', part = ''] = request.resource.split('/');
+		const [resource = '', id = '', subresource = ''] = request.resource.split('/');
 		if (resource === 'directory' && (method === 'GET' || method === 'HEAD')) {
 			const url = (name: string): string => `${base}/${name}`;
 			return {
@@ -126,57 +128,57 @@ export class AcmeResponder {
 		if (resource === 'new-nonce' && (method === 'GET' || method === 'HEAD')) {
 			return { status: method === 'HEAD' ? 200 : 204, body: '' };
 		}
-		if (!RESOURCES.has(resource)) throw new AcmeRefusal('malformed', 404, 'No such resource.');
+		if (!POST_RESOURCES.has(resource)) throw new AcmeRefusal('malformed', 404, 'No such resource.');
 		if (method !== 'POST') throw new AcmeRefusal('malformed', 405, 'Resources must be requested with POST.');
 		if (!/^application\/jose\+json\s*(;|$)/i.test(request.contentType)) {
 			throw new AcmeRefusal('malformed', 415, 'Requests must have the type application/jose+json.');
 		}
-		const signed = readSigned(request.body);
-		if (signed.header.nonce === undefined || !this.#nonces.isGood(signed.header.nonce)) throw badNonce();
+		const signed = parseSignedRequest(request.body);
+		if (signed.header.nonce === undefined || !this.#nonces.isValid(signed.header.nonce)) throw badNonce();
 		if (signed.header.url !== `${base}/${request.resource}`) {
 			throw new AcmeRefusal('unauthorized', 403, 'The request was signed for another URL.');
 		}
-		const sent: Sent = { signed, base, settings };
-		if (resource === 'new-account') return this.#newAccount(sent);
+		const received: ReceivedRequest = { signed, base, settings };
+		if (resource === 'new-account') return this.#newAccount(received);
 		if (resource === 'revoke-cert') return this.#revoke();
-		const account = await this.#accountOf(sent);
+		const account = await this.#accountOf(received);
 		switch (resource) {
 			case 'account':
-				return this.#account(account, id, part, sent);
+				return this.#account(account, id, subresource, received);
 			case 'key-change':
-				return this.#changeKey(account, sent);
+				return this.#changeKey(account, received);
 			case 'new-order':
-				return this.#newOrder(account, sent);
+				return this.#newOrder(account, received);
 			case 'order':
-				return this.#order(this.#orderOf(id, account), part, sent);
+				return this.#order(this.#orderOf(id, account), subresource, received);
 			case 'certificate':
 				return this.#certificate(this.#orderOf(id, account));
 			default:
-				return this.#authorization(account, id, part, sent);
+				return this.#authorization(account, id, subresource, received);
 		}
 	}
 
-	/** Checks the signature of a request, and then consumes its nonce. A request with a wrong signature must not consume a nonce. */
+	/** Checks the signature of a request, then consumes its nonce. A request with a wrong signature must not consume a nonce. */
 	#verify(signed: SignedRequest, jwk: PublicJwk): void {
 		checkSignature(signed, jwk);
 		if (!this.#nonces.use(signed.header.nonce!)) throw badNonce();
 	}
 
-	async #newAccount({ signed, base }: Sent): Promise<Reply> {
+	async #newAccount({ signed, base }: ReceivedRequest): Promise<Reply> {
 		const { jwk } = signed.header;
 		if (!jwk) throw new AcmeRefusal('malformed', 400, 'A request for a new account must contain its key.');
 		this.#verify(signed, jwk);
 		const { contact, onlyReturnExisting } = parseJsonObject(signed.payload);
-		const known = await this.#accounts.byKey(jwk);
-		if (known?.status === 'deactivated') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
-		if (known) return accountReply(known, base, 200);
+		const existing = await this.#accounts.byKey(jwk);
+		if (existing?.status === 'deactivated') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
+		if (existing) return accountReply(existing, base, 200);
 		if (onlyReturnExisting === true) {
 			throw new AcmeRefusal('accountDoesNotExist', 400, 'No account has this key.');
 		}
 		return accountReply(await this.#accounts.create(jwk, contactsOf(contact)), base, 201);
 	}
 
-	async #accountOf({ signed, base }: Sent): Promise<Account> {
+	async #accountOf({ signed, base }: ReceivedRequest): Promise<Account> {
 		const { kid } = signed.header;
 		const prefix = `${base}/account/`;
 		const account = kid?.startsWith(prefix) ? await this.#accounts.byId(kid.slice(prefix.length)) : undefined;
@@ -186,9 +188,9 @@ export class AcmeResponder {
 		return account;
 	}
 
-	async #account(account: Account, id: string, part: string, { signed, base }: Sent): Promise<Reply> {
+	async #account(account: Account, id: string, subresource: string, { signed, base }: ReceivedRequest): Promise<Reply> {
 		if (id !== account.id) throw new AcmeRefusal('unauthorized', 403, 'The request was signed by another account.');
-		if (part === 'orders') {
+		if (subresource === 'orders') {
 			return { status: 200, body: { orders: this.#orders.ofAccount(id).map(order => `${base}/order/${order.id}`) } };
 		}
 		if (signed.payload === '') return accountReply(account, base, 200);
@@ -205,28 +207,28 @@ export class AcmeResponder {
 	}
 
 	/** Changes an account's key (RFC 8555 §7.3.5). The inner request is signed with the new key and contains the old one. */
-	async #changeKey(account: Account, { signed, base }: Sent): Promise<Reply> {
-		const inner = readSigned(signed.payload);
+	async #changeKey(account: Account, { signed, base }: ReceivedRequest): Promise<Reply> {
+		const inner = parseSignedRequest(signed.payload);
 		const { jwk, url } = inner.header;
 		if (!jwk || url !== signed.header.url) throw new AcmeRefusal('malformed', 400, 'The inner request is invalid.');
 		checkSignature(inner, jwk);
-		const { account: named, oldKey } = parseJsonObject(inner.payload);
-		const isForAccount = named === `${base}/account/${account.id}` && sameKey(oldKey, account.jwk);
+		const { account: accountUrl, oldKey } = parseJsonObject(inner.payload);
+		const isForAccount = accountUrl === `${base}/account/${account.id}` && isSameKey(oldKey, account.jwk);
 		if (!isForAccount) throw new AcmeRefusal('malformed', 400, 'The inner request is for another account or key.');
 		if (await this.#accounts.byKey(jwk)) throw new AcmeRefusal('malformed', 409, 'The key belongs to another account.');
 		return accountReply(await this.#accounts.replaceKey(account, jwk), base, 200);
 	}
 
-	#newOrder(account: Account, { signed, base, settings }: Sent): Reply {
+	#newOrder(account: Account, { signed, base, settings }: ReceivedRequest): Reply {
 		const { identifiers } = parseJsonObject(signed.payload);
-		const wanted = identifiersOf(identifiers);
-		for (const { value } of wanted) {
+		const requestedIdentifiers = identifiersOf(identifiers);
+		for (const { value } of requestedIdentifiers) {
 			const refusal = nameRefusal(value, settings);
 			if (refusal !== undefined) throw new AcmeRefusal('rejectedIdentifier', 400, refusal);
 		}
-		const offered = settings.challenges ?? CHALLENGE_TYPES;
-		const order = this.#orders.create(account.id, wanted, wildcard =>
-			wildcard ? offered.filter(type => type === 'dns-01') : offered,
+		const offeredTypes = settings.challenges ?? CHALLENGE_TYPES;
+		const order = this.#orders.create(account.id, requestedIdentifiers, wildcard =>
+			wildcard ? offeredTypes.filter(type => type === 'dns-01') : offeredTypes,
 		);
 		return { status: 201, body: orderBody(order, base), headers: [['Location', `${base}/order/${order.id}`]] };
 	}
@@ -237,22 +239,22 @@ export class AcmeResponder {
 		throw new AcmeRefusal('malformed', 404, 'No such order.');
 	}
 
-	async #order(order: Order, part: string, { signed, base, settings }: Sent): Promise<Reply> {
+	async #order(order: Order, subresource: string, { signed, base, settings }: ReceivedRequest): Promise<Reply> {
 		const location = [['Location', `${base}/order/${order.id}`]] as const;
-		if (part !== 'finalize') return { status: 200, body: orderBody(order, base), headers: location };
+		if (subresource !== 'finalize') return { status: 200, body: orderBody(order, base), headers: location };
 		if (orderStatus(order) !== 'ready') throw new AcmeRefusal('orderNotReady', 403, 'The order is not ready.');
 		const { csr } = parseJsonObject(signed.payload);
 		const { key, names } = readRequest(Buffer.from(typeof csr === 'string' ? csr : '', 'base64url'));
-		const wanted = order.identifiers.map(({ value }) => value).sort();
-		if (names.join() !== wanted.join())
+		const orderedNames = order.identifiers.map(({ value }) => value).sort();
+		if (names.join() !== orderedNames.join())
 			throw new AcmeRefusal('badCSR', 400, 'The request is for names other than those of the order.');
 		const authority = await this.#deps.authority(this.#id);
 		if (!authority) throw new AuthorityError(`The authority \`${this.#id}\` cannot sign at the moment.`);
 		const lifetime = settings.lifetime ?? DEFAULT_CERTIFICATE_LIFETIME_MS;
-		order.certificate = authority.sign({ names: wanted, key, lifetime, withRoot: settings.sign_with_root });
+		order.certificate = authority.sign({ names: orderedNames, key, lifetime, withRoot: settings.sign_with_root });
 		this.#deps.log('info', 'pki.acme', 'a certificate was signed', {
 			ca: this.#id,
-			names: wanted,
+			names: orderedNames,
 			account: order.account,
 		});
 		return { status: 200, body: orderBody(order, base), headers: location };
@@ -263,7 +265,7 @@ export class AcmeResponder {
 		return { status: 200, body: certificate, headers: [['Content-Type', 'application/pem-certificate-chain']] };
 	}
 
-	#authorization(account: Account, id: string, type: string, { signed, base, settings }: Sent): Reply {
+	#authorization(account: Account, id: string, type: string, { signed, base, settings }: ReceivedRequest): Reply {
 		const authorization = this.#orders.authorization(id, account.id);
 		if (!authorization) throw new AcmeRefusal('malformed', 404, 'No such authorization.');
 		const url = `${base}/authz/${id}`;
@@ -329,52 +331,55 @@ export class AcmeResponder {
 	}
 }
 
-const RESOURCES: ReadonlySet<string> = new Set([
+const POST_RESOURCES: ReadonlySet<string> = new Set([
 	...['new-account', 'account', 'key-change', 'new-order', 'order', 'certificate', 'authz', 'revoke-cert'],
 ]);
 
 function badNonce(): AcmeRefusal {
 	return new AcmeRefusal('badNonce', 400, 'The nonce is unknown or was used before.');
 }
-const PROBLEM = [['Content-Type', 'application/problem+json']] as const;
+const PROBLEM_HEADERS = [['Content-Type', 'application/problem+json']] as const;
 
-function accountReply({ id, contact, status }: Account, base: string, code: number): Reply {
+function accountReply({ id, contact, status }: Account, base: string, httpStatus: number): Reply {
 	const url = `${base}/account/${id}`;
-	return { status: code, body: { status, contact, orders: `${url}/orders` }, headers: [['Location', url]] };
+	return { status: httpStatus, body: { status, contact, orders: `${url}/orders` }, headers: [['Location', url]] };
 }
 
 function contactsOf(value: unknown): string[] {
 	const list = Array.isArray(value) ? value : [];
-	const good = list.every(one => typeof one === 'string' && /^mailto:[^\s?,]{3,254}$/.test(one)) && list.length <= 10;
-	if (!good) throw new AcmeRefusal('invalidContact', 400, 'Contacts must be `mailto:` addresses, at most ten.');
+	const isValid =
+		list.every(one => typeof one === 'string' && /^mailto:[^\s?,]{3,254}$/.test(one)) && list.length <= 10;
+	if (!isValid) throw new AcmeRefusal('invalidContact', 400, 'Contacts must be `mailto:` addresses, at most ten.');
 	return list as string[];
 }
 
 function identifiersOf(value: unknown): Identifier[] {
 	const list = Array.isArray(value) ? (value as { readonly type?: unknown; readonly value?: unknown }[]) : [];
-	const found = list.map(one => {
+	const parsedIdentifiers = list.map(one => {
 		if (typeof one?.value !== 'string' || (one.type !== 'dns' && one.type !== 'ip')) {
 			throw new AcmeRefusal('unsupportedIdentifier', 400, 'Identifiers must be of type dns or ip.');
 		}
-		const written = one.value.toLowerCase();
-		const address = parseIp(written);
-		const name = address ? formatIp(address) : written;
+		const lowerCase = one.value.toLowerCase();
+		const address = parseIp(lowerCase);
+		const name = address ? formatIp(address) : lowerCase;
 		if ((one.type === 'ip') !== (isIP(name) !== 0)) {
 			throw new AcmeRefusal('malformed', 400, 'The value of an identifier does not match its type.');
 		}
 		return { type: one.type, value: name } as Identifier;
 	});
-	const distinct = new Set(found.map(one => one.value)).size === found.length;
-	if (found.length === 0 || found.length > MAX_NAMES || !distinct) {
+	const areDistinct = new Set(parsedIdentifiers.map(one => one.value)).size === parsedIdentifiers.length;
+	if (parsedIdentifiers.length === 0 || parsedIdentifiers.length > MAX_NAMES || !areDistinct) {
 		throw new AcmeRefusal('malformed', 400, `An order must have from 1 to ${MAX_NAMES} different identifiers.`);
 	}
-	return found;
+	return parsedIdentifiers;
 }
 
-function sameKey(value: unknown, jwk: PublicJwk): boolean {
-	const other = value as { readonly [member: string]: unknown } | null;
+function isSameKey(value: unknown, jwk: PublicJwk): boolean {
+	const candidate = value as { readonly [member: string]: unknown } | null;
 	return (
-		typeof other === 'object' && other !== null && Object.entries(jwk).every(([name, part]) => other[name] === part)
+		typeof candidate === 'object' &&
+		candidate !== null &&
+		Object.entries(jwk).every(([name, part]) => candidate[name] === part)
 	);
 }
 

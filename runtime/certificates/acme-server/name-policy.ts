@@ -12,8 +12,8 @@ export function nameRefusal(name: string, settings: AcmeServerSettings): string 
 	if (name.startsWith('*.') && settings.allow_wildcard_names !== true) return 'Wildcards are not allowed.';
 	if (settings.deny && matches(name, settings.deny)) return `\`${name}\` is denied.`;
 	const { allow } = settings;
-	const limited = (allow?.domains?.length ?? 0) + (allow?.ip_ranges?.length ?? 0) > 0;
-	return limited && !matches(name, allow!) ? `\`${name}\` is not allowed.` : undefined;
+	const hasAllowList = (allow?.domains?.length ?? 0) + (allow?.ip_ranges?.length ?? 0) > 0;
+	return hasAllowList && !matches(name, allow!) ? `\`${name}\` is not allowed.` : undefined;
 }
 
 function isName(name: string): boolean {

@@ -28,7 +28,7 @@ export interface NameValidation {
 }
 
 /** Timeout of each step of a validation, in milliseconds. */
-const LIMIT = 10_000;
+const STEP_TIMEOUT_MS = 10_000;
 /** Maximum bytes of a response that are examined. */
 const MAX_ANSWER_BYTES = 2048;
 const MAX_REDIRECTS = 5;
@@ -53,22 +53,25 @@ async function validateHttp(validation: NameValidation): Promise<void> {
 	for (let redirects = 0; ; redirects++) {
 		const { status, location, body } = await fetchOnce(url, validation);
 		if (status >= 300 && status < 400 && location !== undefined && redirects < MAX_REDIRECTS) {
-			url = redirected(url, location, ports);
+			url = redirectTarget(url, location, ports);
 			continue;
 		}
 		if (status !== 200) throw new AcmeRefusal('unauthorized', 403, `\`${url.href}\` answered with status ${status}.`);
-		if (same(body.trimEnd(), keyAuthorization)) return;
+		if (equalsInConstantTime(body.trimEnd(), keyAuthorization)) return;
 		throw new AcmeRefusal('unauthorized', 403, `\`${url.href}\` did not answer with the key authorization.`);
 	}
 }
 
-/** Follows redirects only to web server ports, so that a redirect cannot reach other services on this server's network. */
-function redirected(from: URL, location: string, ports: ValidationPorts): URL {
+/**
+ * Returns the target of a redirect. Throws {@link AcmeRefusal} unless its port is a web server's, so that a redirect cannot
+ * reach other services on this server's network.
+ */
+function redirectTarget(from: URL, location: string, ports: ValidationPorts): URL {
 	const url = URL.parse(location, from);
 	const port = url && Number(url.port || (url.protocol === 'http:' ? 80 : 443));
-	const known =
+	const isAllowed =
 		url && (url.protocol === 'http:' || url.protocol === 'https:') && [80, 443, ports.http, ports.tls].includes(port!);
-	if (url && known) return url;
+	if (url && isAllowed) return url;
 	throw new AcmeRefusal('unauthorized', 403, 'The validation does not follow redirects to this address.');
 }
 
@@ -81,8 +84,8 @@ function fetchOnce(
 			reject(new AcmeRefusal('connection', 400, `\`${url.host}\` cannot be reached: ${error.code ?? error.message}.`));
 		const options = {
 			headers: { 'user-agent': 'svc ACME server', connection: 'close' },
-			signal: AbortSignal.timeout(LIMIT),
-			lookup: lookupBy(resolvers),
+			signal: AbortSignal.timeout(STEP_TIMEOUT_MS),
+			lookup: createLookup(resolvers),
 			agent: false as const,
 			// RFC 8555 §8.3: the server that is validated may not have a valid certificate yet.
 			rejectUnauthorized: false,
@@ -111,31 +114,31 @@ function fetchOnce(
 }
 
 async function validateDns({ name, keyAuthorization, resolvers }: NameValidation): Promise<void> {
-	const wanted = createHash('sha256').update(keyAuthorization).digest('base64url');
+	const expectedDigest = createHash('sha256').update(keyAuthorization).digest('base64url');
 	const record = `_acme-challenge.${name}`;
-	let found: string[][];
+	let records: string[][];
 	try {
-		found = await resolverOf(resolvers).resolveTxt(record);
+		records = await resolverOf(resolvers).resolveTxt(record);
 	} catch (error) {
 		throw new AcmeRefusal('dns', 400, `\`${record}\` cannot be resolved: ${(error as NodeJS.ErrnoException).code}.`);
 	}
-	if (found.some(parts => same(parts.join(''), wanted))) return;
+	if (records.some(parts => equalsInConstantTime(parts.join(''), expectedDigest))) return;
 	throw new AcmeRefusal('unauthorized', 403, `\`${record}\` does not contain the digest of the key authorization.`);
 }
 
 async function validateTls({ name, keyAuthorization, resolvers, ports }: NameValidation): Promise<void> {
-	const raw = await certificateOf(name, ports.tls, resolvers);
-	const { extensions } = AsnConvert.parse(raw.raw, Certificate).tbsCertificate;
-	const found = extensions?.find(({ extnID, critical }) => extnID === ACME_IDENTIFIER && critical);
+	const peerCertificate = await fetchCertificate(name, ports.tls, resolvers);
+	const { extensions } = AsnConvert.parse(peerCertificate.raw, Certificate).tbsCertificate;
+	const extension = extensions?.find(({ extnID, critical }) => extnID === ACME_IDENTIFIER && critical);
 	const digest = createHash('sha256').update(keyAuthorization).digest();
-	const shown = found && Buffer.from(AsnConvert.parse(found.extnValue, OctetString).buffer);
-	const names = raw.names.toLowerCase();
-	const named = names === `dns:${name}` || (isIP(name) !== 0 && /^ip address:[^,]+$/.test(names));
-	if (named && shown?.length === digest.length && timingSafeEqual(shown, digest)) return;
+	const presentedDigest = extension && Buffer.from(AsnConvert.parse(extension.extnValue, OctetString).buffer);
+	const names = peerCertificate.names.toLowerCase();
+	const isForName = names === `dns:${name}` || (isIP(name) !== 0 && /^ip address:[^,]+$/.test(names));
+	if (isForName && presentedDigest?.length === digest.length && timingSafeEqual(presentedDigest, digest)) return;
 	throw new AcmeRefusal('unauthorized', 403, `\`${name}\` did not present the certificate that answers the challenge.`);
 }
 
-function certificateOf(
+function fetchCertificate(
 	name: string,
 	port: number,
 	resolvers: readonly string[],
@@ -147,9 +150,9 @@ function certificateOf(
 			servername: isIP(name) ? reverseName(name) : name,
 			ALPNProtocols: ['acme-tls/1'],
 			rejectUnauthorized: false,
-			lookup: lookupBy(resolvers),
+			lookup: createLookup(resolvers),
 		});
-		socket.setTimeout(LIMIT, () => socket.destroy(new Error('timed out')));
+		socket.setTimeout(STEP_TIMEOUT_MS, () => socket.destroy(new Error('timed out')));
 		socket.once('error', (error: NodeJS.ErrnoException) =>
 			reject(new AcmeRefusal('tls', 400, `\`${name}\` cannot be reached: ${error.code ?? error.message}.`)),
 		);
@@ -167,11 +170,11 @@ function certificateOf(
 function reverseName(address: string): string {
 	if (isIP(address) === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
 	const [head = '', tail = ''] = address.split('::');
-	const groups = (text: string): string[] => (text === '' ? [] : text.split(':'));
-	const before = groups(head);
-	const after = groups(tail);
-	const zeros = Array<string>(8 - before.length - after.length).fill('0');
-	const digits = [...before, ...zeros, ...after].map(group => group.padStart(4, '0')).join('');
+	const splitGroups = (text: string): string[] => (text === '' ? [] : text.split(':'));
+	const leadingGroups = splitGroups(head);
+	const trailingGroups = splitGroups(tail);
+	const zeros = Array<string>(8 - leadingGroups.length - trailingGroups.length).fill('0');
+	const digits = [...leadingGroups, ...zeros, ...trailingGroups].map(group => group.padStart(4, '0')).join('');
 	return `${[...digits].reverse().join('.')}.ip6.arpa`;
 }
 
@@ -182,24 +185,24 @@ function resolverOf(servers: readonly string[]): Resolver {
 }
 
 /** Returns a lookup function for the given name servers; undefined if none are given, which means the system's. */
-function lookupBy(servers: readonly string[]): LookupFunction | undefined {
+function createLookup(servers: readonly string[]): LookupFunction | undefined {
 	if (servers.length === 0) return undefined;
 	return (name, options, callback) => {
 		const resolver = resolverOf(servers);
 		Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]).then(([v4, v6]) => {
-			const found = [
+			const addresses = [
 				...(v4.status === 'fulfilled' ? v4.value.map(address => ({ address, family: 4 })) : []),
 				...(v6.status === 'fulfilled' ? v6.value.map(address => ({ address, family: 6 })) : []),
 			];
-			const [first] = found;
-			if (!first) callback(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }), '', 4);
-			else if (options.all) callback(null, found);
-			else callback(null, first.address, first.family);
+			const [firstAddress] = addresses;
+			if (!firstAddress) callback(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }), '', 4);
+			else if (options.all) callback(null, addresses);
+			else callback(null, firstAddress.address, firstAddress.family);
 		});
 	};
 }
 
-function same(a: string, b: string): boolean {
+function equalsInConstantTime(a: string, b: string): boolean {
 	const [x, y] = [Buffer.from(a), Buffer.from(b)];
 	return x.length === y.length && timingSafeEqual(x, y);
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { AcmeRefusal } from './acme-refusal.ts';
 
-/** The subject of a certificate. */
+/** A name or address to certify. */
 export interface Identifier {
 	readonly type: 'dns' | 'ip';
 	readonly value: string;
@@ -13,7 +13,9 @@ export interface Challenge {
 	readonly type: string;
 	readonly token: string;
 	status: 'pending' | 'processing' | 'valid' | 'invalid';
+	/** Time of the successful validation, in ISO 8601 format. */
 	validated?: string;
+	/** The problem document of the failed validation. */
 	error?: object;
 }
 
@@ -23,6 +25,7 @@ export interface Authorization {
 	readonly account: string;
 	readonly identifier: Identifier;
 	readonly wildcard: boolean;
+	/** Milliseconds since the epoch. */
 	readonly expires: number;
 	readonly challenges: readonly Challenge[];
 	status: 'pending' | 'valid' | 'invalid' | 'deactivated';
@@ -34,6 +37,7 @@ export interface Order {
 	readonly account: string;
 	readonly identifiers: readonly Identifier[];
 	readonly authorizations: readonly Authorization[];
+	/** Milliseconds since the epoch. */
 	readonly expires: number;
 	/** The certificate chain in PEM, once it has been issued. */
 	certificate?: string;
@@ -41,26 +45,34 @@ export interface Order {
 }
 
 /** Milliseconds until orders and their authorizations expire. */
-const ORDER_LIFE = 86_400_000;
+const ORDER_LIFETIME_MS = 86_400_000;
 /** Maximum number of orders at a time in total. */
 const MAX_ORDERS = 10_000;
 /** Maximum number of orders of one account at a time. */
-const MAX_OF_ONE = 500;
+const MAX_ORDERS_PER_ACCOUNT = 500;
 
 /** The orders of one CA. */
 export class OrderRegistry {
 	readonly #orders = new Map<string, Order>();
 	readonly #authorizations = new Map<string, Authorization>();
-	readonly #counts = new Map<string, number>();
+	/** Number of orders by account ID. */
+	readonly #orderCounts = new Map<string, number>();
 
-	/** Creates an order. Throws {@link AcmeRefusal} if there are too many. */
-	create(account: string, identifiers: readonly Identifier[], types: (wildcard: boolean) => readonly string[]): Order {
+	/**
+	 * Creates an order. Throws {@link AcmeRefusal} if there are too many orders.
+	 * @param challengeTypes Returns the types of challenge to offer for a name.
+	 */
+	create(
+		account: string,
+		identifiers: readonly Identifier[],
+		challengeTypes: (wildcard: boolean) => readonly string[],
+	): Order {
 		this.#sweep();
-		const count = this.#counts.get(account) ?? 0;
-		if (this.#orders.size >= MAX_ORDERS || count >= MAX_OF_ONE) {
+		const count = this.#orderCounts.get(account) ?? 0;
+		if (this.#orders.size >= MAX_ORDERS || count >= MAX_ORDERS_PER_ACCOUNT) {
 			throw new AcmeRefusal('rateLimited', 429, 'There are too many orders at the moment.');
 		}
-		const expires = Date.now() + ORDER_LIFE;
+		const expires = Date.now() + ORDER_LIFETIME_MS;
 		const authorizations = identifiers.map(({ type, value }) => {
 			const wildcard = value.startsWith('*.');
 			const token = randomBytes(24).toString('base64url');
@@ -70,7 +82,7 @@ export class OrderRegistry {
 				identifier: { type, value: wildcard ? value.slice(2) : value },
 				wildcard,
 				expires,
-				challenges: types(wildcard).map(kind => ({ type: kind, token, status: 'pending' })),
+				challenges: challengeTypes(wildcard).map(kind => ({ type: kind, token, status: 'pending' })),
 				status: 'pending',
 			};
 			this.#authorizations.set(authorization.id, authorization);
@@ -78,7 +90,7 @@ export class OrderRegistry {
 		});
 		const order: Order = { id: randomBytes(12).toString('base64url'), account, identifiers, authorizations, expires };
 		this.#orders.set(order.id, order);
-		this.#counts.set(account, count + 1);
+		this.#orderCounts.set(account, count + 1);
 		return order;
 	}
 
@@ -99,16 +111,16 @@ export class OrderRegistry {
 		return [...this.#orders.values()].filter(order => order.account === account);
 	}
 
-	/** Removes expired orders. Orders are sorted by expiry. */
+	/** Removes expired orders. All orders have the same lifetime, so the oldest expire first. */
 	#sweep(): void {
 		const now = Date.now();
 		for (const order of this.#orders.values()) {
 			if (order.expires > now) return;
 			this.#orders.delete(order.id);
 			for (const { id } of order.authorizations) this.#authorizations.delete(id);
-			const remaining = (this.#counts.get(order.account) ?? 1) - 1;
-			if (remaining > 0) this.#counts.set(order.account, remaining);
-			else this.#counts.delete(order.account);
+			const remaining = (this.#orderCounts.get(order.account) ?? 1) - 1;
+			if (remaining > 0) this.#orderCounts.set(order.account, remaining);
+			else this.#orderCounts.delete(order.account);
 		}
 	}
 }

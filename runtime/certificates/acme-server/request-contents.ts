@@ -12,7 +12,12 @@ export interface RequestContents {
 	readonly names: readonly string[];
 }
 
+/** DER of the object identifier `extensionRequest` (RFC 2985 §5.4.2), in hexadecimal. */
 const EXTENSION_REQUEST = '06092a864886f70d01090e';
+/**
+ * Digests of the supported signature algorithms, by the DER of the algorithm's object identifier in hexadecimal; null for
+ * Ed25519, which includes its own hash.
+ */
 const DIGESTS: { readonly [oid: string]: string | null } = {
 	'06082a8648ce3d040302': 'sha256',
 	'06082a8648ce3d040303': 'sha384',
@@ -26,11 +31,11 @@ const DIGESTS: { readonly [oid: string]: string | null } = {
 /** Parses and verifies a request. Throws {@link AcmeRefusal} with type `badCSR`. */
 export function readRequest(der: Buffer): RequestContents {
 	try {
-		const [info, algorithm, signature] = elements(contentOf(der));
-		const [, subject, spki, attributes] = elements(contentOf(info!));
+		const [info, algorithm, signature] = splitElements(contentOf(der));
+		const [, subject, spki, attributes] = splitElements(contentOf(info!));
 		const key = createPublicKey({ key: spki!, format: 'der', type: 'spki' });
 		checkKey(key);
-		const oid = elements(contentOf(algorithm!))[0]!.toString('hex');
+		const oid = splitElements(contentOf(algorithm!))[0]!.toString('hex');
 		const digest = Object.hasOwn(DIGESTS, oid) ? DIGESTS[oid] : undefined;
 		if (digest === undefined || !verify(digest, info!, key, contentOf(signature!).subarray(1))) {
 			throw new AcmeRefusal('badCSR', 400, 'The request is not signed with its key.');
@@ -45,23 +50,24 @@ export function readRequest(der: Buffer): RequestContents {
 
 function checkKey(key: KeyObject): void {
 	const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
-	const good =
+	const isSupported =
 		type === 'ed25519' ||
 		(type === 'ec' && ['prime256v1', 'secp384r1', 'secp521r1'].includes(details?.namedCurve ?? '')) ||
 		(type === 'rsa' && (details?.modulusLength ?? 0) >= 2048 && (details?.modulusLength ?? 0) <= 8192);
-	if (!good) throw new AcmeRefusal('badCSR', 400, 'The key of the request is too weak or of an unsupported type.');
+	if (!isSupported)
+		throw new AcmeRefusal('badCSR', 400, 'The key of the request is too weak or of an unsupported type.');
 }
 
 function alternativeNames(attributes: Buffer | undefined): string[] {
 	if (!attributes) return [];
-	const found = elements(contentOf(attributes))
-		.map(attribute => elements(contentOf(attribute)))
+	const extensionRequest = splitElements(contentOf(attributes))
+		.map(attribute => splitElements(contentOf(attribute)))
 		.find(([oid]) => oid?.toString('hex') === EXTENSION_REQUEST);
-	const extensions = found?.[1] && elements(contentOf(found[1]))[0];
+	const extensions = extensionRequest?.[1] && splitElements(contentOf(extensionRequest[1]))[0];
 	if (!extensions) return [];
-	const names = AsnConvert.parse(extensions, Extensions).find(({ extnID }) => extnID === id_ce_subjectAltName);
-	if (!names) return [];
-	return AsnConvert.parse(names.extnValue, SubjectAlternativeName).map(({ dNSName, iPAddress }) => {
+	const extension = AsnConvert.parse(extensions, Extensions).find(({ extnID }) => extnID === id_ce_subjectAltName);
+	if (!extension) return [];
+	return AsnConvert.parse(extension.extnValue, SubjectAlternativeName).map(({ dNSName, iPAddress }) => {
 		const name = dNSName ?? iPAddress;
 		if (name === undefined)
 			throw new AcmeRefusal('badCSR', 400, 'The request contains subjects other than names and addresses.');
@@ -77,25 +83,27 @@ function commonNames(subject: Buffer): string[] {
 }
 
 function contentOf(der: Buffer): Buffer {
-	const { start, end } = bounds(der);
+	const { start, end } = contentBounds(der);
 	return der.subarray(start, end);
 }
 
-function elements(content: Buffer): Buffer[] {
+/** Splits the content of a DER sequence or set into its elements. */
+function splitElements(content: Buffer): Buffer[] {
 	const found: Buffer[] = [];
 	for (let at = 0; at < content.length; ) {
-		const { end } = bounds(content.subarray(at));
+		const { end } = contentBounds(content.subarray(at));
 		found.push(content.subarray(at, at + end));
 		at += end;
 	}
 	return found;
 }
 
-function bounds(der: Buffer): { readonly start: number; readonly end: number } {
-	const first = der.readUInt8(1);
-	const size = first < 128 ? 0 : first - 128;
-	const length = size === 0 ? first : der.readUIntBE(2, size);
-	const end = 2 + size + length;
-	if (first === 128 || size > 4 || end > der.length) throw new RangeError('DER that ends too early');
-	return { start: 2 + size, end };
+/** Returns the offsets of the content of the DER element with which `der` begins. */
+function contentBounds(der: Buffer): { readonly start: number; readonly end: number } {
+	const lengthByte = der.readUInt8(1);
+	const lengthSize = lengthByte < 128 ? 0 : lengthByte - 128;
+	const length = lengthSize === 0 ? lengthByte : der.readUIntBE(2, lengthSize);
+	const end = 2 + lengthSize + length;
+	if (lengthByte === 128 || lengthSize > 4 || end > der.length) throw new RangeError('DER that ends too early');
+	return { start: 2 + lengthSize, end };
 }

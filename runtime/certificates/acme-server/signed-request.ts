@@ -22,26 +22,27 @@ export interface PublicJwk {
 export interface SignedRequest {
 	readonly header: SignedHeader;
 	/** The bytes that the signature covers. */
-	readonly signed: Buffer;
+	readonly signedBytes: Buffer;
 	readonly signature: Buffer;
 	/** The decoded payload; '' for POST-as-GET. */
 	readonly payload: string;
 }
 
-const MEMBERS: { readonly [kty: string]: readonly string[] } = {
+/** Members of a JSON Web Key that its thumbprint covers, in the order of RFC 7638 §3.3, by key type. */
+const THUMBPRINT_MEMBERS: { readonly [kty: string]: readonly string[] } = {
 	EC: ['crv', 'kty', 'x', 'y'],
 	OKP: ['crv', 'kty', 'x'],
 	RSA: ['e', 'kty', 'n'],
 };
 
 /** Parses a flattened JSON Web Signature. Throws {@link AcmeRefusal}. */
-export function readSigned(text: string): SignedRequest {
+export function parseSignedRequest(text: string): SignedRequest {
 	const body = parseJsonObject(text);
-	const { protected: head, payload, signature } = body;
-	if (typeof head !== 'string' || typeof payload !== 'string' || typeof signature !== 'string') {
+	const { protected: encodedHeader, payload, signature } = body;
+	if (typeof encodedHeader !== 'string' || typeof payload !== 'string' || typeof signature !== 'string') {
 		throw new AcmeRefusal('malformed', 400, 'The request is not a flattened JSON Web Signature.');
 	}
-	const header = parseJsonObject(Buffer.from(head, 'base64url').toString('utf8'));
+	const header = parseJsonObject(Buffer.from(encodedHeader, 'base64url').toString('utf8'));
 	const { alg, url, nonce, kid, jwk, crit, b64 } = header;
 	if (typeof alg !== 'string' || typeof url !== 'string' || crit !== undefined || b64 !== undefined) {
 		throw new AcmeRefusal('malformed', 400, 'The protected header is not valid for ACME.');
@@ -57,16 +58,16 @@ export function readSigned(text: string): SignedRequest {
 			kid: typeof kid === 'string' ? kid : undefined,
 			jwk: jwk === undefined ? undefined : publicJwk(jwk),
 		},
-		signed: Buffer.from(`${head}.${payload}`),
+		signedBytes: Buffer.from(`${encodedHeader}.${payload}`),
 		signature: Buffer.from(signature, 'base64url'),
 		payload: Buffer.from(payload, 'base64url').toString('utf8'),
 	};
 }
 
 /** Throws {@link AcmeRefusal} unless the request was signed with the key, by a suitable algorithm. */
-export function checkSignature({ header, signed, signature }: SignedRequest, jwk: PublicJwk): void {
-	const { key, digest, encoding } = verifier(header.alg, jwk);
-	const isValid = verify(digest, signed, encoding === undefined ? key : { key, dsaEncoding: encoding }, signature);
+export function checkSignature({ header, signedBytes, signature }: SignedRequest, jwk: PublicJwk): void {
+	const { key, digest, encoding } = selectAlgorithm(header.alg, jwk);
+	const isValid = verify(digest, signedBytes, encoding === undefined ? key : { key, dsaEncoding: encoding }, signature);
 	if (!isValid) throw new AcmeRefusal('malformed', 400, 'The signature is wrong.');
 }
 
@@ -90,7 +91,10 @@ export function jwkThumbprint(jwk: PublicJwk): string {
 /** Reduces a key to the members of its thumbprint. Throws {@link AcmeRefusal}. */
 export function publicJwk(value: unknown): PublicJwk {
 	const jwk = (typeof value === 'object' ? value : null) as { readonly [member: string]: unknown } | null;
-	const members = typeof jwk?.kty === 'string' && Object.hasOwn(MEMBERS, jwk.kty) ? MEMBERS[jwk.kty] : undefined;
+	const members =
+		typeof jwk?.kty === 'string' && Object.hasOwn(THUMBPRINT_MEMBERS, jwk.kty)
+			? THUMBPRINT_MEMBERS[jwk.kty]
+			: undefined;
 	if (!jwk || !members || members.some(name => typeof jwk[name] !== 'string' || jwk[name] === '')) {
 		throw new AcmeRefusal('badPublicKey', 400, 'The type of the key is not supported.');
 	}
@@ -98,7 +102,7 @@ export function publicJwk(value: unknown): PublicJwk {
 	return Object.fromEntries(members.map(name => [name, jwk[name] as string])) as PublicJwk;
 }
 
-function verifier(
+function selectAlgorithm(
 	alg: string,
 	jwk: PublicJwk,
 ): { readonly key: KeyObject; readonly digest: string | null; readonly encoding: 'ieee-p1363' | undefined } {

@@ -14,7 +14,7 @@ export interface AccountSettings {
 
 /** An account with its key for signing. */
 export interface AcmeAccount extends AcmeSigner {
-	readonly account: string;
+	readonly accountUrl: string;
 	/** Digest of the key for key authorizations (§8.1). */
 	readonly thumbprint: string;
 }
@@ -29,20 +29,21 @@ export async function openAccount(
 	signal: AbortSignal,
 ): Promise<AcmeAccount> {
 	const folder = accountFolder(server, settings);
-	const stored = await storedAccount(store, folder);
+	const stored = await readStoredAccount(store, folder);
 	if (stored) return stored;
 	const lock = await store.lock(`acme_account_${server}_${settings.email ?? 'default'}`, signal);
 	try {
 		// Another process may have registered the account while this one waited for the lock.
 		return (
-			(await storedAccount(store, folder)) ?? (await register(connection, store.fenced(lock), folder, settings, signal))
+			(await readStoredAccount(store, folder)) ??
+			(await register(connection, store.fenced(lock), folder, settings, signal))
 		);
 	} finally {
 		await lock.release();
 	}
 }
 
-/** Deletes an account that the server no longer knows, and its key. */
+/** Deletes the account and its key from the store, for use when the server no longer knows the account. */
 export async function forgetAccount(store: Store, server: string, settings: AccountSettings): Promise<void> {
 	await store.remove(accountFolder(server, settings));
 }
@@ -53,7 +54,7 @@ function accountFolder(server: string, { email, eab }: AccountSettings): string 
 	return `acme/${server}/accounts/${toKeySegment(email ?? 'default')}${bindingSuffix}`;
 }
 
-async function storedAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
+async function readStoredAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
 	const [text, pem] = await Promise.all([store.read(`${folder}/account.json`), store.read(`${folder}/account.key`)]);
 	const key = pem && parsePrivateKey(pem);
 	if (!text || !key || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return undefined;
@@ -89,7 +90,7 @@ async function register(
 	const payload = {
 		termsOfServiceAgreed: true,
 		...(settings.email ? { contact: [`mailto:${settings.email}`] } : {}),
-		...(settings.eab ? { externalAccountBinding: binding(key, settings.eab, newAccount) } : {}),
+		...(settings.eab ? { externalAccountBinding: createBinding(key, settings.eab, newAccount) } : {}),
 	};
 	const answer = await connection.post(newAccount, payload, { key }, signal);
 	if (answer.location === undefined)
@@ -99,17 +100,17 @@ async function register(
 	return accountOf(key, answer.location);
 }
 
-function accountOf(key: AcmeSigner['key'], account: string): AcmeAccount {
+function accountOf(key: AcmeSigner['key'], accountUrl: string): AcmeAccount {
 	return {
 		key,
-		account,
+		accountUrl,
 		thumbprint: createHash('sha256')
 			.update(JSON.stringify(publicJwk(key)))
 			.digest('base64url'),
 	};
 }
 
-function binding(key: AcmeSigner['key'], eab: NonNullable<AccountSettings['eab']>, url: string): object {
+function createBinding(key: AcmeSigner['key'], eab: NonNullable<AccountSettings['eab']>, url: string): object {
 	const secret = Buffer.from(eab.mac_key, 'base64url');
 	const header = { alg: 'HS256', kid: eab.key_id, url };
 	return JSON.parse(createJws(header, publicJwk(key), data => createHmac('sha256', secret).update(data).digest()));

@@ -7,28 +7,28 @@ import { redactUrlSecrets } from '../../../compiler/document/secret-parts.ts';
 import { IssueError } from '../issuer.ts';
 
 /** Timeout of a request in milliseconds. Some servers issue the certificate during the request. */
-const REQUEST_LIMIT = 60_000;
+const REQUEST_TIMEOUT_MS = 60_000;
 /** Maximum bytes of a response. */
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
-/** Maximum attempts with new nonces; test servers reject most nonces at random. */
-const NONCE_TRIES = 60;
+/** Maximum attempts of a request whose nonces are rejected. High, because test servers reject most nonces at random. */
+const MAX_NONCE_TRIES = 60;
 /** Number of rejected nonces after which there is a pause before each further attempt. */
-const PATIENT_FROM = 10;
+const TRIES_BEFORE_PAUSES = 10;
 /** Milliseconds by which the pause grows with each further rejected nonce. */
-const NONCE_PAUSE = 20;
+const NONCE_PAUSE_MS = 20;
 /** Maximum attempts of an idempotent request. */
-const TRIES = 3;
+const MAX_TRIES = 3;
 /** Maximum number of unused nonces that are kept. It is small, because servers forget old nonces. */
 const MAX_NONCES = 16;
 /** Milliseconds for which a directory is cached. */
-const DIRECTORY_FRESH = 3_600_000;
+const DIRECTORY_TTL_MS = 3_600_000;
 
-/** A directory (§7.1.1). */
+/** The directory of an ACME server: the URLs of its operations (§7.1.1). */
 export interface AcmeDirectory {
 	readonly newNonce: string;
 	readonly newAccount: string;
 	readonly newOrder: string;
-	/** URL for renewal information (RFC 9773), if the server offers any. */
+	/** URL for renewal information (RFC 9773); undefined if the server offers none. */
 	readonly renewalInfo?: string;
 	readonly meta?: {
 		readonly externalAccountRequired?: boolean;
@@ -52,7 +52,7 @@ export interface AcmeAnswer {
 /** The signer of requests: the account's key, and its URL once it is registered. */
 export interface AcmeSigner {
 	readonly key: KeyObject;
-	readonly account?: string | undefined;
+	readonly accountUrl?: string | undefined;
 }
 
 /** The error for a request that the server has refused (§6.7). */
@@ -97,15 +97,15 @@ export class AcmeConnection {
 			connect: { timeout: 15_000, ...(roots.length > 0 ? { ca: [...getCACertificates('default'), ...roots] } : {}) },
 			connections: 8,
 			keepAliveTimeout: 10_000,
-			headersTimeout: REQUEST_LIMIT,
-			bodyTimeout: REQUEST_LIMIT,
+			headersTimeout: REQUEST_TIMEOUT_MS,
+			bodyTimeout: REQUEST_TIMEOUT_MS,
 		});
 	}
 
 	/** Returns the server's directory. Rejects with IssueError. */
 	async directory(signal?: AbortSignal): Promise<AcmeDirectory> {
-		const known = this.#directory;
-		if (known && Date.now() - known.readAt < DIRECTORY_FRESH) return known.value;
+		const cached = this.#directory;
+		if (cached && Date.now() - cached.readAt < DIRECTORY_TTL_MS) return cached.value;
 		const { body } = await this.get(this.#url, signal);
 		const value = body as Partial<AcmeDirectory> | undefined;
 		const hasUrls = [value?.newNonce, value?.newAccount, value?.newOrder].every(url => typeof url === 'string');
@@ -119,12 +119,12 @@ export class AcmeConnection {
 
 	/** Sends an unsigned GET. Rejects with IssueError. */
 	async get(url: string, signal?: AbortSignal): Promise<AcmeAnswer> {
-		return this.#repeated(async () => refused(await this.#send('GET', url, undefined, signal)), signal);
+		return this.#withRetries(async () => checkAnswer(await this.#send('GET', url, undefined, signal)), signal);
 	}
 
 	/** Sends a POST-as-GET (§6.3), for resources that only the account may read. Rejects with IssueError. */
 	read(url: string, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
-		return this.#repeated(() => this.post(url, undefined, signer, signal), signal);
+		return this.#withRetries(() => this.post(url, undefined, signer, signal), signal);
 	}
 
 	/** Sends a signed POST, repeated only if the nonce is rejected. Rejects with IssueError. */
@@ -132,13 +132,14 @@ export class AcmeConnection {
 		for (let tries = 1; ; tries++) {
 			const nonce = this.#nonces.pop() ?? (await this.#newNonce(signal));
 			try {
-				return refused(await this.#send('POST', url, this.#signed(url, payload, signer, nonce), signal));
+				return checkAnswer(await this.#send('POST', url, this.#signRequest(url, payload, signer, nonce), signal));
 			} catch (error) {
-				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
-				// The server has forgotten one nonce, so it has probably forgotten the others of the same age. Only the newest nonce is
-				// kept.
+				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === MAX_NONCE_TRIES) throw error;
+				// The server has forgotten this nonce, so it has probably forgotten the other nonces of the same age. Only the newest
+				// nonce is kept.
 				this.#nonces.splice(0, this.#nonces.length - 1);
-				if (tries > PATIENT_FROM) await waitUnlessAborted((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
+				if (tries > TRIES_BEFORE_PAUSES)
+					await waitUnlessAborted((tries - TRIES_BEFORE_PAUSES) * NONCE_PAUSE_MS, signal);
 			}
 		}
 	}
@@ -150,18 +151,18 @@ export class AcmeConnection {
 
 	async #newNonce(signal: AbortSignal | undefined): Promise<string> {
 		const { newNonce } = await this.directory(signal);
-		return this.#repeated(async () => {
-			refused(await this.#send('HEAD', newNonce, undefined, signal));
+		return this.#withRetries(async () => {
+			checkAnswer(await this.#send('HEAD', newNonce, undefined, signal));
 			const nonce = this.#nonces.pop();
 			if (nonce === undefined) throw new IssueError('issuer/refused', 'The server did not return a nonce.');
 			return nonce;
 		}, signal);
 	}
 
-	#signed(url: string, payload: unknown, { key, account }: AcmeSigner, nonce: string): string {
+	#signRequest(url: string, payload: unknown, { key, accountUrl }: AcmeSigner, nonce: string): string {
 		const header = {
 			alg: 'ES256',
-			...(account === undefined ? { jwk: publicJwk(key) } : { kid: account }),
+			...(accountUrl === undefined ? { jwk: publicJwk(key) } : { kid: accountUrl }),
 			nonce,
 			url,
 		};
@@ -211,14 +212,14 @@ export class AcmeConnection {
 	}
 
 	/** Repeats an idempotent operation if the network or the server failed. */
-	async #repeated<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+	async #withRetries<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
 		for (let tries = 1; ; tries++) {
 			try {
 				return await send();
 			} catch (error) {
-				const passing =
+				const isTransient =
 					error instanceof IssueError && (error.code === 'issuer/unreachable' || error.code === 'issuer/unavailable');
-				if (!passing || tries === TRIES || error.retryAt !== undefined) throw error;
+				if (!isTransient || tries === MAX_TRIES || error.retryAt !== undefined) throw error;
 				await waitUnlessAborted(500 * 3 ** (tries - 1), signal);
 			}
 		}
@@ -234,9 +235,9 @@ export async function waitUnlessAborted(milliseconds: number, signal: AbortSigna
 
 /** Returns a flattened JSON Web Signature (RFC 7515 §7.2.2). `payload` is undefined for POST-as-GET. */
 export function createJws(header: object, payload: unknown, signature: (data: Buffer) => Buffer): string {
-	const text = (value: string): string => Buffer.from(value).toString('base64url');
-	const protectedHeader = text(JSON.stringify(header));
-	const encoded = payload === undefined ? '' : text(JSON.stringify(payload));
+	const toBase64Url = (value: string): string => Buffer.from(value).toString('base64url');
+	const protectedHeader = toBase64Url(JSON.stringify(header));
+	const encoded = payload === undefined ? '' : toBase64Url(JSON.stringify(payload));
 	return JSON.stringify({
 		protected: protectedHeader,
 		payload: encoded,
@@ -255,14 +256,14 @@ function answerOf(
 	headers: { readonly [name: string]: string | readonly string[] | undefined },
 	text: string,
 ): AcmeAnswer {
-	const one = (name: string): string | undefined => {
+	const firstValue = (name: string): string | undefined => {
 		const value = headers[name];
 		return typeof value === 'string' ? value : value?.[0];
 	};
 	const links = [headers.link ?? []].flat().flatMap(link => link.split(/,(?=\s*<)/));
 	const alternates = links.flatMap(link => {
-		const found = /^\s*<([^>]+)>.*;\s*rel="?alternate"?/i.exec(link);
-		return found ? [found[1]!] : [];
+		const match = /^\s*<([^>]+)>.*;\s*rel="?alternate"?/i.exec(link);
+		return match ? [match[1]!] : [];
 	});
 	let body: AcmeAnswer['body'];
 	try {
@@ -271,11 +272,18 @@ function answerOf(
 	} catch {
 		body = undefined;
 	}
-	return { status, location: one('location'), retryAt: retryTime(one('retry-after')), alternates, text, body };
+	return {
+		status,
+		location: firstValue('location'),
+		retryAt: retryTime(firstValue('retry-after')),
+		alternates,
+		text,
+		body,
+	};
 }
 
 /** Returns the response, or throws the problem that it reports. */
-function refused(answer: AcmeAnswer): AcmeAnswer {
+function checkAnswer(answer: AcmeAnswer): AcmeAnswer {
 	if (answer.status < 400) return answer;
 	throw toAcmeProblem(answer.body, answer.status, answer.retryAt);
 }
@@ -286,19 +294,19 @@ export function toAcmeProblem(
 	status: number,
 	retryAt: number | undefined,
 ): AcmeProblem {
-	const text = (value: unknown): string =>
+	const cleanText = (value: unknown): string =>
 		typeof value === 'string'
 			? value
 					.replace(/\p{C}+/gu, ' ')
 					.trim()
 					.slice(0, 500)
 			: '';
-	const type = text(document?.type).replace(/^urn:ietf:params:acme:error:/, '');
-	const parts = [text(document?.detail)];
+	const type = cleanText(document?.type).replace(/^urn:ietf:params:acme:error:/, '');
+	const parts = [cleanText(document?.detail)];
 	const subproblems = Array.isArray(document?.subproblems) ? document.subproblems.slice(0, 10) : [];
 	for (const sub of subproblems) {
 		const { identifier, detail } = (sub ?? {}) as { identifier?: { value?: unknown }; detail?: unknown };
-		parts.push(`${text(identifier?.value)}: ${text(detail)}`);
+		parts.push(`${cleanText(identifier?.value)}: ${cleanText(detail)}`);
 	}
 	return new AcmeProblem(type === '' ? 'unknown' : type, status, parts.filter(part => part !== '').join('; '), retryAt);
 }
@@ -306,6 +314,6 @@ export function toAcmeProblem(
 /** Parses `Retry-After` (RFC 9110 §10.2.3) to milliseconds since the epoch, at most a day ahead. */
 function retryTime(value: string | undefined): number | undefined {
 	if (value === undefined) return undefined;
-	const at = /^\d{1,9}$/.test(value) ? Date.now() + Number(value) * 1000 : Date.parse(value);
-	return Number.isNaN(at) ? undefined : Math.min(at, Date.now() + 86_400_000);
+	const time = /^\d{1,9}$/.test(value) ? Date.now() + Number(value) * 1000 : Date.parse(value);
+	return Number.isNaN(time) ? undefined : Math.min(time, Date.now() + 86_400_000);
 }

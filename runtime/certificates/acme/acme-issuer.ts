@@ -31,22 +31,22 @@ import { fetchBinding } from './fetched-binding.ts';
 import { renewalAdvice } from './renewal-information.ts';
 
 /** Default timeout of an order in milliseconds. */
-const ORDER_LIMIT = 900_000;
+const DEFAULT_ORDER_TIMEOUT_MS = 900_000;
 /** Timeout for opening an account in milliseconds. */
-const ACCOUNT_LIMIT = 120_000;
+const ACCOUNT_TIMEOUT_MS = 120_000;
 /** Timeout of a check whether something listens on a port, in milliseconds. */
-const PORT_LOOK = 300;
-/** Maximum orders in {@link ORDERS_WITHIN} milliseconds, because public servers have rate limits. */
+const PORT_CHECK_TIMEOUT_MS = 300;
+/** Maximum orders in {@link ORDER_WINDOW_MS} milliseconds, because public servers have rate limits. */
 const MAX_ORDERS = 20;
-const ORDERS_WITHIN = 10_000;
-/** Directories of known test servers, each by the directory of the real server that it stands in for. */
+const ORDER_WINDOW_MS = 10_000;
+/** Directory URLs of known test servers, by the directory URL of the real server. */
 const DRY_RUN_DIRECTORIES: { readonly [directory: string]: string } = {
 	[DEFAULT_ACME_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
 };
 
 /** Creates the issuer. Rejects with IssueError if its files cannot be read. */
-export async function acmeIssuer(written: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
-	const settings = expandEnvironment(written, deps.environment);
+export async function acmeIssuer(unexpandedSettings: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
+	const settings = expandEnvironment(unexpandedSettings, deps.environment);
 	const roots = await Promise.all(
 		(issuerSetting<readonly string[]>(settings, 'trusted_roots') ?? []).map(file =>
 			readRoot(file, deps.workingDirectory),
@@ -55,11 +55,13 @@ export async function acmeIssuer(written: IssuerSettings, deps: IssuerDeps): Pro
 	return new AcmeIssuer(settings, roots, deps);
 }
 
-/** A server: its connection and, once it is known, the account. */
+/** An ACME server, with the connection to it and the account on it. */
 interface Server {
 	readonly directory: string;
-	readonly segment: string;
+	/** The segment that stands for the server in store keys. */
+	readonly storeSegment: string;
 	readonly connection: AcmeConnection;
+	/** Undefined before the account is opened, and after opening it has failed. */
 	account: Promise<AcmeAccount> | undefined;
 }
 
@@ -84,14 +86,14 @@ class AcmeIssuer implements Issuer {
 		const dryRun = issuerSetting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
 		this.#server = serverOf(directory, roots);
 		this.#dryRun = dryRun === undefined ? undefined : serverOf(dryRun, roots);
-		this.storeName = this.#server.segment;
+		this.storeName = this.#server.storeSegment;
 		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, deps);
 	}
 
 	async issue(order: IssueOrder): Promise<IssuedCertificate> {
-		const limit = issuerSetting<number>(this.#settings, 'timeout') || ORDER_LIMIT;
-		const overdue = AbortSignal.timeout(Math.min(limit, 2 ** 31 - 1));
-		const signal = AbortSignal.any([order.signal, overdue]);
+		const timeoutMs = issuerSetting<number>(this.#settings, 'timeout') || DEFAULT_ORDER_TIMEOUT_MS;
+		const timeoutSignal = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1));
+		const signal = AbortSignal.any([order.signal, timeoutSignal]);
 		try {
 			// Failures count against the server's rate limits. After a failure, each attempt first orders from a test server, and then
 			// from the real one only if that succeeds.
@@ -100,10 +102,10 @@ class AcmeIssuer implements Issuer {
 			}
 			return await this.#order(this.#server, { ...order, signal });
 		} catch (error) {
-			if (!overdue.aborted || order.signal.aborted) throw error;
+			if (!timeoutSignal.aborted || order.signal.aborted) throw error;
 			throw new IssueError(
 				'issuer/timed-out',
-				`The order was not completed within ${Math.round(limit / 1000)} seconds.`,
+				`The order was not completed within ${Math.round(timeoutMs / 1000)} seconds.`,
 			);
 		}
 	}
@@ -117,20 +119,20 @@ class AcmeIssuer implements Issuer {
 		this.#dryRun?.connection.close();
 	}
 
-	/** Tries the challenge types one after another; each failure costs an order. */
+	/** Orders the certificate, with one challenge type after another until one succeeds. Each attempt is a new order. */
 	async #order(server: Server, order: IssueOrder): Promise<IssuedCertificate> {
 		const types = await this.#challengeTypes(order.name);
-		let failure: unknown;
+		let firstFailure: unknown;
 		for (const type of types) {
 			try {
-				await this.#takeTurn(order.signal);
+				await this.#awaitOrderSlot(order.signal);
 				const issued = await this.#withAccount(server, order, account =>
 					runOrder(
 						{
 							connection: server.connection,
 							account,
 							store: this.#deps.store,
-							server: server.segment,
+							server: server.storeSegment,
 							solver: new ChallengeSolver({
 								connection: server.connection,
 								account,
@@ -148,25 +150,25 @@ class AcmeIssuer implements Issuer {
 					),
 				);
 				this.#acceptedType = type;
-				if (server !== this.#server) await issued.kept?.();
+				if (server !== this.#server) await issued.onStored?.();
 				return issued;
 			} catch (error) {
 				if (!(error instanceof ValidationFailed)) throw error;
-				failure ??= error;
+				firstFailure ??= error;
 				this.#deps.log('warn', 'tls.obtain', 'a name could not be validated', {
 					name: order.name,
-					server: server.segment,
+					server: server.storeSegment,
 					challenge: type,
 					cause: error.message,
 				});
 			}
 		}
-		throw failure;
+		throw firstFailure;
 	}
 
 	/**
-	 * Returns the types to try, the most promising first: the one that worked last, then those to whose ports something on this
-	 * machine listens.
+	 * Returns the challenge types to try, the most promising first: the type that worked last, then types for whose port this
+	 * machine has a listener.
 	 */
 	async #challengeTypes(name: string): Promise<ChallengeType[]> {
 		if (this.#dns) return ['dns-01'];
@@ -187,15 +189,15 @@ class AcmeIssuer implements Issuer {
 		}
 		if (types.length === 1) return types;
 		const { http_port: http, https_port: https } = this.#deps.ports();
-		const alternative = (field: string): number | undefined => issuerSetting<number>(this.#settings, field);
-		const [overHttp, overTls] = await Promise.all([
-			isListening(alternative('alt_http_port') ?? http),
-			isListening(alternative('alt_tlsalpn_port') ?? https),
+		const portSetting = (field: string): number | undefined => issuerSetting<number>(this.#settings, field);
+		const [isHttpOpen, isTlsOpen] = await Promise.all([
+			isListening(portSetting('alt_http_port') ?? http),
+			isListening(portSetting('alt_tlsalpn_port') ?? https),
 		]);
 		// Types that are likely to work come first, because a type that fails costs an order, which counts against rate limits.
-		const worth = (type: ChallengeType): number =>
-			(type === this.#acceptedType ? 2 : 0) + ((type === 'http-01' ? overHttp : overTls) ? 1 : 0);
-		return types.sort((a, b) => worth(b) - worth(a));
+		const score = (type: ChallengeType): number =>
+			(type === this.#acceptedType ? 2 : 0) + ((type === 'http-01' ? isHttpOpen : isTlsOpen) ? 1 : 0);
+		return types.sort((a, b) => score(b) - score(a));
 	}
 
 	/** Calls `use` with the account. If the server no longer knows the account, registers it again and repeats the call, once. */
@@ -206,26 +208,26 @@ class AcmeIssuer implements Issuer {
 		} catch (error) {
 			if (!isUnknownAccount(error)) throw error;
 			server.account = undefined;
-			await forgetAccount(this.#deps.store, server.segment, await this.#accountSettings(server));
+			await forgetAccount(this.#deps.store, server.storeSegment, await this.#accountSettings(server));
 			return use(await untilAborted(this.#account(server), signal));
 		}
 	}
 
 	/**
-	 * Opens the account once for all waiting orders. Canceling one of these orders does not cancel the opening, because the others
-	 * need it.
+	 * Opens the account, once for all orders that wait for it. If one of these orders is canceled, the account is opened
+	 * nevertheless, because the other orders need it.
 	 */
 	async #account(server: Server): Promise<AcmeAccount> {
-		const limit = AbortSignal.timeout(ACCOUNT_LIMIT);
+		const timeoutSignal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
 		server.account ??= this.#accountSettings(server).then(settings =>
-			openAccount(server.connection, this.#deps.store, server.segment, settings, limit),
+			openAccount(server.connection, this.#deps.store, server.storeSegment, settings, timeoutSignal),
 		);
 		const opening = server.account;
 		try {
 			return await opening;
 		} catch (error) {
 			if (server.account === opening) server.account = undefined;
-			if (!limit.aborted || error instanceof IssueError) throw error;
+			if (!timeoutSignal.aborted || error instanceof IssueError) throw error;
 			throw new IssueError('issuer/timed-out', 'The account could not be opened in time.');
 		}
 	}
@@ -233,19 +235,20 @@ class AcmeIssuer implements Issuer {
 	async #accountSettings(server: Server): Promise<AccountSettings> {
 		const email = issuerSetting<string>(this.#settings, 'email');
 		const eab = issuerSetting<AccountSettings['eab']>(this.#settings, 'eab');
-		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.segment)) };
+		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.storeSegment)) };
 	}
 
 	/** Waits until another order may be started. */
-	async #takeTurn(signal: AbortSignal): Promise<void> {
+	async #awaitOrderSlot(signal: AbortSignal): Promise<void> {
 		for (;;) {
 			const now = Date.now();
-			while (this.#orderTimes[0] !== undefined && now - this.#orderTimes[0] >= ORDERS_WITHIN) this.#orderTimes.shift();
+			while (this.#orderTimes[0] !== undefined && now - this.#orderTimes[0] >= ORDER_WINDOW_MS)
+				this.#orderTimes.shift();
 			if (this.#orderTimes.length < MAX_ORDERS) {
 				this.#orderTimes.push(now);
 				return;
 			}
-			await waitUnlessAborted(this.#orderTimes[0]! + ORDERS_WITHIN - now + 5, signal);
+			await waitUnlessAborted(this.#orderTimes[0]! + ORDER_WINDOW_MS - now + 5, signal);
 		}
 	}
 }
@@ -253,17 +256,17 @@ class AcmeIssuer implements Issuer {
 /** Resolves like the promise. If the signal aborts first, rejects with its reason. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 	return new Promise((resolve, reject) => {
-		const stop = (): void => reject(signal.reason);
-		if (signal.aborted) stop();
-		signal.addEventListener('abort', stop, { once: true });
-		promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+		const onAbort = (): void => reject(signal.reason);
+		if (signal.aborted) onAbort();
+		signal.addEventListener('abort', onAbort, { once: true });
+		promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
 	});
 }
 
 /** Reports whether a port of this machine accepts connections. */
 function isListening(port: number): Promise<boolean> {
 	return new Promise(resolve => {
-		const socket = connect({ host: '127.0.0.1', port, timeout: PORT_LOOK });
+		const socket = connect({ host: '127.0.0.1', port, timeout: PORT_CHECK_TIMEOUT_MS });
 		const done = (listening: boolean): void => {
 			socket.destroy();
 			resolve(listening);
@@ -278,7 +281,7 @@ function serverOf(directory: string, roots: readonly string[]): Server {
 	const { host, pathname } = new URL(directory);
 	return {
 		directory,
-		segment: toKeySegment(`${host}${pathname === '/' ? '' : pathname.replaceAll('/', '-')}`),
+		storeSegment: toKeySegment(`${host}${pathname === '/' ? '' : pathname.replaceAll('/', '-')}`),
 		connection: new AcmeConnection(directory, roots, 'svc'),
 		account: undefined,
 	};

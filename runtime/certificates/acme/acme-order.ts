@@ -1,6 +1,6 @@
 /**
- * One order (RFC 8555 §7.4), either new or resumed after another process has died. Before each request that cannot be repeated,
- * its data is written to the store.
+ * Runs one order (RFC 8555 §7.4), either a new one or one that a process left unfinished when it died. The data of a request
+ * that cannot be repeated is written to the store before the request is sent.
  */
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
@@ -22,11 +22,11 @@ import { type ChallengeSolver, type ChallengeType, ValidationFailed } from './ch
 import { certificateId } from './renewal-information.ts';
 
 /** The first wait between two polls, in milliseconds. */
-const FIRST_POLL = 100;
+const FIRST_POLL_DELAY_MS = 100;
 /** Maximum wait between two polls, in milliseconds. */
-const SLOWEST_POLL = 5000;
+const MAX_POLL_DELAY_MS = 5000;
 /** Maximum number of an account's orders that are searched for an earlier order for the same name. */
-const MAX_LISTED = 50;
+const MAX_SEARCHED_ORDERS = 50;
 
 /** Dependencies of an order. */
 export interface OrderEnvironment {
@@ -67,98 +67,104 @@ interface AcmeOrder {
 /** Orders a certificate, using one type of challenge. Rejects with IssueError, StoreError or the signal's reason. */
 export async function runOrder(
 	env: OrderEnvironment,
-	wanted: IssueOrder,
+	request: IssueOrder,
 	type: ChallengeType,
 ): Promise<IssuedCertificate> {
-	const key = `acme/${env.server}/orders/${toKeySegment(wanted.name)}.json`;
-	const { record, order } = await begin(env, wanted, key);
+	const recordKey = `acme/${env.server}/orders/${toKeySegment(request.name)}.json`;
+	const { record, order } = await beginOrder(env, request, recordKey);
 	try {
-		const ready = await authorize(env, order, wanted, type);
-		const chain = await finish(env, ready, record, wanted);
+		const readyOrder = await authorize(env, order, request, type);
+		const chain = await completeOrder(env, readyOrder, record, request);
 		return {
 			chain,
 			privateKey: record.private_key,
 			details: { issuer_data: { url: order.url, ca: env.server, challenge: type } },
-			kept: () => env.store.remove(key),
+			onStored: () => env.store.remove(recordKey),
 		};
 	} catch (error) {
 		// The record of an order that has failed on the server is deleted, because it cannot be resumed. The record of an interrupted
 		// order is kept.
 		if (error instanceof ValidationFailed || (error instanceof AcmeProblem && error.status < 500)) {
-			if (error.code !== 'issuer/rate-limited') await env.store.remove(key).catch(() => {});
+			if (error.code !== 'issuer/rate-limited') await env.store.remove(recordKey).catch(() => {});
 		}
 		throw error;
 	}
 }
 
 /** Returns the order to continue with: the one in the store, or a new one. */
-async function begin(
+async function beginOrder(
 	env: OrderEnvironment,
-	wanted: IssueOrder,
-	key: string,
+	request: IssueOrder,
+	recordKey: string,
 ): Promise<{ readonly record: OrderRecord; readonly order: AcmeOrder }> {
-	const { signal } = wanted;
-	const earlier = await readRecord(env, wanted, key);
-	if (earlier) {
+	const { signal } = request;
+	const earlierRecord = await readRecord(env, request, recordKey);
+	if (earlierRecord) {
 		const order =
-			earlier.order === undefined ? await findOrder(env, wanted) : await readOrder(env, earlier.order, signal);
+			earlierRecord.order === undefined
+				? await findOrder(env, request)
+				: await readOrder(env, earlierRecord.order, signal);
 		if (order && order.status !== 'invalid') {
 			env.log('info', 'tls.obtain', 'resuming an order', {
-				name: wanted.name,
+				name: request.name,
 				order: order.url,
 				status: order.status,
 			});
-			const record = { ...earlier, order: order.url };
-			await env.store.write(key, JSON.stringify(record));
+			const record = { ...earlierRecord, order: order.url };
+			await env.store.write(recordKey, JSON.stringify(record));
 			return { record, order };
 		}
 	}
-	const reused = wanted.privateKey;
+	const reusedKey = request.privateKey;
 	const record: OrderRecord = {
-		name: wanted.name,
-		key_type: wanted.keyType,
+		name: request.name,
+		key_type: request.keyType,
 		// A key that has not been certified yet can be reused.
-		private_key: reused ?? earlier?.private_key ?? privateKeyPem(await makePrivateKey(wanted.keyType)),
-		account: env.account.account,
+		private_key: reusedKey ?? earlierRecord?.private_key ?? privateKeyPem(await makePrivateKey(request.keyType)),
+		account: env.account.accountUrl,
 	};
-	await env.store.write(key, JSON.stringify(record));
-	const order = await createOrder(env, wanted);
-	const known = { ...record, order: order.url };
-	await env.store.write(key, JSON.stringify(known));
-	return { record: known, order };
+	await env.store.write(recordKey, JSON.stringify(record));
+	const order = await createOrder(env, request);
+	const recordWithUrl = { ...record, order: order.url };
+	await env.store.write(recordKey, JSON.stringify(recordWithUrl));
+	return { record: recordWithUrl, order };
 }
 
-async function readRecord(env: OrderEnvironment, wanted: IssueOrder, key: string): Promise<OrderRecord | undefined> {
-	const text = await env.store.read(key);
+async function readRecord(
+	env: OrderEnvironment,
+	request: IssueOrder,
+	recordKey: string,
+): Promise<OrderRecord | undefined> {
+	const text = await env.store.read(recordKey);
 	if (!text) return undefined;
 	try {
 		const record = JSON.parse(text.toString('utf8')) as Partial<OrderRecord>;
-		const usable =
-			record.name === wanted.name &&
-			record.key_type === wanted.keyType &&
-			record.account === env.account.account &&
+		const isUsable =
+			record.name === request.name &&
+			record.key_type === request.keyType &&
+			record.account === env.account.accountUrl &&
 			typeof record.private_key === 'string' &&
 			parsePrivateKey(record.private_key) !== undefined;
-		return usable ? (record as OrderRecord) : undefined;
+		return isUsable ? (record as OrderRecord) : undefined;
 	} catch {
 		return undefined;
 	}
 }
 
-async function createOrder(env: OrderEnvironment, wanted: IssueOrder): Promise<AcmeOrder> {
+async function createOrder(env: OrderEnvironment, request: IssueOrder): Promise<AcmeOrder> {
 	const { connection, account } = env;
-	const directory = await connection.directory(wanted.signal);
+	const directory = await connection.directory(request.signal);
 	const { newOrder } = directory;
-	const identifiers = [identifierOf(wanted.name)];
+	const identifiers = [identifierOf(request.name)];
 	const payload = {
 		identifiers,
 		...(env.profile === undefined ? {} : { profile: env.profile }),
 		...(env.lifetime ? { notAfter: new Date(Date.now() + env.lifetime).toISOString() } : {}),
 	};
 	const replaces =
-		wanted.replaces !== undefined && directory.renewalInfo !== undefined ? certificateId(wanted.replaces) : undefined;
-	const send = (more: object): Promise<AcmeAnswer> =>
-		connection.post(newOrder, { ...payload, ...more }, account, wanted.signal);
+		request.replaces !== undefined && directory.renewalInfo !== undefined ? certificateId(request.replaces) : undefined;
+	const send = (extraFields: object): Promise<AcmeAnswer> =>
+		connection.post(newOrder, { ...payload, ...extraFields }, account, request.signal);
 	if (replaces === undefined) return orderOf(await send({}), undefined);
 	try {
 		return orderOf(await send({ replaces }), undefined);
@@ -171,23 +177,23 @@ async function createOrder(env: OrderEnvironment, wanted: IssueOrder): Promise<A
 }
 
 /**
- * Finds an order that a process may have created before it died, in the account's list of orders (§7.1.2.1). Not every server
- * provides that list.
+ * Searches the account's list of orders (§7.1.2.1) for an order that a process created before it died. Returns undefined if
+ * there is none, or if the server does not provide the list.
  */
 async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): Promise<AcmeOrder | undefined> {
 	const { connection, account } = env;
 	try {
-		const { body } = await connection.read(account.account, account, signal);
+		const { body } = await connection.read(account.accountUrl, account, signal);
 		if (typeof body?.orders !== 'string') return undefined;
 		const { value } = identifierOf(name);
-		const list = await connection.read(body.orders, account, signal);
-		const urls = Array.isArray(list.body?.orders) ? (list.body.orders as unknown[]) : [];
-		for (const url of urls.reverse().slice(0, MAX_LISTED)) {
+		const orderList = await connection.read(body.orders, account, signal);
+		const urls = Array.isArray(orderList.body?.orders) ? (orderList.body.orders as unknown[]) : [];
+		for (const url of urls.reverse().slice(0, MAX_SEARCHED_ORDERS)) {
 			if (typeof url !== 'string') continue;
 			const answer = await connection.read(url, account, signal);
 			const identifiers = answer.body?.identifiers as readonly { readonly value?: unknown }[] | undefined;
-			const open = ['pending', 'ready'].includes(String(answer.body?.status));
-			if (open && identifiers?.length === 1 && identifiers[0]?.value === value) return orderOf(answer, url);
+			const isOpen = ['pending', 'ready'].includes(String(answer.body?.status));
+			if (isOpen && identifiers?.length === 1 && identifiers[0]?.value === value) return orderOf(answer, url);
 		}
 	} catch (error) {
 		if (!(error instanceof AcmeProblem)) throw error;
@@ -209,34 +215,34 @@ async function readOrder(env: OrderEnvironment, url: string, signal: AbortSignal
 async function authorize(
 	env: OrderEnvironment,
 	order: AcmeOrder,
-	wanted: IssueOrder,
+	request: IssueOrder,
 	type: ChallengeType,
 ): Promise<AcmeOrder> {
 	if (order.status !== 'pending') return order;
-	for (const url of order.authorizations) await env.solver.authorize(url, wanted.name, type, wanted.signal);
-	return awaitOrder(env, order, ['ready', 'processing', 'valid'], wanted.signal);
+	for (const url of order.authorizations) await env.solver.authorize(url, request.name, type, request.signal);
+	return awaitOrder(env, order, ['ready', 'processing', 'valid'], request.signal);
 }
 
 /** Requests the certificate, waits for it, and downloads it. */
-async function finish(
+async function completeOrder(
 	env: OrderEnvironment,
 	order: AcmeOrder,
 	record: OrderRecord,
 	{ name, signal }: IssueOrder,
 ): Promise<string> {
-	let current = order;
-	if (current.status === 'ready') {
+	let currentOrder = order;
+	if (currentOrder.status === 'ready') {
 		const csr = certificateRequest([name], parsePrivateKey(record.private_key)!).toString('base64url');
-		current = orderOf(await env.connection.post(order.finalize, { csr }, env.account, signal), order.url);
+		currentOrder = orderOf(await env.connection.post(order.finalize, { csr }, env.account, signal), order.url);
 	}
-	if (current.status !== 'valid') current = await awaitOrder(env, current, ['valid'], signal);
-	if (current.certificate === undefined)
+	if (currentOrder.status !== 'valid') currentOrder = await awaitOrder(env, currentOrder, ['valid'], signal);
+	if (currentOrder.certificate === undefined)
 		throw new IssueError('issuer/refused', 'The server did not return a certificate URL.');
-	const answer = await env.connection.read(current.certificate, env.account, signal);
+	const answer = await env.connection.read(currentOrder.certificate, env.account, signal);
 	if (!env.preferredChains || answer.alternates.length === 0) return answer.text;
 	const chains = [answer.text];
 	for (const url of answer.alternates.slice(0, 10)) {
-		chains.push((await env.connection.read(new URL(url, current.certificate).href, env.account, signal)).text);
+		chains.push((await env.connection.read(new URL(url, currentOrder.certificate).href, env.account, signal)).text);
 	}
 	return chooseChain(chains, env.preferredChains);
 }
@@ -248,25 +254,25 @@ async function awaitOrder(
 	states: readonly string[],
 	signal: AbortSignal,
 ): Promise<AcmeOrder> {
-	let current = order;
-	for (let wait = FIRST_POLL; ; wait = Math.min(wait * 2, SLOWEST_POLL)) {
+	let currentOrder = order;
+	for (let wait = FIRST_POLL_DELAY_MS; ; wait = Math.min(wait * 2, MAX_POLL_DELAY_MS)) {
 		const answer = await env.connection.read(order.url, env.account, signal);
-		current = orderOf(answer, order.url);
-		if (states.includes(current.status)) return current;
-		if (current.status === 'invalid') {
-			throw current.error
-				? toAcmeProblem(current.error, 400, current.retryAt)
+		currentOrder = orderOf(answer, order.url);
+		if (states.includes(currentOrder.status)) return currentOrder;
+		if (currentOrder.status === 'invalid') {
+			throw currentOrder.error
+				? toAcmeProblem(currentOrder.error, 400, currentOrder.retryAt)
 				: new ValidationFailed('The order became invalid.');
 		}
-		await waitUnlessAborted(pollDelay(current.retryAt, wait), signal);
+		await waitUnlessAborted(pollDelay(currentOrder.retryAt, wait), signal);
 	}
 }
 
 /**
- * Returns the milliseconds to wait: until the time for which the server asks, within limits, or `otherwise` if it asks for none.
+ * Returns the milliseconds until `retryAt`, limited to the range from 100 to 60,000, or `defaultMs` if `retryAt` is undefined.
  */
-export function pollDelay(retryAt: number | undefined, otherwise: number): number {
-	if (retryAt === undefined) return otherwise;
+export function pollDelay(retryAt: number | undefined, defaultMs: number): number {
+	if (retryAt === undefined) return defaultMs;
 	return Math.min(Math.max(retryAt - Date.now(), 100), 60_000);
 }
 
@@ -274,12 +280,12 @@ function identifierOf(name: string): { readonly type: string; readonly value: st
 	return { type: isIP(name) ? 'ip' : 'dns', value: name };
 }
 
-function orderOf({ body, location, retryAt }: AcmeAnswer, known: string | undefined): AcmeOrder {
-	const url = known ?? location;
+function orderOf({ body, location, retryAt }: AcmeAnswer, knownUrl: string | undefined): AcmeOrder {
+	const url = knownUrl ?? location;
 	const { status, authorizations, finalize, certificate, error } = (body ?? {}) as Partial<AcmeOrder>;
 	if (url === undefined || typeof status !== 'string' || typeof finalize !== 'string') {
 		throw new IssueError('issuer/refused', "The server's response is not an order.");
 	}
-	const urls = Array.isArray(authorizations) ? authorizations.filter(one => typeof one === 'string') : [];
+	const urls = Array.isArray(authorizations) ? authorizations.filter(item => typeof item === 'string') : [];
 	return { url, status, authorizations: urls, finalize, certificate, error, retryAt };
 }

@@ -4,29 +4,31 @@ import type { PreferredChains } from '../../../compiler/modules/providers/issuer
 
 /** Returns the first chain that matches the preference. If none does, returns the server's default, which is the first chain. */
 export function chooseChain(chains: readonly string[], preferred: PreferredChains): string {
-	const first = chains[0]!;
+	const defaultChain = chains[0]!;
 	if (preferred.smallest) {
-		return chains.reduce((best, chain) => (chain.length < best.length ? chain : best), first);
+		return chains.reduce((best, chain) => (chain.length < best.length ? chain : best), defaultChain);
 	}
-	const { root_common_name: roots, any_common_name: any } = preferred;
-	for (const name of roots ?? []) {
-		const found = chains.find(chain => commonName(certificates(chain).at(-1)?.issuer) === name);
+	const { root_common_name: rootNames, any_common_name: anyNames } = preferred;
+	for (const name of rootNames ?? []) {
+		const found = chains.find(chain => commonName(parseCertificates(chain).at(-1)?.issuer) === name);
 		if (found !== undefined) return found;
 	}
-	for (const name of any ?? []) {
+	for (const name of anyNames ?? []) {
 		const found = chains.find(chain =>
-			certificates(chain).some(one => commonName(one.issuer) === name || commonName(one.subject) === name),
+			parseCertificates(chain).some(
+				certificate => commonName(certificate.issuer) === name || commonName(certificate.subject) === name,
+			),
 		);
 		if (found !== undefined) return found;
 	}
-	return first;
+	return defaultChain;
 }
 
-function certificates(chain: string): X509Certificate[] {
+function parseCertificates(chain: string): X509Certificate[] {
 	const blocks = chain.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 	return blocks.map(block => new X509Certificate(block));
 }
 
-function commonName(distinguished: string | undefined): string | undefined {
-	return /^CN=(.*)$/m.exec(distinguished ?? '')?.[1];
+function commonName(distinguishedName: string | undefined): string | undefined {
+	return /^CN=(.*)$/m.exec(distinguishedName ?? '')?.[1];
 }

@@ -56,19 +56,19 @@ export class ChallengeSolver {
 		const { body } = await this.#connection.read(url, this.#account, signal);
 		if (body?.status === 'valid') return;
 		if (body?.status !== 'pending') throw new ValidationFailed(`The authorization is ${String(body?.status)}.`);
-		const offered = challengesOf(body);
-		const challenge = offered.find(one => one.type === type);
+		const offeredChallenges = challengesOf(body);
+		const challenge = offeredChallenges.find(one => one.type === type);
 		if (!challenge) {
 			throw new ValidationFailed(
-				`The server does not offer ${type} for \`${name}\`, only ${offered.map(one => one.type).join(', ')}.`,
+				`The server does not offer ${type} for \`${name}\`, only ${offeredChallenges.map(one => one.type).join(', ')}.`,
 			);
 		}
-		const takeDown = await this.#publish(type, name, challenge.token, signal);
+		const unpublish = await this.#publish(type, name, challenge.token, signal);
 		try {
 			await this.#connection.post(challenge.url, {}, this.#account, signal);
-			await this.#await(url, type, signal);
+			await this.#awaitValidation(url, type, signal);
 		} finally {
-			await takeDown();
+			await unpublish();
 		}
 	}
 
@@ -78,13 +78,13 @@ export class ChallengeSolver {
 	 */
 	async #publish(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
 		const challenges = this.#challenges;
-		const authorization = `${token}.${this.#account.thumbprint}`;
+		const keyAuthorization = `${token}.${this.#account.thumbprint}`;
 		switch (type) {
 			case 'http-01':
 			case 'tls-alpn-01': {
-				const unshare = await this.#shared?.put(type, name, authorization);
-				if (type === 'http-01') await challenges.addToken(token, authorization);
-				else await challenges.addCertificate(name, await challengeCertificate(name, authorization));
+				const unshare = await this.#shared?.put(type, name, keyAuthorization);
+				if (type === 'http-01') await challenges.addToken(token, keyAuthorization);
+				else await challenges.addCertificate(name, await challengeCertificate(name, keyAuthorization));
 				return async () => {
 					await unshare?.();
 					await (type === 'http-01' ? challenges.removeToken(token) : challenges.removeCertificate(name));
@@ -92,13 +92,13 @@ export class ChallengeSolver {
 			}
 			case 'dns-01': {
 				if (!this.#dns) throw new IssueError('issuer/no-dns', 'DNS-01 requires a DNS provider.');
-				const digest = createHash('sha256').update(authorization).digest('base64url');
+				const digest = createHash('sha256').update(keyAuthorization).digest('base64url');
 				return this.#dns.present(name.replace(/^\*\./, ''), digest, signal);
 			}
 		}
 	}
 
-	async #await(url: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
+	async #awaitValidation(url: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
 		for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
 			const { body, retryAt } = await this.#connection.read(url, this.#account, signal);
 			if (body?.status === 'valid') return;

@@ -9,13 +9,13 @@ import { waitUnlessAborted } from './acme-connection.ts';
 import type { DnsSolver } from './challenge-solver.ts';
 
 /** Default milliseconds to wait for a record to become visible. */
-const PROPAGATION_LIMIT = 120_000;
+const DEFAULT_PROPAGATION_TIMEOUT_MS = 120_000;
 /** The first wait between two checks, in milliseconds. */
-const FIRST_CHECK_MS = 500;
+const FIRST_CHECK_DELAY_MS = 500;
 /** Maximum wait between two checks, in milliseconds. */
-const SLOWEST_CHECK_MS = 4000;
+const MAX_CHECK_DELAY_MS = 4000;
 /** Default TTL of a record, in seconds. */
-const RECORD_TTL = 120;
+const DEFAULT_TTL_SECONDS = 120;
 
 /** Creates the solver for an issuer's settings, in which `{env.NAME}` has already been replaced. */
 export function createDnsSolver(settings: IssuerSettings, deps: IssuerDeps): DnsSolver {
@@ -35,13 +35,13 @@ class RecordSolver implements DnsSolver {
 	async present(domain: string, value: string, signal: AbortSignal): Promise<() => Promise<void>> {
 		this.#provider ??= createDnsProvider(this.#settings.dns, this.#deps);
 		const provider = await this.#provider;
-		const override = issuerSetting<string>(this.#settings, 'dns_challenge_override_domain');
-		const name = override ?? `_acme-challenge.${domain}`;
+		const overrideName = issuerSetting<string>(this.#settings, 'dns_challenge_override_domain');
+		const name = overrideName ?? `_acme-challenge.${domain}`;
 		const zone = provider.zone ?? (await this.#findZone(name, provider.zoneOptional === true));
-		const lifetime = issuerSetting<number>(this.#settings, 'dns_ttl');
-		const ttl = lifetime === undefined ? RECORD_TTL : Math.max(1, Math.round(lifetime / 1000));
-		const remove = await provider.add({ zone, name, value, ttl }, signal);
-		const takeDown = async (): Promise<void> => {
+		const ttlMs = issuerSetting<number>(this.#settings, 'dns_ttl');
+		const ttlSeconds = ttlMs === undefined ? DEFAULT_TTL_SECONDS : Math.max(1, Math.round(ttlMs / 1000));
+		const remove = await provider.add({ zone, name, value, ttl: ttlSeconds }, signal);
+		const removeRecord = async (): Promise<void> => {
 			await remove().catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
 				this.#deps.log('warn', 'tls.obtain', 'a challenge record could not be removed', { name, cause });
@@ -49,9 +49,9 @@ class RecordSolver implements DnsSolver {
 		};
 		try {
 			await this.#awaitPropagation(name, value, zone, signal);
-			return takeDown;
+			return removeRecord;
 		} catch (error) {
-			await takeDown();
+			await removeRecord();
 			throw error;
 		}
 	}
@@ -60,53 +60,53 @@ class RecordSolver implements DnsSolver {
 	async #findZone(name: string, optional: boolean): Promise<string> {
 		const resolver = this.#resolver();
 		const labels = name.split('.');
-		let unreachable: string | undefined;
-		for (let from = 0; from < labels.length; from++) {
-			const candidate = labels.slice(from).join('.');
+		let failureCode: string | undefined;
+		for (let firstLabel = 0; firstLabel < labels.length; firstLabel++) {
+			const candidate = labels.slice(firstLabel).join('.');
 			try {
 				await resolver.resolveSoa(candidate);
 				return candidate;
 			} catch (error) {
 				const { code } = error as NodeJS.ErrnoException;
 				if (code === 'ENODATA' || code === 'ENOTFOUND') continue;
-				unreachable = code;
+				failureCode = code;
 				break;
 			}
 		}
 		if (optional) return '';
 		throw new IssueError(
 			'dns/no-zone',
-			unreachable === undefined
+			failureCode === undefined
 				? `No zone was found for \`${name}\`.`
-				: `The zone of \`${name}\` cannot be determined: ${unreachable}.`,
+				: `The zone of \`${name}\` cannot be determined: ${failureCode}.`,
 		);
 	}
 
 	async #awaitPropagation(name: string, value: string, zone: string, signal: AbortSignal): Promise<void> {
-		const delay = issuerSetting<number>(this.#settings, 'propagation_delay') ?? 0;
-		if (delay > 0) await waitUnlessAborted(delay, signal);
-		const limit = issuerSetting<number>(this.#settings, 'propagation_timeout') ?? PROPAGATION_LIMIT;
-		if (limit < 0) return;
-		const end = Date.now() + limit;
-		const resolvers = await this.#lookingResolvers(zone);
-		for (let wait = FIRST_CHECK_MS; ; wait = Math.min(wait * 1.5, SLOWEST_CHECK_MS)) {
+		const delayMs = issuerSetting<number>(this.#settings, 'propagation_delay') ?? 0;
+		if (delayMs > 0) await waitUnlessAborted(delayMs, signal);
+		const timeoutMs = issuerSetting<number>(this.#settings, 'propagation_timeout') ?? DEFAULT_PROPAGATION_TIMEOUT_MS;
+		if (timeoutMs < 0) return;
+		const deadline = Date.now() + timeoutMs;
+		const resolvers = await this.#checkingResolvers(zone);
+		for (let waitMs = FIRST_CHECK_DELAY_MS; ; waitMs = Math.min(waitMs * 1.5, MAX_CHECK_DELAY_MS)) {
 			const visibilities = await Promise.all(resolvers.map(resolver => hasRecord(resolver, name, value)));
 			if (visibilities.every(Boolean)) return;
-			if (Date.now() + wait > end) {
+			if (Date.now() + waitMs > deadline) {
 				throw new IssueError(
 					'dns/not-propagated',
-					`The record \`${name}\` did not become visible within ${Math.round(limit / 1000)} seconds.`,
+					`The record \`${name}\` did not become visible within ${Math.round(timeoutMs / 1000)} seconds.`,
 				);
 			}
-			await waitUnlessAborted(wait, signal);
+			await waitUnlessAborted(waitMs, signal);
 		}
 	}
 
 	/**
-	 * Returns the resolvers that check whether a record is visible: the configured ones, or else the zone's own name servers,
-	 * because other resolvers may have cached that the record does not exist.
+	 * Returns the resolvers that check whether a record is visible: the configured ones, or the zone's own name servers if none
+	 * are configured, because other resolvers may have cached that the record does not exist.
 	 */
-	async #lookingResolvers(zone: string): Promise<Resolver[]> {
+	async #checkingResolvers(zone: string): Promise<Resolver[]> {
 		const resolver = this.#resolver();
 		if (issuerSetting(this.#settings, 'resolvers') !== undefined || zone === '') return [resolver];
 		try {
@@ -124,7 +124,10 @@ class RecordSolver implements DnsSolver {
 	}
 }
 
-/** Throws IssueError if a server is not an address: resolving a name would already require a resolver. */
+/**
+ * Returns a resolver that asks `servers`, or the system's name servers if the list is empty. Throws IssueError if a server is
+ * not an IP address: resolving a server's name would already require a resolver.
+ */
 function resolverOf(servers: readonly string[]): Resolver {
 	const resolver = new Resolver({ timeout: 3000, tries: 2 });
 	if (servers.length === 0) return resolver;

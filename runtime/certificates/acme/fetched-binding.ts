@@ -8,17 +8,17 @@ const HOST = 'acme.zerossl.com';
 /** The endpoint for bindings. */
 const ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
 /** Timeout of the request in milliseconds. */
-const LIMIT = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /** Returns the binding for a directory; undefined if none is needed or available. Rejects with IssueError or StoreError. */
 export async function fetchBinding(
 	directory: string,
 	email: string | undefined,
 	store: Store,
-	server: string,
+	serverSegment: string,
 ): Promise<AccountSettings['eab']> {
 	if (email === undefined || new URL(directory).host !== HOST) return undefined;
-	const key = `acme/${server}/bindings/${Buffer.from(email).toString('hex').slice(0, 200)}.json`;
+	const key = `acme/${serverSegment}/bindings/${Buffer.from(email).toString('hex').slice(0, 200)}.json`;
 	const stored = await store.read(key);
 	if (stored) return JSON.parse(stored.toString('utf8')) as AccountSettings['eab'];
 	let answer: { readonly eab_kid?: unknown; readonly eab_hmac_key?: unknown };
@@ -27,7 +27,7 @@ export async function fetchBinding(
 			method: 'POST',
 			body: new URLSearchParams({ email }),
 			redirect: 'error',
-			signal: AbortSignal.timeout(LIMIT),
+			signal: AbortSignal.timeout(TIMEOUT_MS),
 		});
 		answer = (await response.json()) as typeof answer;
 	} catch (error) {

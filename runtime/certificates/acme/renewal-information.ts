@@ -6,19 +6,20 @@ import { AuthorityKeyIdentifier, Certificate, id_ce_authorityKeyIdentifier } fro
 import type { RenewalAdvice } from '../issuer.ts';
 import type { AcmeConnection } from './acme-connection.ts';
 
-/** Default milliseconds until the server is asked again. The minimum and the maximum follow. */
-const ASK_AGAIN = 6 * 3_600_000;
-const SOONEST = 60_000;
-const LATEST = 86_400_000;
+/** Milliseconds until the server is asked again if its response has no `Retry-After`. */
+const DEFAULT_POLL_MS = 6 * 3_600_000;
+/** Limits of a `Retry-After`, in milliseconds. */
+const MIN_POLL_MS = 60_000;
+const MAX_POLL_MS = 86_400_000;
 
 /** Returns the certificate's identifier (§4.1); undefined if the certificate has no authority key identifier. */
 export function certificateId(chain: string): string | undefined {
 	const { tbsCertificate } = AsnConvert.parse(new X509Certificate(chain).raw, Certificate);
-	const found = tbsCertificate.extensions?.find(({ extnID }) => extnID === id_ce_authorityKeyIdentifier);
-	const authority = found && AsnConvert.parse(found.extnValue, AuthorityKeyIdentifier).keyIdentifier;
-	if (!authority) return undefined;
-	const text = (bytes: ArrayBuffer): string => Buffer.from(bytes).toString('base64url');
-	return `${text(authority.buffer)}.${text(tbsCertificate.serialNumber)}`;
+	const extension = tbsCertificate.extensions?.find(({ extnID }) => extnID === id_ce_authorityKeyIdentifier);
+	const authorityKeyId = extension && AsnConvert.parse(extension.extnValue, AuthorityKeyIdentifier).keyIdentifier;
+	if (!authorityKeyId) return undefined;
+	const toBase64Url = (bytes: ArrayBuffer): string => Buffer.from(bytes).toString('base64url');
+	return `${toBase64Url(authorityKeyId.buffer)}.${toBase64Url(tbsCertificate.serialNumber)}`;
 }
 
 /**
@@ -39,6 +40,6 @@ export async function renewalAdvice(
 	const end = Date.parse(String(window?.end));
 	if (!(start < end)) return undefined;
 	const now = Date.now();
-	const wait = retryAt === undefined ? ASK_AGAIN : Math.min(Math.max(retryAt - now, SOONEST), LATEST);
-	return { renewAt: start + (end - start) * chance, askAgainAt: now + wait };
+	const pollMs = retryAt === undefined ? DEFAULT_POLL_MS : Math.min(Math.max(retryAt - now, MIN_POLL_MS), MAX_POLL_MS);
+	return { renewAt: start + (end - start) * chance, askAgainAt: now + pollMs };
 }

@@ -2,7 +2,7 @@
 import { IssueError } from '../issuer.ts';
 
 /** Timeout of a request in milliseconds. */
-const LIMIT = 30_000;
+const TIMEOUT_MS = 30_000;
 /** Maximum bytes of a response. */
 const MAX_ANSWER_BYTES: number = 4 * 1024 * 1024;
 
@@ -19,7 +19,7 @@ export interface ApiRequest {
 }
 
 /** Sends a request and returns the text of the response. Rejects with IssueError. */
-export async function apiText(request: ApiRequest): Promise<string> {
+export async function fetchApiText(request: ApiRequest): Promise<string> {
 	const { method, url, headers, body, provider, signal } = request;
 	let response: Response;
 	let text: string;
@@ -29,9 +29,9 @@ export async function apiText(request: ApiRequest): Promise<string> {
 			headers,
 			redirect: 'error',
 			...(body === undefined ? {} : { body }),
-			signal: AbortSignal.any([AbortSignal.timeout(LIMIT), ...(signal ? [signal] : [])]),
+			signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]),
 		});
-		text = await limitedText(response, provider);
+		text = await readLimitedText(response, provider);
 	} catch (error) {
 		if (error instanceof IssueError) throw error;
 		if (signal?.aborted) throw signal.reason;
@@ -40,16 +40,16 @@ export async function apiText(request: ApiRequest): Promise<string> {
 		throw new IssueError('dns/unreachable', `The API of ${provider} cannot be reached: ${reason}.`);
 	}
 	if (response.ok) return text;
-	const explained = request.explain?.(text)?.slice(0, 300);
+	const explanation = request.explain?.(text)?.slice(0, 300);
 	throw new IssueError(
 		'dns/refused',
-		`The API of ${provider} answered with status ${response.status} to ${method} ${new URL(url).pathname}${explained ? `: ${explained}` : ''}.`,
+		`The API of ${provider} answered with status ${response.status} to ${method} ${new URL(url).pathname}${explanation ? `: ${explanation}` : ''}.`,
 	);
 }
 
-/** Sends a request like {@link apiText}, and returns the response as a JSON object. */
-export async function apiJson(request: ApiRequest): Promise<{ readonly [member: string]: unknown }> {
-	const text = await apiText(request);
+/** Sends a request like {@link fetchApiText}, and returns the response as a JSON object. */
+export async function fetchApiJson(request: ApiRequest): Promise<{ readonly [member: string]: unknown }> {
+	const text = await fetchApiText(request);
 	if (text === '') return {};
 	try {
 		const value: unknown = JSON.parse(text);
@@ -60,7 +60,7 @@ export async function apiJson(request: ApiRequest): Promise<{ readonly [member: 
 	throw new IssueError('dns/refused', `The API of ${request.provider} did not return a JSON object.`);
 }
 
-async function limitedText(response: Response, provider: string): Promise<string> {
+async function readLimitedText(response: Response, provider: string): Promise<string> {
 	const decoder = new TextDecoder();
 	let text = '';
 	for await (const chunk of response.body ?? []) {

@@ -1,6 +1,6 @@
 /** The DNS provider `cloudflare`. */
 import { IssueError } from '../issuer.ts';
-import { apiJson } from './api-request.ts';
+import { fetchApiJson } from './api-request.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
 export function cloudflareProvider(settings: { readonly [setting: string]: unknown }): DnsProvider {
@@ -14,7 +14,7 @@ export function cloudflareProvider(settings: { readonly [setting: string]: unkno
 		body?: object,
 		signal?: AbortSignal,
 	): Promise<{ readonly [member: string]: unknown }> =>
-		apiJson({
+		fetchApiJson({
 			method,
 			url: endpoint + path,
 			provider: 'cloudflare',
@@ -25,18 +25,18 @@ export function cloudflareProvider(settings: { readonly [setting: string]: unkno
 		});
 	return {
 		async add({ zone, name, value, ttl }: ChallengeRecord, signal) {
-			const found = await call('GET', `/zones?name=${encodeURIComponent(zone)}`, zoneToken, undefined, signal);
-			const id = (found.result as { id?: unknown }[] | undefined)?.[0]?.id;
-			if (typeof id !== 'string') {
+			const zones = await call('GET', `/zones?name=${encodeURIComponent(zone)}`, zoneToken, undefined, signal);
+			const zoneId = (zones.result as { id?: unknown }[] | undefined)?.[0]?.id;
+			if (typeof zoneId !== 'string') {
 				throw new IssueError('dns/no-zone', `The Cloudflare token has no access to the zone \`${zone}\`.`);
 			}
 			const record = { type: 'TXT', name, content: `"${value}"`, ttl: Math.max(60, ttl) };
-			const made = await call('POST', `/zones/${encodeURIComponent(id)}/dns_records`, token, record, signal);
-			const recordId = (made.result as { id?: unknown } | undefined)?.id;
+			const created = await call('POST', `/zones/${encodeURIComponent(zoneId)}/dns_records`, token, record, signal);
+			const recordId = (created.result as { id?: unknown } | undefined)?.id;
 			if (typeof recordId !== 'string')
 				throw new IssueError('dns/refused', 'The API of cloudflare did not create the record.');
 			return async () => {
-				await call('DELETE', `/zones/${encodeURIComponent(id)}/dns_records/${encodeURIComponent(recordId)}`, token);
+				await call('DELETE', `/zones/${encodeURIComponent(zoneId)}/dns_records/${encodeURIComponent(recordId)}`, token);
 			};
 		},
 	};

@@ -10,21 +10,21 @@ export async function createDnsProvider(
 		readonly environment: { readonly [name: string]: string | undefined };
 	},
 ): Promise<DnsProvider> {
-	const written = settings as { readonly provider: string; readonly [setting: string]: unknown };
-	switch (written.provider) {
+	const providerSettings = settings as { readonly provider: string; readonly [setting: string]: unknown };
+	switch (providerSettings.provider) {
 		case 'cloudflare':
-			return (await import('./cloudflare.ts')).cloudflareProvider(written);
+			return (await import('./cloudflare.ts')).cloudflareProvider(providerSettings);
 		case 'route53':
-			return (await import('./route53.ts')).route53Provider(written, deps.environment);
+			return (await import('./route53.ts')).route53Provider(providerSettings, deps.environment);
 		case 'digitalocean':
-			return (await import('./digitalocean.ts')).digitaloceanProvider(written);
+			return (await import('./digitalocean.ts')).digitaloceanProvider(providerSettings);
 		case 'hetzner':
-			return (await import('./hetzner.ts')).hetznerProvider(written);
+			return (await import('./hetzner.ts')).hetznerProvider(providerSettings);
 		case 'rfc2136':
-			return (await import('./rfc2136.ts')).rfc2136Provider(written);
+			return (await import('./rfc2136.ts')).rfc2136Provider(providerSettings);
 		case 'exec':
-			return (await import('./exec.ts')).execProvider(written, deps);
+			return (await import('./exec.ts')).execProvider(providerSettings, deps);
 		default:
-			throw new IssueError('dns/unknown', `\`${written.provider}\` is not a DNS provider of this build.`);
+			throw new IssueError('dns/unknown', `\`${providerSettings.provider}\` is not a DNS provider of this build.`);
 	}
 }

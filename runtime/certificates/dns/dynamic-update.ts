@@ -9,24 +9,25 @@ const TYPE_SOA = 6;
 const CLASS_IN = 1;
 const CLASS_NONE = 254;
 
-const STATUSES = [
+/** Names of response codes (RFC 2136 §2.2), by number. */
+const STATUS_NAMES = [
 	...['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET', 'NXRRSET'],
 	...['NOTAUTH', 'NOTZONE'],
 ];
 
 /** Encodes a message that adds a TXT record to a zone or removes exactly that record (§2.5.1, §2.5.4). */
-export function dynamicUpdate({ zone, name, value, ttl }: ChallengeRecord, action: 'add' | 'remove'): Buffer {
+export function encodeUpdate({ zone, name, value, ttl }: ChallengeRecord, action: 'add' | 'remove'): Buffer {
 	const header = encodeUint16s(randomInt(65_536), OPCODE_UPDATE, 1, 0, 1, 0);
 	const text = Buffer.from(value, 'latin1');
 	const data = Buffer.concat([Buffer.of(text.length), text]);
-	const adding = action === 'add';
+	const isAdding = action === 'add';
 	return Buffer.concat([
 		header,
 		encodeName(zone),
 		encodeUint16s(TYPE_SOA, CLASS_IN),
 		encodeName(name),
-		encodeUint16s(TYPE_TXT, adding ? CLASS_IN : CLASS_NONE),
-		encodeUint32(adding ? ttl : 0),
+		encodeUint16s(TYPE_TXT, isAdding ? CLASS_IN : CLASS_NONE),
+		encodeUint32(isAdding ? ttl : 0),
 		encodeUint16s(data.length),
 		data,
 	]);
@@ -38,7 +39,7 @@ export function responseStatus(message: Buffer): string {
 		throw new IssueError('dns/refused', 'The name server did not return a DNS response.');
 	}
 	const code = message[3]! & 15;
-	return STATUSES[code] ?? `status ${code}`;
+	return STATUS_NAMES[code] ?? `status ${code}`;
 }
 
 /** Encodes a name in wire format, in lowercase and without compression (RFC 1035 §3.1). Throws IssueError if it is too long. */
@@ -52,9 +53,9 @@ export function encodeName(name: string): Buffer {
 		if (bytes.length > 63) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
 		return Buffer.concat([Buffer.of(bytes.length), bytes]);
 	});
-	const whole = Buffer.concat([...parts, Buffer.of(0)]);
-	if (whole.length > 255) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
-	return whole;
+	const encoded = Buffer.concat([...parts, Buffer.of(0)]);
+	if (encoded.length > 255) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
+	return encoded;
 }
 
 /** Encodes big-endian 16-bit numbers. */

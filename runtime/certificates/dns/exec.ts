@@ -4,13 +4,13 @@ import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
 /** Timeout of the program in milliseconds. */
-const LIMIT = 60_000;
+const TIMEOUT_MS = 60_000;
 /** Timeout, in milliseconds, of the program that cleans up after a canceled order. */
-const LAST_LIMIT = 5000;
+const CANCELED_CLEANUP_TIMEOUT_MS = 5000;
 /** Milliseconds that a program has to exit after SIGTERM. */
-const KILL_DELAY = 1000;
+const KILL_DELAY_MS = 1000;
 /** Maximum number of characters of a program's output that are kept for an error message. */
-const KEPT_OUTPUT = 500;
+const MAX_KEPT_CHARS = 500;
 
 export function execProvider(
 	settings: { readonly [setting: string]: unknown },
@@ -30,15 +30,16 @@ export function execProvider(
 	return {
 		zoneOptional: true,
 		async add(record, signal) {
-			await run('present', record, AbortSignal.any([signal, AbortSignal.timeout(LIMIT)]));
+			await run('present', record, AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]));
 			return () => {
-				const ends = new AbortController();
-				const limit = setTimeout(() => ends.abort(), signal.aborted ? LAST_LIMIT : LIMIT);
-				const hurry = (): void => void setTimeout(() => ends.abort(), LAST_LIMIT).unref();
-				signal.addEventListener('abort', hurry, { once: true });
-				return run('cleanup', record, ends.signal).finally(() => {
-					clearTimeout(limit);
-					signal.removeEventListener('abort', hurry);
+				const cleanupAbort = new AbortController();
+				const timer = setTimeout(() => cleanupAbort.abort(), signal.aborted ? CANCELED_CLEANUP_TIMEOUT_MS : TIMEOUT_MS);
+				const shortenTimeout = (): void =>
+					void setTimeout(() => cleanupAbort.abort(), CANCELED_CLEANUP_TIMEOUT_MS).unref();
+				signal.addEventListener('abort', shortenTimeout, { once: true });
+				return run('cleanup', record, cleanupAbort.signal).finally(() => {
+					clearTimeout(timer);
+					signal.removeEventListener('abort', shortenTimeout);
 				});
 			};
 		},
@@ -62,26 +63,26 @@ function runProgram(
 		// The program gets its own process group, so that everything a script has started is ended with it.
 		const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'], detached: true, shell: false });
 		let output = '';
-		const end = (): void => {
-			kill(child.pid, 'SIGTERM');
-			setTimeout(() => kill(child.pid, 'SIGKILL'), KILL_DELAY).unref();
+		const terminate = (): void => {
+			killGroup(child.pid, 'SIGTERM');
+			setTimeout(() => killGroup(child.pid, 'SIGKILL'), KILL_DELAY_MS).unref();
 			child.stderr.destroy();
 			child.unref();
 			reject(new IssueError('dns/exec', `\`${program}\` was ended, because it exceeded its time limit.`));
 		};
-		signal.addEventListener('abort', end, { once: true });
+		signal.addEventListener('abort', terminate, { once: true });
 		child.stderr.setEncoding('utf8').on('data', (text: string) => {
-			if (output.length < KEPT_OUTPUT) output += text.slice(0, KEPT_OUTPUT - output.length);
+			if (output.length < MAX_KEPT_CHARS) output += text.slice(0, MAX_KEPT_CHARS - output.length);
 		});
 		child.once('error', (error: NodeJS.ErrnoException) => {
-			signal.removeEventListener('abort', end);
+			signal.removeEventListener('abort', terminate);
 			reject(new IssueError('dns/exec', `\`${program}\` cannot be run: ${error.code ?? error.message}.`));
 		});
-		child.once('close', (status, sign) => {
-			signal.removeEventListener('abort', end);
+		child.once('close', (status, exitSignal) => {
+			signal.removeEventListener('abort', terminate);
 			if (status === 0) resolve();
 			else {
-				const outcome = sign === null ? `exited with status ${status}` : `was ended by ${sign}`;
+				const outcome = exitSignal === null ? `exited with status ${status}` : `was ended by ${exitSignal}`;
 				const outputText = output.trim().replace(/\s+/g, ' ');
 				reject(new IssueError('dns/exec', `\`${program}\` ${outcome}${outputText === '' ? '' : `: ${outputText}`}.`));
 			}
@@ -90,7 +91,7 @@ function runProgram(
 }
 
 /** Signals a program's process group, unless it has exited. */
-function kill(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
+function killGroup(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
 	if (pid === undefined) return;
 	try {
 		process.kill(-pid, signal);

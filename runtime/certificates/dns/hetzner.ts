@@ -1,10 +1,10 @@
 /** The DNS provider `hetzner`, through the Cloud API. */
-import { apiText } from './api-request.ts';
+import { fetchApiText } from './api-request.ts';
 import { type DnsProvider, relativeName } from './dns-provider.ts';
 
 export function hetznerProvider(settings: { readonly [setting: string]: unknown }): DnsProvider {
 	const endpoint = String(settings.endpoint ?? 'https://api.hetzner.cloud/v1').replace(/\/$/, '');
-	const common = {
+	const commonOptions = {
 		provider: 'hetzner',
 		method: 'POST' as const,
 		headers: { authorization: `Bearer ${String(settings.api_token ?? '')}`, 'content-type': 'application/json' },
@@ -13,12 +13,16 @@ export function hetznerProvider(settings: { readonly [setting: string]: unknown 
 	return {
 		async add(record, signal) {
 			const name = encodeURIComponent(relativeName(record));
-			const actions = `${endpoint}/zones/${encodeURIComponent(record.zone)}/rrsets/${name}/TXT/actions`;
+			const actionsUrl = `${endpoint}/zones/${encodeURIComponent(record.zone)}/rrsets/${name}/TXT/actions`;
 			const records = [{ value: `"${record.value}"` }];
 			const body = JSON.stringify({ records, ttl: Math.max(60, record.ttl) });
-			await apiText({ ...common, url: `${actions}/add_records`, body, signal });
+			await fetchApiText({ ...commonOptions, url: `${actionsUrl}/add_records`, body, signal });
 			return async () => {
-				await apiText({ ...common, url: `${actions}/remove_records`, body: JSON.stringify({ records }) });
+				await fetchApiText({
+					...commonOptions,
+					url: `${actionsUrl}/remove_records`,
+					body: JSON.stringify({ records }),
+				});
 			};
 		},
 	};

@@ -2,18 +2,18 @@
 import { connect, isIP } from 'node:net';
 import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
-import { dynamicUpdate, responseStatus } from './dynamic-update.ts';
+import { encodeUpdate, responseStatus } from './dynamic-update.ts';
 import { signMessage, type TransactionKey, verifyResponse } from './transaction-signature.ts';
 
 /** Timeout of an exchange in milliseconds. */
-const LIMIT = 15_000;
+const TIMEOUT_MS = 15_000;
 
 export function rfc2136Provider(settings: { readonly [setting: string]: unknown }): DnsProvider {
 	const { host, port } = serverAddress(String(settings.server ?? ''));
 	const key = transactionKey(settings);
 	const zone = typeof settings.zone === 'string' ? settings.zone.toLowerCase().replace(/\.$/, '') : undefined;
 	const update = async (record: ChallengeRecord, action: 'add' | 'remove', signal?: AbortSignal): Promise<void> => {
-		const message = dynamicUpdate(record, action);
+		const message = encodeUpdate(record, action);
 		const signed = key ? signMessage(message, key, Math.floor(Date.now() / 1000)) : undefined;
 		const answer = await exchange(host, port, signed?.message ?? message, signal);
 		if (key && signed) verifyResponse(answer, key, signed.mac);
@@ -45,9 +45,9 @@ function transactionKey(settings: { readonly [setting: string]: unknown }): Tran
 
 function serverAddress(text: string): { readonly host: string; readonly port: number } {
 	if (isIP(text) === 6) return { host: text, port: 53 };
-	const parts = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text);
-	if (!parts) throw new IssueError('dns/server', `\`${text}\` is not the address of a name server.`);
-	return { host: parts[1] ?? parts[2]!, port: Number(parts[3] ?? 53) };
+	const match = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text);
+	if (!match) throw new IssueError('dns/server', `\`${text}\` is not the address of a name server.`);
+	return { host: match[1] ?? match[2]!, port: Number(match[3] ?? 53) };
 }
 
 /** Sends a message and receives the response, both prefixed with their length (RFC 1035 §4.2.2). */
@@ -55,9 +55,9 @@ function exchange(host: string, port: number, message: Buffer, signal: AbortSign
 	return new Promise((resolve, reject) => {
 		const socket = connect({ host, port });
 		let received: Buffer = Buffer.alloc(0);
-		const fail = (why: string): void => {
+		const fail = (reason: string): void => {
 			socket.destroy();
-			reject(new IssueError('dns/unreachable', `The name server \`${host}\` cannot be reached: ${why}.`));
+			reject(new IssueError('dns/unreachable', `The name server \`${host}\` cannot be reached: ${reason}.`));
 		};
 		const onAbort = (): void => {
 			socket.destroy();
@@ -65,7 +65,7 @@ function exchange(host: string, port: number, message: Buffer, signal: AbortSign
 		};
 		signal?.addEventListener('abort', onAbort, { once: true });
 		socket.once('close', () => signal?.removeEventListener('abort', onAbort));
-		socket.setTimeout(LIMIT, () => fail('timed out'));
+		socket.setTimeout(TIMEOUT_MS, () => fail('timed out'));
 		socket.once('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
 		socket.once('end', () => fail('the connection was closed'));
 		socket.once('connect', () => {

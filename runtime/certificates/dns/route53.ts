@@ -1,10 +1,10 @@
-/** The DNS provider `route53`. Its API replaces whole record sets, so sets are read, modified and written back. */
+/** The DNS provider `route53`. Its API replaces whole record sets, so each change reads a set, modifies it and writes it back. */
 import { AwsClient } from 'aws4fetch';
 import { IssueError } from '../issuer.ts';
-import { apiText } from './api-request.ts';
+import { fetchApiText } from './api-request.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
-const VERSION = '2013-04-01';
+const API_VERSION = '2013-04-01';
 
 /** Creates the provider. Credentials that are missing from the settings are taken from `environment`. */
 export function route53Provider(
@@ -19,23 +19,23 @@ class Route53 implements DnsProvider {
 	readonly #endpoint: string;
 	readonly #zoneId: string | undefined;
 	/** Settles after the last change. The next change waits for it, because changes must not overlap. */
-	#changing: Promise<unknown> = Promise.resolve();
+	#lastChange: Promise<unknown> = Promise.resolve();
 
 	constructor(
 		settings: { readonly [setting: string]: unknown },
 		environment: { readonly [name: string]: string | undefined },
 	) {
-		const text = (name: string, variable: string): string | undefined => {
+		const setting = (name: string, variable: string): string | undefined => {
 			const value = settings[name];
 			return typeof value === 'string' && value !== '' ? value : environment[variable];
 		};
-		const session = text('session_token', 'AWS_SESSION_TOKEN');
+		const sessionToken = setting('session_token', 'AWS_SESSION_TOKEN');
 		this.#client = new AwsClient({
-			accessKeyId: text('access_key_id', 'AWS_ACCESS_KEY_ID') ?? '',
-			secretAccessKey: text('secret_access_key', 'AWS_SECRET_ACCESS_KEY') ?? '',
-			...(session === undefined ? {} : { sessionToken: session }),
+			accessKeyId: setting('access_key_id', 'AWS_ACCESS_KEY_ID') ?? '',
+			secretAccessKey: setting('secret_access_key', 'AWS_SECRET_ACCESS_KEY') ?? '',
+			...(sessionToken === undefined ? {} : { sessionToken }),
 			service: 'route53',
-			region: text('region', 'AWS_REGION') ?? 'us-east-1',
+			region: setting('region', 'AWS_REGION') ?? 'us-east-1',
 		});
 		this.#endpoint = String(settings.endpoint ?? 'https://route53.amazonaws.com').replace(/\/$/, '');
 		this.#zoneId = typeof settings.hosted_zone_id === 'string' ? settings.hosted_zone_id : undefined;
@@ -58,22 +58,22 @@ class Route53 implements DnsProvider {
 	}
 
 	#change(zone: string, record: ChallengeRecord, edit: (values: string[]) => string[]): Promise<void> {
-		const result = this.#changing.then(async () => {
-			const before = await this.#values(zone, record.name);
+		const result = this.#lastChange.then(async () => {
+			const before = await this.#readValues(zone, record.name);
 			const after = edit(before);
 			if (after === before || (before.length === 0 && after.length === 0)) return;
 			await this.#write(zone, record, after.length > 0 ? 'UPSERT' : 'DELETE', after.length > 0 ? after : before);
 		});
-		this.#changing = result.catch(() => {});
+		this.#lastChange = result.catch(() => {});
 		return result;
 	}
 
-	async #values(zone: string, name: string): Promise<string[]> {
+	async #readValues(zone: string, name: string): Promise<string[]> {
 		const query = `name=${encodeURIComponent(name)}&type=TXT&maxitems=1`;
 		const text = await this.#send('GET', `hostedzone/${encodeURIComponent(zone)}/rrset?${query}`);
-		const set = /<ResourceRecordSet>([\s\S]*?)<\/ResourceRecordSet>/.exec(text)?.[1] ?? '';
-		if (!set.includes(`<Name>${name}.</Name>`) || !set.includes('<Type>TXT</Type>')) return [];
-		return [...set.matchAll(/<Value>([\s\S]*?)<\/Value>/g)].map(([, value]) =>
+		const recordSet = /<ResourceRecordSet>([\s\S]*?)<\/ResourceRecordSet>/.exec(text)?.[1] ?? '';
+		if (!recordSet.includes(`<Name>${name}.</Name>`) || !recordSet.includes('<Type>TXT</Type>')) return [];
+		return [...recordSet.matchAll(/<Value>([\s\S]*?)<\/Value>/g)].map(([, value]) =>
 			value!.replaceAll('&quot;', '"').replace(/^"(.*)"$/, '$1'),
 		);
 	}
@@ -87,18 +87,18 @@ class Route53 implements DnsProvider {
 		const records = values
 			.map(value => `<ResourceRecord><Value>&quot;${escapeXml(value)}&quot;</Value></ResourceRecord>`)
 			.join('');
-		const body = `<?xml version="1.0" encoding="UTF-8"?><ChangeResourceRecordSetsRequest xmlns="https://route53.amazonaws.com/doc/${VERSION}/"><ChangeBatch><Changes><Change><Action>${action}</Action><ResourceRecordSet><Name>${escapeXml(name)}.</Name><Type>TXT</Type><TTL>${ttl}</TTL><ResourceRecords>${records}</ResourceRecords></ResourceRecordSet></Change></Changes></ChangeBatch></ChangeResourceRecordSetsRequest>`;
+		const body = `<?xml version="1.0" encoding="UTF-8"?><ChangeResourceRecordSetsRequest xmlns="https://route53.amazonaws.com/doc/${API_VERSION}/"><ChangeBatch><Changes><Change><Action>${action}</Action><ResourceRecordSet><Name>${escapeXml(name)}.</Name><Type>TXT</Type><TTL>${ttl}</TTL><ResourceRecords>${records}</ResourceRecords></ResourceRecordSet></Change></Changes></ChangeBatch></ChangeResourceRecordSetsRequest>`;
 		await this.#send('POST', `hostedzone/${encodeURIComponent(zone)}/rrset/`, body);
 	}
 
 	async #send(method: 'GET' | 'POST', path: string, body?: string, signal?: AbortSignal): Promise<string> {
-		const url = `${this.#endpoint}/${VERSION}/${path}`;
+		const url = `${this.#endpoint}/${API_VERSION}/${path}`;
 		const signed = await this.#client.sign(url, {
 			method,
 			...(body === undefined ? {} : { body, headers: { 'content-type': 'application/xml' } }),
 		});
 		const headers = Object.fromEntries(signed.headers);
-		return apiText({ method, url, headers, body, provider: 'route53', explain, signal });
+		return fetchApiText({ method, url, headers, body, provider: 'route53', explain, signal });
 	}
 }
 

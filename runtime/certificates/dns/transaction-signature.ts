@@ -30,10 +30,10 @@ export function signMessage(
 	key: TransactionKey,
 	time: number,
 ): { readonly message: Buffer; readonly mac: Buffer } {
-	const mac = hmac(key, message, variables(key, time, FUDGE, 0, Buffer.alloc(0)));
+	const mac = computeMac(key, message, variables(key, time, FUDGE, 0, Buffer.alloc(0)));
 	const data = Buffer.concat([
 		encodeName(key.algorithm),
-		time48(time),
+		encodeTime48(time),
 		encodeUint16s(FUDGE, mac.length),
 		mac,
 		message.subarray(0, 2),
@@ -56,30 +56,30 @@ export function signMessage(
  * (§5.3).
  */
 export function verifyResponse(response: Buffer, key: TransactionKey, requestMac: Buffer): void {
-	const found = findSignature(response);
-	if (!found) {
+	const signature = findSignature(response);
+	if (!signature) {
 		throw new IssueError('dns/unsigned', 'The name server did not sign its response; it may not know the key.');
 	}
-	const { mac, time, fudge, error, other, start } = found;
+	const { mac, time, fudge, error, other, start } = signature;
 	if (error !== 0) {
 		const names: { readonly [code: number]: string } = { 16: 'BADSIG', 17: 'BADKEY', 18: 'BADTIME', 22: 'BADTRUNC' };
 		throw new IssueError('dns/refused', `The name server refused the key: ${names[error] ?? error}.`);
 	}
 	const unsigned = Buffer.from(response.subarray(0, start));
 	unsigned.writeUInt16BE(unsigned.readUInt16BE(10) - 1, 10);
-	const expected = hmac(
+	const expected = computeMac(
 		key,
 		encodeUint16s(requestMac.length),
 		requestMac,
 		unsigned,
 		variables(key, time, fudge, error, other),
 	);
-	const fresh = Math.abs(Date.now() / 1000 - time) <= fudge;
-	if (fresh && mac.length === expected.length && timingSafeEqual(mac, expected)) return;
+	const isFresh = Math.abs(Date.now() / 1000 - time) <= fudge;
+	if (isFresh && mac.length === expected.length && timingSafeEqual(mac, expected)) return;
 	throw new IssueError('dns/unsigned', "The signature of the name server's response is wrong.");
 }
 
-function hmac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]): Buffer {
+function computeMac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]): Buffer {
 	const digest = DIGESTS[algorithm];
 	if (digest === undefined) throw new IssueError('dns/key', `\`${algorithm}\` is not a supported algorithm.`);
 	const signer = createHmac(digest, secret);
@@ -94,13 +94,13 @@ function variables(key: TransactionKey, time: number, fudge: number, error: numb
 		encodeUint16s(CLASS_ANY),
 		encodeUint32(0),
 		encodeName(key.algorithm),
-		time48(time),
+		encodeTime48(time),
 		encodeUint16s(fudge, error, other.length),
 		other,
 	]);
 }
 
-function time48(seconds: number): Buffer {
+function encodeTime48(seconds: number): Buffer {
 	const bytes = Buffer.alloc(6);
 	bytes.writeUIntBE(seconds, 0, 6);
 	return bytes;
@@ -108,6 +108,7 @@ function time48(seconds: number): Buffer {
 
 interface Signature {
 	readonly mac: Buffer;
+	/** Time of signing, in seconds since the epoch. */
 	readonly time: number;
 	readonly fudge: number;
 	readonly error: number;
@@ -116,18 +117,19 @@ interface Signature {
 	readonly start: number;
 }
 
-/** Returns the last record of a message if it is a signature. */
+/** Returns the last record of a message if that record is a signature, otherwise undefined. */
 function findSignature(message: Buffer): Signature | undefined {
 	try {
 		let at = 12;
-		for (let left = message.readUInt16BE(4); left > 0; left--) at = skipName(message, at) + 4;
+		for (let remaining = message.readUInt16BE(4); remaining > 0; remaining--) at = skipName(message, at) + 4;
 		const records = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
 		let start = at;
-		for (let left = records; left > 0; left--) {
+		for (let remaining = records; remaining > 0; remaining--) {
 			start = at;
-			const fixed = skipName(message, at);
-			const end = fixed + 10 + message.readUInt16BE(fixed + 8);
-			if (left === 1 && message.readUInt16BE(fixed) === TYPE_TSIG) return readSignature(message, fixed + 10, start);
+			const fixedFields = skipName(message, at);
+			const end = fixedFields + 10 + message.readUInt16BE(fixedFields + 8);
+			if (remaining === 1 && message.readUInt16BE(fixedFields) === TYPE_TSIG)
+				return readSignature(message, fixedFields + 10, start);
 			at = end;
 		}
 		return undefined;
@@ -137,8 +139,8 @@ function findSignature(message: Buffer): Signature | undefined {
 	}
 }
 
-function readSignature(message: Buffer, from: number, start: number): Signature {
-	let at = skipName(message, from);
+function readSignature(message: Buffer, dataStart: number, start: number): Signature {
+	let at = skipName(message, dataStart);
 	const time = message.readUIntBE(at, 6);
 	const fudge = message.readUInt16BE(at + 6);
 	const size = message.readUInt16BE(at + 8);
@@ -151,8 +153,8 @@ function readSignature(message: Buffer, from: number, start: number): Signature 
 	return { mac, time, fudge, error, other, start };
 }
 
-function skipName(message: Buffer, from: number): number {
-	let at = from;
+function skipName(message: Buffer, nameStart: number): number {
+	let at = nameStart;
 	for (;;) {
 		const length = message.readUInt8(at);
 		if (length === 0) return at + 1;

@@ -1,4 +1,4 @@
-/** The certificate manager: keeps every name of the active document supplied with a valid certificate. */
+/** The certificate manager, which obtains and renews the certificates for every name of the active document. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AutomationPolicy, CertificatePlan } from '../../../compiler/codegen/plan/certificate-plan.ts';
@@ -30,17 +30,17 @@ import { StoreCleaner } from '../store-cleaner.ts';
 import { createIssuer, issuerKey } from './issuers.ts';
 
 /** Milliseconds that a start or a load waits for certificates from the store and internal CAs. */
-const PREPARE_LIMIT = 5000;
+const PREPARE_TIMEOUT_MS = 5000;
 /** Default milliseconds between two checks of all certificates. */
-const RENEW_INTERVAL = 600_000;
+const DEFAULT_CHECK_INTERVAL_MS = 600_000;
 /** Milliseconds that a handshake waits for an order in progress. */
-const HANDSHAKE_LIMIT = 20_000;
-/** Milliseconds until the next check after one that failed. */
-const CHECK_RETRY = 60_000;
+const HANDSHAKE_TIMEOUT_MS = 20_000;
+/** Milliseconds between a check that failed and the next check. */
+const CHECK_RETRY_MS = 60_000;
 /** Minimum milliseconds between two checks. */
-const MIN_CHECK_DELAY = 20;
-/** Milliseconds for which a stop of the process waits until canceled orders have ended. */
-const CLOSING_LIMIT = 2000;
+const MIN_CHECK_DELAY_MS = 20;
+/** Maximum milliseconds for which the stopping process waits for canceled orders to end. */
+const CLOSE_TIMEOUT_MS = 2000;
 
 /** Options for tests. */
 export interface ManagerOptions {
@@ -50,11 +50,12 @@ export interface ManagerOptions {
 	readonly validationPorts?: ValidationPorts;
 }
 
-/** The policies and names of a document. */
-interface Prepared {
+/** A document that has been prepared, with its policies and its names. */
+interface PreparedDocument {
 	readonly plan: CertificatePlan;
 	readonly settings: Settings;
 	readonly policies: readonly ReadyPolicy[];
+	/** The certificates by name. */
 	readonly entries: ReadonlyMap<string, ManagedCertificate>;
 }
 
@@ -76,18 +77,19 @@ class Manager implements CertificateManager {
 	readonly #stapler: StatusStapler<ManagedCertificate>;
 	readonly #cleaner: StoreCleaner;
 	readonly #sharedChallenges: SharedChallenges;
+	/** Issuers by {@link issuerKey}. */
 	readonly #issuers = new Map<string, Issuer>();
-	/** ACME servers by CA. */
+	/** ACME servers by the ID of their CA. */
 	readonly #responders = new Map<string, AcmeResponder>();
 	readonly #validationPorts: ValidationPorts;
 	#store: Store | undefined;
-	#recovered: Promise<void> | undefined;
+	#recovery: Promise<void> | undefined;
 	#storeChecked = false;
-	#served: Prepared | undefined;
-	#prepared: Prepared | undefined;
+	#activeDocument: PreparedDocument | undefined;
+	#preparedDocument: PreparedDocument | undefined;
 	#timer: NodeJS.Timeout | undefined;
-	/** Time at which the timer fires, by `performance.now()`. */
-	#timerEnd = Number.POSITIVE_INFINITY;
+	/** Time at which the timer fires, from `performance.now()`; infinite if no timer is set. */
+	#timerFiresAt = Number.POSITIVE_INFINITY;
 	#closed = false;
 
 	constructor(deps: CertificateManagerDeps, { now = Date.now, validationPorts }: ManagerOptions) {
@@ -104,14 +106,14 @@ class Manager implements CertificateManager {
 			now,
 			store,
 			checkStore: () => this.#checkStore(),
-			renewalRatio: () => this.#served?.settings.renewal_window_ratio as number | undefined,
-			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY),
+			renewalRatio: () => this.#activeDocument?.settings.renewal_window_ratio as number | undefined,
+			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY_MS),
 		});
 		this.#onDemand = new OnDemandCertificates({ sink: deps.sink, log, now, keeper: this.#keeper });
 		this.#stapler = new StatusStapler({
 			...{ log, now, store },
 			publish: entry => this.#keeper.publish(entry),
-			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY),
+			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY_MS),
 		});
 		this.#sharedChallenges = new SharedChallenges(store);
 		this.#cleaner = new StoreCleaner({ log, now, store });
@@ -119,62 +121,62 @@ class Manager implements CertificateManager {
 
 	async prepare(plan: CertificatePlan, settings: Settings): Promise<void> {
 		const store = this.#openStore(settings);
-		this.#recovered ??= this.#recover(store);
-		await this.#recovered;
+		this.#recovery ??= this.#recover(store);
+		await this.#recovery;
 		await this.#authorities.use(plan.authorities, (settings.pki ?? {}) as PkiSettings, store);
-		const policies = await Promise.all(plan.policies.map(policy => this.#readyPolicy(policy)));
+		const policies = await Promise.all(plan.policies.map(policy => this.#preparePolicy(policy)));
 		const entries = new Map<string, ManagedCertificate>();
-		const fresh: ManagedCertificate[] = [];
+		const unloaded: ManagedCertificate[] = [];
 		for (const policy of policies) {
 			// Certificates for these names are obtained during handshakes.
 			if (policy.settings.on_demand || (policy.settings.managers?.length ?? 0) > 0) continue;
 			for (const name of policy.settings.subjects) {
-				const before = this.#served?.entries.get(name);
-				const kept = before?.policy.key === policy.key ? before : undefined;
-				const entry = kept ?? new ManagedCertificate(name, policy);
+				const existing = this.#activeDocument?.entries.get(name);
+				const reusable = existing?.policy.key === policy.key ? existing : undefined;
+				const entry = reusable ?? new ManagedCertificate(name, policy);
 				entries.set(name, entry);
-				if (!entry.loaded) fresh.push(entry);
+				if (!entry.isLoaded) unloaded.push(entry);
 			}
 		}
-		this.#prepared = { plan, settings, policies, entries };
-		const loading = this.#keeper.load(fresh).then(() => this.#scheduleCheck(0));
-		await Promise.race([loading, sleep(PREPARE_LIMIT, undefined, { ref: false })]);
+		this.#preparedDocument = { plan, settings, policies, entries };
+		const loading = this.#keeper.load(unloaded).then(() => this.#scheduleCheck(0));
+		await Promise.race([loading, sleep(PREPARE_TIMEOUT_MS, undefined, { ref: false })]);
 	}
 
 	activate(): void {
-		const next = this.#prepared;
-		if (!next || this.#closed) return;
-		const before = this.#served;
-		this.#served = next;
-		this.#prepared = undefined;
-		if (before) this.#dropUnused(before, next);
-		this.#onDemand.serve(next.policies, next.settings.on_demand_tls);
-		this.#stapler.configure(next.settings);
-		this.#cleaner.configure(next.settings);
+		const document = this.#preparedDocument;
+		if (!document || this.#closed) return;
+		const previous = this.#activeDocument;
+		this.#activeDocument = document;
+		this.#preparedDocument = undefined;
+		if (previous) this.#dropUnused(previous, document);
+		this.#onDemand.serve(document.policies, document.settings.on_demand_tls);
+		this.#stapler.configure(document.settings);
+		this.#cleaner.configure(document.settings);
 		this.#scheduleCheck(0);
 	}
 
 	discard(): void {
-		const given = this.#prepared;
-		this.#prepared = undefined;
-		if (given) this.#dropUnused(given, this.#served);
+		const discarded = this.#preparedDocument;
+		this.#preparedDocument = undefined;
+		if (discarded) this.#dropUnused(discarded, this.#activeDocument);
 	}
 
 	async obtain(question: CertificateRequestedByClient): Promise<boolean> {
-		const served = this.#served;
-		if (!served || this.#closed) return false;
-		const managed = managedFor(served.entries, question.name);
-		if (managed) {
+		const document = this.#activeDocument;
+		if (!document || this.#closed) return false;
+		const entry = findEntry(document.entries, question.name);
+		if (entry) {
 			// The first client of a new site may arrive while its certificate is being ordered, so the handshake waits for the
 			// order.
-			if (!managed.record && managed.work) await within(managed.work.done, HANDSHAKE_LIMIT);
-			return managed.published;
+			if (!entry.record && entry.currentOrder) await within(entry.currentOrder.done, HANDSHAKE_TIMEOUT_MS);
+			return entry.isPublished;
 		}
-		return within(this.#onDemand.obtain(question), HANDSHAKE_LIMIT).then(result => result === true);
+		return within(this.#onDemand.obtain(question), HANDSHAKE_TIMEOUT_MS).then(result => result === true);
 	}
 
 	readings(): CertificateReadings {
-		const entries = [...(this.#served?.entries.values() ?? []), ...this.#onDemand.entries()];
+		const entries = [...(this.#activeDocument?.entries.values() ?? []), ...this.#onDemand.entries()];
 		const expiry = entries
 			.filter(entry => entry.record)
 			.sort((a, b) => a.record!.notAfter - b.record!.notAfter)
@@ -186,8 +188,8 @@ class Manager implements CertificateManager {
 		return {
 			attempts: this.#keeper.attempts.samples(),
 			expiry,
-			ocsp: this.#stapler.fetched.samples(),
-			missing: entries.filter(entry => entry.loaded && !entry.record).length,
+			ocsp: this.#stapler.fetchCounter.samples(),
+			missing: entries.filter(entry => entry.isLoaded && !entry.record).length,
 		};
 	}
 
@@ -200,20 +202,20 @@ class Manager implements CertificateManager {
 	async answerAcme(
 		request: AcmeServerRequest,
 		settings: AcmeServerSettings,
-		process: Settings,
+		processSettings: Settings,
 	): Promise<AcmeServerAnswer> {
 		const id = settings.ca ?? 'local';
 		let responder = this.#responders.get(id);
 		if (!responder) {
-			const store = this.#openStore(process);
-			await this.#authorities.use([id], (process.pki ?? {}) as PkiSettings, store);
+			const store = this.#openStore(processSettings);
+			await this.#authorities.use([id], (processSettings.pki ?? {}) as PkiSettings, store);
 			const { AcmeResponder } = await import('../acme-server/acme-responder.ts');
 			responder =
 				this.#responders.get(id) ??
 				new AcmeResponder(id, {
 					log: this.#deps.log.bind(this.#deps),
 					store,
-					authority: wanted => this.#authorities.get(wanted),
+					authority: authorityId => this.#authorities.get(authorityId),
 					ports: this.#validationPorts,
 				});
 			this.#responders.set(id, responder);
@@ -225,13 +227,13 @@ class Manager implements CertificateManager {
 		this.#closed = true;
 		clearTimeout(this.#timer);
 		this.#cleaner.close();
-		const entries = [...(this.#served?.entries.values() ?? []), ...this.#onDemand.entries()];
+		const entries = [...(this.#activeDocument?.entries.values() ?? []), ...this.#onDemand.entries()];
 		const reason = new Error('The server is stopping.');
-		const work = entries.map(entry => {
-			entry.work?.abort.abort(reason);
-			return entry.work?.done;
+		const orderEnds = entries.map(entry => {
+			entry.currentOrder?.abort.abort(reason);
+			return entry.currentOrder?.done;
 		});
-		await within(Promise.all(work), CLOSING_LIMIT);
+		await within(Promise.all(orderEnds), CLOSE_TIMEOUT_MS);
 		for (const issuer of this.#issuers.values()) issuer.close?.();
 	}
 
@@ -250,7 +252,7 @@ class Manager implements CertificateManager {
 		}
 	}
 
-	async #readyPolicy(settings: AutomationPolicy): Promise<ReadyPolicy> {
+	async #preparePolicy(settings: AutomationPolicy): Promise<ReadyPolicy> {
 		const keyedIssuers = await Promise.all(settings.issuers.map(issuer => this.#issuerFor(issuer)));
 		const key = canonicalJson([{ ...settings, subjects: [] }, keyedIssuers.map(({ key }) => key)]);
 		return { settings, key, issuers: keyedIssuers.map(({ issuer }) => issuer) };
@@ -268,7 +270,7 @@ class Manager implements CertificateManager {
 				challenges: this.#challenges,
 				sharedChallenges: this.#sharedChallenges,
 				authority: id => this.#authorities.get(id),
-				ports: () => this.#served?.plan ?? this.#prepared?.plan ?? { http_port: 80, https_port: 443 },
+				ports: () => this.#activeDocument?.plan ?? this.#preparedDocument?.plan ?? { http_port: 80, https_port: 443 },
 				environment: this.#deps.environment,
 				workingDirectory: this.#deps.workingDirectory,
 			});
@@ -277,16 +279,16 @@ class Manager implements CertificateManager {
 		return { key, issuer };
 	}
 
-	/** Drops the certificates that `given` needs and `kept` does not, and cancels their orders. */
-	#dropUnused(given: Prepared, kept: Prepared | undefined): void {
-		const ids = new Set<string>();
-		for (const entry of kept?.entries.values() ?? []) if (entry.id) ids.add(entry.id);
+	/** Drops the certificates that `oldDocument` needs and `newDocument` does not, and cancels their orders. */
+	#dropUnused(oldDocument: PreparedDocument, newDocument: PreparedDocument | undefined): void {
+		const keptIds = new Set<string>();
+		for (const entry of newDocument?.entries.values() ?? []) if (entry.id) keptIds.add(entry.id);
 		const droppedIds: string[] = [];
-		for (const [name, entry] of given.entries) {
-			if (kept?.entries.get(name) === entry) continue;
-			entry.gone = true;
-			entry.work?.abort.abort(new Error('The configuration no longer needs the certificate.'));
-			if (entry.published && entry.id && !ids.has(entry.id)) droppedIds.push(entry.id);
+		for (const [name, entry] of oldDocument.entries) {
+			if (newDocument?.entries.get(name) === entry) continue;
+			entry.isDropped = true;
+			entry.currentOrder?.abort.abort(new Error('The configuration no longer needs the certificate.'));
+			if (entry.isPublished && entry.id && !keptIds.has(entry.id)) droppedIds.push(entry.id);
 		}
 		if (droppedIds.length > 0) this.#deps.sink.drop(droppedIds);
 	}
@@ -296,85 +298,87 @@ class Manager implements CertificateManager {
 	 * start, until the issuer's rate limits are exceeded.
 	 */
 	async #checkStore(): Promise<void> {
-		if (this.#storeChecked || this.#served?.settings.storage_check === false) return;
-		const key = `check/${randomBytes(8).toString('hex')}`;
-		const value = randomBytes(16);
+		if (this.#storeChecked || this.#activeDocument?.settings.storage_check === false) return;
+		const probeKey = `check/${randomBytes(8).toString('hex')}`;
+		const probeValue = randomBytes(16);
 		const store = this.#store!;
-		await store.write(key, value);
-		const read = await store.read(key);
-		await store.remove(key);
-		if (!read?.equals(value)) {
+		await store.write(probeKey, probeValue);
+		const readValue = await store.read(probeKey);
+		await store.remove(probeKey);
+		if (!readValue?.equals(probeValue)) {
 			throw new StoreError('store/unwritable', 'The store does not return what was written to it.');
 		}
 		this.#storeChecked = true;
 	}
 
-	/** Schedules a check in `wait` milliseconds, unless an earlier one is scheduled. */
-	#scheduleCheck(wait: number): void {
-		const end = performance.now() + wait;
-		if (this.#closed || this.#timerEnd <= end) return;
+	/** Schedules a check in `waitMs` milliseconds, unless an earlier one is scheduled. */
+	#scheduleCheck(waitMs: number): void {
+		const firesAt = performance.now() + waitMs;
+		if (this.#closed || this.#timerFiresAt <= firesAt) return;
 		clearTimeout(this.#timer);
-		this.#timerEnd = end;
+		this.#timerFiresAt = firesAt;
 		this.#timer = setTimeout(() => {
-			this.#timerEnd = Number.POSITIVE_INFINITY;
+			this.#timerFiresAt = Number.POSITIVE_INFINITY;
 			this.#check().catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
 				this.#deps.log('error', 'tls', 'checking certificates failed unexpectedly', { cause });
-				this.#scheduleCheck(CHECK_RETRY);
+				this.#scheduleCheck(CHECK_RETRY_MS);
 			});
-		}, wait);
+		}, waitMs);
 		this.#timer.unref();
 	}
 
 	/** Checks every certificate and starts the orders that are due. */
 	async #check(): Promise<void> {
-		const served = this.#served;
-		if (!served || this.#closed) return;
+		const document = this.#activeDocument;
+		if (!document || this.#closed) return;
 		const now = this.#now();
-		const interval = (served.settings.renew_interval as number | undefined) ?? RENEW_INTERVAL;
-		let next = Math.min(interval, await this.#authorities.maintain());
-		for (const entry of [...served.entries.values(), ...this.#onDemand.entries()]) {
-			if (entry.gone || !entry.loaded) continue;
-			if (entry.isDue(now)) void this.#begin(entry);
-			else if (!entry.work) {
-				const due = Math.max(entry.attemptAt, entry.record ? entry.renewAt : 0);
-				next = Math.min(next, due - now);
+		const intervalMs = (document.settings.renew_interval as number | undefined) ?? DEFAULT_CHECK_INTERVAL_MS;
+		let nextCheckMs = Math.min(intervalMs, await this.#authorities.maintain());
+		for (const entry of [...document.entries.values(), ...this.#onDemand.entries()]) {
+			if (entry.isDropped || !entry.isLoaded) continue;
+			if (entry.isDue(now)) void this.#startOrder(entry);
+			else if (!entry.currentOrder) {
+				const dueAt = Math.max(entry.attemptAt, entry.record ? entry.renewAt : 0);
+				nextCheckMs = Math.min(nextCheckMs, dueAt - now);
 			}
 			if (!entry.record) continue;
 			if (entry.issuer?.advise && now >= entry.adviseAt) {
 				// Requests are spread over an hour. If they were not, a start with many certificates would send all requests at once.
-				if (entry.adviseAt === 0 && served.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
-				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(MIN_CHECK_DELAY));
+				if (entry.adviseAt === 0 && document.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
+				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(MIN_CHECK_DELAY_MS));
 			}
-			next = Math.min(next, this.#stapler.check(entry) - now);
+			nextCheckMs = Math.min(nextCheckMs, this.#stapler.check(entry) - now);
 		}
 		this.#onDemand.sweep();
-		this.#cleaner.check(new Set(served.entries.keys()));
-		this.#scheduleCheck(Math.max(next, MIN_CHECK_DELAY));
+		this.#cleaner.check(new Set(document.entries.keys()));
+		this.#scheduleCheck(Math.max(nextCheckMs, MIN_CHECK_DELAY_MS));
 	}
 
-	#begin(entry: ManagedCertificate): Promise<void> {
-		return this.#served?.entries.get(entry.name) === entry ? this.#keeper.begin(entry) : this.#onDemand.renew(entry);
+	#startOrder(entry: ManagedCertificate): Promise<void> {
+		return this.#activeDocument?.entries.get(entry.name) === entry
+			? this.#keeper.startOrder(entry)
+			: this.#onDemand.renew(entry);
 	}
 }
 
-/** Returns the entry for a name, or else the entry for the wildcard that covers it. */
-function managedFor(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
-	const own = entries.get(name);
-	if (own) return own;
+/** Returns the entry for a name; if there is none, the entry for the wildcard that covers the name. */
+function findEntry(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
+	const exactEntry = entries.get(name);
+	if (exactEntry) return exactEntry;
 	const dot = name.indexOf('.');
 	return dot === -1 ? undefined : entries.get(`*${name.slice(dot)}`);
 }
 
-/** Resolves to the promise's result, or to undefined after `limit` milliseconds. */
-async function within<T>(promise: Promise<T>, limit: number): Promise<T | undefined> {
-	const ended = new AbortController();
+/** Resolves to the promise's result, or to undefined after `limitMs` milliseconds. */
+async function within<T>(promise: Promise<T>, limitMs: number): Promise<T | undefined> {
+	const timerAbort = new AbortController();
 	try {
 		return await Promise.race([
 			promise,
-			sleep(limit, undefined, { signal: ended.signal, ref: false }).catch(() => undefined),
+			sleep(limitMs, undefined, { signal: timerAbort.signal, ref: false }).catch(() => undefined),
 		]);
 	} finally {
-		ended.abort();
+		timerAbort.abort();
 	}
 }

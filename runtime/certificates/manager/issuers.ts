@@ -20,12 +20,12 @@ export async function issuerKey(
 }
 
 /** Returns the reason why an issuer cannot be created, or undefined if it can be created. Does not access the network. */
-export async function issuerProblem(
-	written: IssuerSettings,
+export async function findIssuerProblem(
+	unexpandedSettings: IssuerSettings,
 	deps: Pick<IssuerDeps, 'environment' | 'workingDirectory'>,
 ): Promise<{ readonly code: string; readonly message: string } | undefined> {
-	if (written.issuer !== 'acme') return undefined;
-	const settings = expandEnvironment(written, deps.environment);
+	if (unexpandedSettings.issuer !== 'acme') return undefined;
+	const settings = expandEnvironment(unexpandedSettings, deps.environment);
 	for (const name of ['directory', 'test_directory']) {
 		const url = settings[name];
 		if (url === undefined || (typeof url === 'string' && /^https?:$/.test(URL.parse(url)?.protocol ?? ''))) continue;
@@ -44,7 +44,7 @@ export async function issuerProblem(
 
 /** Creates an issuer. Rejects with IssueError if its kind is unknown or its settings are invalid. */
 export async function createIssuer(settings: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
-	const problem = await issuerProblem(settings, deps);
+	const problem = await findIssuerProblem(settings, deps);
 	if (problem) throw new IssueError(problem.code, problem.message);
 	switch (settings.issuer) {
 		case 'internal':

@@ -48,7 +48,7 @@ export class BodyRelay {
 		this.#body = body;
 		this.#relay = relay;
 		this.#owner = owner;
-		body.relayTo = descriptor => this.#sendTo(descriptor);
+		body.relayTo = (descriptor, maxBytes) => this.#sendTo(descriptor, maxBytes);
 	}
 
 	/**
@@ -64,12 +64,12 @@ export class BodyRelay {
 		return isFirstRead;
 	}
 
-	#sendTo(descriptor: number): number {
+	#sendTo(descriptor: number, maxBytes: number = Infinity): number {
 		const { outstandingBytes: outstanding } = this.#owner;
 		const upstreamDescriptor = this.#upstreamSocket.descriptor;
 		if (outstanding === 0 || upstreamDescriptor < 0 || !this.#body.drained) return 0;
 		const relay = this.#relay;
-		const isIntact = relay.move(upstreamDescriptor, descriptor, outstanding);
+		const isIntact = relay.move(upstreamDescriptor, descriptor, Math.min(outstanding, maxBytes));
 		const { takenBytes, sentBytes, remainder } = relay;
 		if (!isIntact) {
 			this.#owner.relayFailed();

@@ -33,7 +33,7 @@ export class ClientBody implements BodySource {
 	 * Lets the kernel move data from the upstream's socket to the socket with this descriptor, as much as it can. Returns the number
 	 * of bytes sent.
 	 */
-	relayTo: ((socket: number) => number) | undefined = undefined;
+	relayTo: BodySource['sendTo'] = undefined;
 	#wasPulled = false;
 	readonly #owner: BodyOwner;
 	readonly #memory: PiecePool;
@@ -73,7 +73,7 @@ export class ClientBody implements BodySource {
 	}
 
 	/** Undefined before the first pull, because the first chunk is sent together with the head. */
-	get sendTo(): ((socket: number) => number) | undefined {
+	get sendTo(): BodySource['sendTo'] {
 		return this.#wasPulled ? this.relayTo : undefined;
 	}
 

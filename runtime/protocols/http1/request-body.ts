@@ -40,7 +40,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	 * Lets the kernel move data that has not been received yet to the socket with this descriptor. Returns the number of bytes
 	 * moved. Undefined if the kernel cannot do that.
 	 */
-	#relayTo: ((socket: number) => number) | undefined = undefined;
+	#relayTo: BodySource['sendTo'] = undefined;
 	/** True once the kernel has moved some data. */
 	#hasRelayed = false;
 	/** True once the kernel has been given a chance to move data. */
@@ -218,7 +218,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** Undefined before the first pull, because the first chunk is sent together with the head. */
-	get sendTo(): ((socket: number) => number) | undefined {
+	get sendTo(): BodySource['sendTo'] {
 		return this.#wasPulled ? this.#relayTo : undefined;
 	}
 
@@ -235,15 +235,15 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** Returns a function that moves the rest of the body inside the kernel; undefined if not available. */
-	#createRelay(): ((socket: number) => number) | undefined {
+	#createRelay(): BodySource['sendTo'] {
 		const blockReader = this.#blockReader;
 		const relay = blockReader?.relay?.();
 		if (!blockReader || !relay) return undefined;
-		return socket => {
+		return (socket, maxBytes = Infinity) => {
 			const clientDescriptor = blockReader.source.descriptor;
 			if (clientDescriptor < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#discarding)
 				return 0;
-			const isIntact = relay.move(clientDescriptor, socket, this.#remainingBytes);
+			const isIntact = relay.move(clientDescriptor, socket, Math.min(this.#remainingBytes, maxBytes));
 			const { takenBytes, sentBytes, remainder } = relay;
 			if (takenBytes === 0) return 0;
 			this.#hasRelayed = true;

@@ -74,7 +74,7 @@ export const FILE_TASKS: readonly LoadTask[] = [
 	row('10 KB', '/10k.txt', 1),
 	row('1 MB', '/1m.txt', 1.8),
 	{
-		// The rate is never reached, but with a limit the kernel cannot send the file by itself.
+		// The rate is never reached: the row shows what it costs to count the bytes, and that the kernel still sends the file.
 		name: 'file 1 MB below a limited rate',
 		load: { kind: 'requests', path: '/1m.txt' },
 		contenders: [

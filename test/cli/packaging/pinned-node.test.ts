@@ -4,7 +4,7 @@ import { appendFileSync, copyFileSync, existsSync, readFileSync, truncateSync } 
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { INSTALLED, verifyNode } from '../../../cli/packaging/pinned-node.js';
+import { INSTALLED_NODE, verifyNode } from '../../../cli/packaging/pinned-node.js';
 import { ROOT, temporaryFolder } from '../../harness.ts';
 
 const CHECK = path.join(ROOT, 'cli/packaging/pinned-node.js');
@@ -16,7 +16,7 @@ function read(name: string) {
 /** Returns a copy of the installed executable with one byte appended. */
 function tampered(): string {
 	const copy = path.join(temporaryFolder(), 'node');
-	copyFileSync(INSTALLED, copy);
+	copyFileSync(INSTALLED_NODE, copy);
 	appendFileSync(copy, '!');
 	return copy;
 }
@@ -56,14 +56,14 @@ pinned(
 pinned(
 	'only the pinned executable is accepted: not a changed or missing one, nor one for a platform without a pin',
 	async () => {
-		assert.is(await refusal(INSTALLED), 'accepted');
+		assert.is(await refusal(INSTALLED_NODE), 'accepted');
 		const copy = tampered();
 		assert.match(
 			await refusal(copy),
 			/is not the Node [\d.]+ for \S+ that svc is built with: its SHA-256 is [0-9a-f]{64}/,
 		);
 		assert.match(await refusal(`${copy}-away`), /cannot be read: it is not there\. Run npm ci/);
-		assert.match(await refusal(INSTALLED, 'sunos-sparc'), /^No checksum of Node [\d.]+ is pinned for sunos-sparc/);
+		assert.match(await refusal(INSTALLED_NODE, 'sunos-sparc'), /^No checksum of Node [\d.]+ is pinned for sunos-sparc/);
 		truncateSync(copy, readFileSync(copy).length - 1);
 		assert.is(await refusal(copy), 'accepted');
 	},

@@ -138,12 +138,12 @@ answers('fake upstreams respond as scripted and record their requests', async ()
 	const [first, second] = [await ask(), await ask()];
 	assert.is(first.response!.status, 418);
 	assert.is(await first.response!.text(), 'tea');
-	const [sent] = first.exchange.sent;
+	const [sent] = first.exchange.upstreamRequests;
 	assert.is(sent!.request.target, '/p?q');
 	assert.is(sent!.request.headers.get('x-forwarded-for'), '203.0.113.9');
-	assert.is.not(sent!.upstream.address, second.exchange.sent[0]!.upstream.address);
+	assert.is.not(sent!.upstream.address, second.exchange.upstreamRequests[0]!.upstream.address);
 	dryRun.reset();
-	assert.is((await ask()).exchange.sent[0]!.upstream.address, sent!.upstream.address);
+	assert.is((await ask()).exchange.upstreamRequests[0]!.upstream.address, sent!.upstream.address);
 });
 
 answers.run();

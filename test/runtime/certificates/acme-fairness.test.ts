@@ -15,16 +15,16 @@ fairness('a client that requests many nonces does not invalidate those of others
 	const nonces = new Nonces();
 	const mine = nonces.issue();
 	for (let count = 0; count < 30_000; count++) nonces.issue();
-	assert.ok(nonces.isGood(mine));
+	assert.ok(nonces.isValid(mine));
 	assert.ok(nonces.use(mine));
-	assert.not.ok(nonces.isGood(mine));
+	assert.not.ok(nonces.isValid(mine));
 	assert.not.ok(nonces.use(mine));
 });
 
 fairness('a nonce is valid only once, only as spelled, and only on the server that issued it', () => {
 	const nonces = new Nonces();
 	const nonce = nonces.issue();
-	assert.not.ok(new Nonces().isGood(nonce));
+	assert.not.ok(new Nonces().isValid(nonce));
 	for (const other of ['', 'x', `${nonce}=`, `${nonce}A`, `${nonce.slice(0, -1)}!`, nonce.slice(1)]) {
 		assert.not.ok(nonces.use(other), other);
 	}

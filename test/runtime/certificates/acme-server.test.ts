@@ -92,7 +92,7 @@ async function openFront(): Promise<Front> {
 	const port = (server: Server | TlsServer): number => (server.address() as AddressInfo).port;
 	const manager: CertificateManager = createCertificateManager(
 		{
-			sink: { publish: () => {}, drop: () => {}, challenges: async () => {} },
+			sink: { publish: () => {}, drop: () => {}, setChallenges: async () => {} },
 			workingDirectory: folder,
 			environment: { SVC_TLS_STORE: folder },
 			log: (_level, _logger, message) => entries.push({ message }),
@@ -177,7 +177,7 @@ acmeServer('names that do not answer, are not allowed or are denied get no certi
 		assert.match(JSON.stringify(client.entries), why);
 		client.entries.length = 0;
 	}
-	client.sink.challenges = async () => {};
+	client.sink.setChallenges = async () => {};
 	client.sink.answers = { http01: {}, alpn: {} };
 	await order('localhost');
 	assert.is(client.sink.for('localhost'), undefined);

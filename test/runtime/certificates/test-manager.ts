@@ -40,7 +40,7 @@ export function recordingSink(): RecordingSink {
 		drop(ids) {
 			for (const id of ids) certificates.delete(id);
 		},
-		async challenges(answers) {
+		async setChallenges(answers) {
 			this.answers = answers;
 		},
 		for: name => [...certificates.values()].find(({ names }) => names.includes(name)),

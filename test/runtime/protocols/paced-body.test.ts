@@ -12,6 +12,8 @@ const paced = suite('bodies at a limited rate');
 const KIB = 1024;
 const PATTERN = Uint8Array.from({ length: 65_521 }, (_, index) => (index * 31 + (index >> 8)) & 0xff);
 const MIB = 1024 * KIB;
+/** Files read at least this many bytes at once. */
+const MIN_PIECE_BYTES = KIB;
 
 /** A clock that stands still while code runs, and advances to the next timer while everything waits. */
 class SimulatedClock implements PaceClock {
@@ -111,6 +113,32 @@ class Pattern implements BodySource {
 	cancel(reason?: unknown): void {
 		this.canceled = reason ?? true;
 	}
+
+	/** Skips bytes as if they had been pulled. Returns their number. */
+	protected skip(most: number): number {
+		const count = Math.min(this.#size - this.#at, most);
+		this.#at += count;
+		return count;
+	}
+}
+
+/** A file that the kernel sends as far as the socket accepts it. */
+class KernelPattern extends Pattern {
+	/** Number of bytes that were sent without being pulled. */
+	sentBytes = 0;
+	readonly #acceptedBytes: number;
+
+	/** @param acceptedBytes Number of bytes that the socket accepts at once. */
+	constructor(size: number, acceptedBytes: number) {
+		super(size, most => Math.max(most, MIN_PIECE_BYTES));
+		this.#acceptedBytes = acceptedBytes;
+	}
+
+	sendTo(_socket: number, maxBytes: number = Infinity): number {
+		const count = this.skip(Math.min(maxBytes, this.#acceptedBytes));
+		this.sentBytes += count;
+		return count;
+	}
 }
 
 function byteAt(at: number): number {
@@ -131,8 +159,12 @@ async function passagesOf(
 	const begun = clock.time;
 	let total = start;
 	while (clock.time - begun <= duration) {
+		const sentBytes = body.sendTo?.(1) ?? 0;
+		total += sentBytes;
+		if (sentBytes > 0) passages.push([clock.time - begun, total]);
 		const piece = await clock.settle(body.pull());
 		if (piece === null || clock.time - begun > duration) break;
+		if (piece.byteLength === 0) continue;
 		for (let i = 0; i < piece.byteLength; i += 97) assert.is(piece[i], byteAt(total + i), `byte ${total + i}`);
 		total += piece.byteLength;
 		passages.push([clock.time - begun, total]);
@@ -143,6 +175,8 @@ async function passagesOf(
 /** Creates the bodies. Their kinds differ in what a pull returns. */
 const BODIES: { readonly [name: string]: (clock: SimulatedClock, size: number) => BodySource } = {
 	'a file': (_, size) => new Pattern(size, most => Math.min(most, 64 * KIB)),
+	'a file that the kernel sends': (_, size) => new KernelPattern(size, Infinity),
+	'a file that the kernel sends to a full socket': (_, size) => new KernelPattern(size, 9000),
 	'large pieces': (_, size) => new Pattern(size, () => 300_000),
 	'small pieces': (_, size) => new Pattern(size, () => 1400, false),
 	'pieces that arrive a little later': (clock, size) =>
@@ -250,6 +284,28 @@ async function assertRejects(promise: Promise<unknown>, expected: RegExp): Promi
 	assert.match(String(error?.message), expected);
 }
 
+paced('the kernel sends a file as far as the rate allows, and nothing of it is read', async () => {
+	for (const rate of [20 * KIB, MIB, 100 * MIB]) {
+		const clock = new SimulatedClock([3, 0, 40, 12]);
+		const source = new KernelPattern(2 * rate, Infinity);
+		const body = new PacedBody(source, rate, 0, clock);
+		const passages = await passagesOf(body, clock, 10_000);
+		assert.is(passages.at(-1)![1], 2 * rate);
+		assert.is(source.sentBytes, 2 * rate);
+		assert.is(await body.pull(), null);
+	}
+});
+
+paced('bytes that were read are sent before the kernel continues, and none is lost or sent twice', async () => {
+	const clock = new SimulatedClock();
+	// A pull returns more than is allowed, so that a remainder is kept.
+	const source = new KernelPattern(100 * KIB, 5000);
+	const body = new PacedBody(source, 20 * KIB, 0, clock);
+	const passages = await passagesOf(body, clock, 20_000);
+	assert.is(passages.at(-1)![1], 100 * KIB);
+	assert.ok(source.sentBytes > 0);
+});
+
 paced('a wait ends when the body is canceled, without a timer that remains', async () => {
 	const clock = new SimulatedClock();
 	const source = new Pattern(MIB, most => most);
@@ -302,7 +358,7 @@ paced('bodies are paced only if there is a rate, and only if they are longer tha
 	const unknown = paceBody(new Pattern(1, () => 1, false), limits);
 	assert.ok(unknown !== undefined);
 	assert.is(unknown!.length, undefined);
-	assert.is((unknown as BodySource).sendTo, undefined, 'the kernel must not send past the limit');
+	assert.is((unknown as BodySource).sendTo, undefined, 'the kernel cannot send this body');
 	assert.is((unknown as BodySource).prependHead, undefined);
 });
 
