@@ -8,12 +8,12 @@ import * as uvu from 'uvu';
 const words: readonly string[] = JSON.parse(process.env.SVC_TEST_WORDS ?? '[]');
 
 /** Reports whether a case of a suite matches all words. */
-export function matchesWords(suite: string, name: string, wanted: readonly string[] = words): boolean {
+export function matchesWords(suite: string, name: string, requiredWords: readonly string[] = words): boolean {
 	const text = `${suite} ${name}`.toLowerCase();
-	return wanted.every(word => text.includes(word.toLowerCase()));
+	return requiredWords.every(word => text.includes(word.toLowerCase()));
 }
 
-/** Like uvu's `suite`, but ignores cases that do not match, and runs no hooks if no case matches. */
+/** Works like uvu's `suite`, but ignores cases that do not match, and runs no hooks if no case matches. */
 export function suite(name = '', state: object = {}): uvu.Test<object> {
 	const all = uvu.suite(name, state);
 	let count = 0;

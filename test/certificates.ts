@@ -69,24 +69,25 @@ export class TestAuthority {
 	}
 
 	/** Signs a certificate for servers and clients. */
-	async issue(wish: CertificateProperties): Promise<TestCertificate> {
-		const algorithm = wish.rsa || wish.bits ? { ...RSA, modulusLength: wish.bits ?? RSA.modulusLength } : EC;
+	async issue(properties: CertificateProperties): Promise<TestCertificate> {
+		const algorithm =
+			properties.rsa || properties.bits ? { ...RSA, modulusLength: properties.bits ?? RSA.modulusLength } : EC;
 		const keys = (await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as KeyPair;
 		const names: x509.JsonGeneralNames = [
-			...(wish.names ?? []).map(value => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value }) as const),
-			...(wish.emails ?? []).map(value => ({ type: 'email', value }) as const),
+			...(properties.names ?? []).map(value => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value }) as const),
+			...(properties.emails ?? []).map(value => ({ type: 'email', value }) as const),
 		];
 		const certificate = await x509.X509CertificateGenerator.create(
 			{
-				subject: wish.subject ?? `CN=${wish.names?.[0] ?? 'nobody'}`,
+				subject: properties.subject ?? `CN=${properties.names?.[0] ?? 'nobody'}`,
 				issuer: this.certificate.subject,
 				publicKey: keys.publicKey,
 				signingKey: this.#keys.privateKey,
 				signingAlgorithm: EC,
-				notBefore: new Date(Date.now() + (wish.from ?? -3600) * 1000),
-				notAfter: new Date(Date.now() + (wish.until ?? 86_400) * 1000),
+				notBefore: new Date(Date.now() + (properties.from ?? -3600) * 1000),
+				notAfter: new Date(Date.now() + (properties.until ?? 86_400) * 1000),
 				extensions: names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : [],
-				...(wish.serial === undefined ? {} : { serialNumber: wish.serial }),
+				...(properties.serial === undefined ? {} : { serialNumber: properties.serial }),
 			},
 			webcrypto as unknown as Crypto,
 		);

@@ -1,11 +1,11 @@
 /**
  * Executes the code blocks of a Markdown document, such as the README or a guide.
  *
- * A block whose info string has a second word (```configfile Configfile) is written to the file of that name in a scratch
- * folder. A `console` block holds commands after `$ ` and their output; `…` at the end of a line stands for the rest of the
- * line, and a line `…` for any number of lines. A command that ends in ` &` runs until the end of the document; the ports of
- * its configuration are open when the next command starts. For `npm` commands, only the existence of the script is checked.
- * The ports that a document names may be in use on this machine, so free ports replace them.
+ * A block whose info string has a second word (```configfile Configfile) is written to the file of that name in a scratch folder.
+ * A `console` block contains commands after `$ ` and their expected output. In the output, `…` at the end of a line stands for
+ * the rest of the line, and a line `…` for any number of lines. A command that ends in ` &` runs until the end of the document;
+ * the next command starts only when the ports of its configuration are open. For `npm` commands, only the existence of the script
+ * is checked. The ports that a document names may be in use on this machine, so they are replaced by free ports.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,12 +25,12 @@ export interface CodeBlock {
 	readonly text: string;
 }
 
-/** Languages of code blocks. All but `console` only show files. */
+/** The languages that code blocks may have. Blocks in languages other than `console` only show files. */
 export const BLOCK_LANGUAGES: ReadonlySet<string> = new Set([
 	...['console', 'configfile', 'caddyfile', 'json', 'text', 'html', 'sh', 'php', 'yaml', 'dockerfile'],
 ]);
 
-/** Returns the code blocks of a document, given its path relative to the repository. */
+/** Returns the code blocks of a document. `document` is a path relative to the repository. */
 export function readBlocks(document: string): CodeBlock[] {
 	const lines = readFileSync(path.join(ROOT, document), 'utf8').split('\n');
 	const blocks: CodeBlock[] = [];
@@ -47,7 +47,7 @@ export function readBlocks(document: string): CodeBlock[] {
 }
 
 /** Converts expected output with `…` to a pattern. */
-function pattern(expected: string): RegExp {
+function toPattern(expected: string): RegExp {
 	const lines = expected.split('\n').map(line => {
 		if (line.trim() === '…') return '(?:.*\\n)*?.*';
 		const cut = line.endsWith('…');
@@ -61,7 +61,7 @@ function pattern(expected: string): RegExp {
 interface Scratch {
 	readonly folder: string;
 	readonly environment: NodeJS.ProcessEnv;
-	/** Replaces the ports in a text. */
+	/** Replaces the ports that the document names by free ports, in a text. */
 	localize(text: string): string;
 }
 
@@ -70,10 +70,12 @@ async function createScratch(blocks: readonly CodeBlock[]): Promise<Scratch> {
 	const bin = path.join(folder, '.bin');
 	mkdirSync(bin);
 	symlinkSync(SVC, path.join(bin, 'svc'));
-	// A test may only listen on ports of four or five digits.
-	const named = new Set(blocks.flatMap(({ text }) => [...text.matchAll(/:(\d{4,5})\b/g)].map(([, port]) => port!)));
-	const free = await freePorts(named.size);
-	const ports = new Map([...named].map((port, index) => [port, String(free[index])]));
+	// A test may listen only on ports of four or five digits.
+	const namedPorts = new Set(
+		blocks.flatMap(({ text }) => [...text.matchAll(/:(\d{4,5})\b/g)].map(([, port]) => port!)),
+	);
+	const freePortNumbers = await freePorts(namedPorts.size);
+	const ports = new Map([...namedPorts].map((port, index) => [port, String(freePortNumbers[index])]));
 	return {
 		folder,
 		environment: {
@@ -122,7 +124,7 @@ export async function executeBlocks(document: string, blocks: readonly CodeBlock
 					continue;
 				}
 				const output = (await shellOutput(localize(command), folder, environment)).replaceAll('\r', '').trimEnd();
-				const wanted = pattern(localize(expected));
+				const wanted = toPattern(localize(expected));
 				assert.ok(
 					wanted.test(output),
 					`${document}:${block.line}: \`${command}\` printed:\n${output}\nbut it shows:\n${expected}`,

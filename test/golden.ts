@@ -1,7 +1,7 @@
 /**
- * Golden cases: folders of data with the expected output, compared byte for byte. Each is named for what it proves.
- * UPDATE=1 writes the actual output instead. An expected file that no test reads is a failure. CASE=part runs only the
- * cases whose names contain one of the parts, separated by commas.
+ * Golden cases: folders of data with the expected output, compared byte for byte. Each case is named for what it proves. UPDATE=1
+ * writes the actual output to the expected files. An expected file that no test reads is a failure. CASE=part runs only the cases
+ * whose names contain one of the parts, which are separated by commas.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import { ROOT } from './harness.ts';
 export const UPDATING: boolean = process.env.UPDATE === '1';
 
 /** Parts of the names of cases to run; an empty list runs all. */
-const WANTED = (process.env.CASE ?? '').split(',').filter(part => part !== '');
+const CASE_NAME_PARTS = (process.env.CASE ?? '').split(',').filter(part => part !== '');
 
 /** A case: its folder and its name, such as `adapt/respond-status`. */
 export class GoldenCase {
@@ -35,7 +35,7 @@ export class GoldenCase {
 		return readFileSync(file, 'utf8');
 	}
 
-	/** Returns the first of these files that exists; throws if none does. */
+	/** Returns the first of the named files that exists. Throws if none exists. */
 	oneOf(...names: readonly string[]): { name: string; text: string } {
 		for (const name of names) {
 			const text = this.file(name);
@@ -44,7 +44,9 @@ export class GoldenCase {
 		throw new Error(`${this.folder} has none of ${names.join(', ')}`);
 	}
 
-	/** Compares the actual content with an expected file, or rewrites the file. `undefined` means that it must not exist. */
+	/**
+	 * Compares the actual content with an expected file, or rewrites the file. If `actual` is undefined, the file must not exist.
+	 */
 	expect(name: string, actual: string | undefined): void {
 		const file = path.join(this.folder, name);
 		this.#read.add(name);
@@ -74,16 +76,16 @@ export class GoldenCase {
 	}
 }
 
-/** Returns the cases of a kind in lexical order. Throws if there are none, because such a test could not fail. */
+/** Returns the cases of a kind in lexical order. Throws if there are none, because a test without cases could not fail. */
 export function goldenCases(kind: string): GoldenCase[] {
 	const folder = path.join(ROOT, 'fixtures', kind);
 	const names = existsSync(folder)
 		? readdirSync(folder, { withFileTypes: true })
 				.filter(entry => entry.isDirectory())
 				.map(entry => entry.name)
-				.filter(name => WANTED.length === 0 || WANTED.some(part => name.includes(part)))
+				.filter(name => CASE_NAME_PARTS.length === 0 || CASE_NAME_PARTS.some(part => name.includes(part)))
 				.sort()
 		: [];
-	if (names.length === 0 && WANTED.length === 0) throw new Error(`fixtures/${kind} holds no case`);
+	if (names.length === 0 && CASE_NAME_PARTS.length === 0) throw new Error(`fixtures/${kind} holds no case`);
 	return names.map(name => new GoldenCase(kind, name));
 }

@@ -6,7 +6,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-// Each server and folder of a test adds a listener for process exit.
+// Each server and each temporary folder of a test adds a listener for process exit.
 process.setMaxListeners(0);
 
 /** Absolute path of the repository's root folder. */
@@ -25,12 +25,12 @@ export function temporaryFolder(): string {
 	return folder;
 }
 
-/** The folder in which servers save state for `run --resume`, instead of the user's own. */
-const STATE = temporaryFolder();
+/** The folder in which servers under test save state for `run --resume`, so that they do not use the user's own. */
+const STATE_FOLDER = temporaryFolder();
 
-/** Returns the environment of a process under test. */
-function environment(more: Record<string, string> | undefined): NodeJS.ProcessEnv {
-	return { ...process.env, XDG_STATE_HOME: STATE, ...more };
+/** Returns the environment of a process under test, with the additional variables. */
+function testEnvironment(more: Record<string, string> | undefined): NodeJS.ProcessEnv {
+	return { ...process.env, XDG_STATE_HOME: STATE_FOLDER, ...more };
 }
 
 /**
@@ -43,8 +43,8 @@ const LAST_PORT = 32_767;
 /** The next port that this process tries. Concurrent processes start at different ports. */
 let nextPort = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
 
-/** Listens, or resolves to undefined if the port is in use. Does not keep the process alive. */
-async function listening(...where: [string] | [number, string]): Promise<Server | undefined> {
+/** Listens on a port or path. Resolves to undefined if it is in use. The server does not keep the process alive. */
+async function tryListening(...where: [string] | [number, string]): Promise<Server | undefined> {
 	const server = createServer().unref();
 	try {
 		server.listen(...(where as [number, string]));
@@ -56,8 +56,8 @@ async function listening(...where: [string] | [number, string]): Promise<Server 
 }
 
 /**
- * Returns distinct ports of 127.0.0.1 that nothing listens on. On Linux, no other test process gets the same port while this
- * process lives: each number is reserved by a socket in the abstract namespace, which the system closes when its process ends.
+ * Returns distinct ports of 127.0.0.1 on which nothing listens. On Linux, no other test process gets the same port while this
+ * process lives: a socket in the abstract namespace reserves each number, and the system closes it when this process ends.
  */
 export async function freePorts(count: number): Promise<number[]> {
 	const ports: number[] = [];
@@ -65,9 +65,9 @@ export async function freePorts(count: number): Promise<number[]> {
 		const port = nextPort;
 		nextPort = port < LAST_PORT ? port + 1 : FIRST_PORT;
 		const hasNames = process.platform === 'linux';
-		const held = hasNames ? await listening(`\0svc-test-port-${port}`) : undefined;
+		const held = hasNames ? await tryListening(`\0svc-test-port-${port}`) : undefined;
 		if (hasNames && held === undefined) continue;
-		const probe = await listening(port, '127.0.0.1');
+		const probe = await tryListening(port, '127.0.0.1');
 		if (probe === undefined) {
 			held?.close();
 			continue;
@@ -87,7 +87,7 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 			socket.once('connect', () => resolve(true));
 			socket.once('error', () => resolve(false));
 			socket.once('close', () => resolve(false));
-			// A stopped process accepts no connections, and its backlog soon fills up.
+			// A stopped process accepts no connections, and connections to it hang once its backlog is full.
 			socket.setTimeout(1000, () => socket.destroy());
 			socket.once('connect', () => socket.destroy());
 		});
@@ -97,7 +97,10 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 	}
 }
 
-/** Waits until a condition holds. Throws after half a minute, because the machine may be busy. */
+/**
+ * Waits until a condition holds. Throws an error that names `what` after half a minute, which is long because the machine may be
+ * busy.
+ */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
 	const end = performance.now() + 30_000;
 	while (!(await condition())) {
@@ -118,7 +121,7 @@ export const waitForNothing: (milliseconds: number) => Promise<void> = pauseFor;
 export const waitForClock: (milliseconds: number) => Promise<void> = pauseFor;
 
 /** Milliseconds within which a server must report that it is serving. */
-const START_LIMIT = 60_000;
+const START_LIMIT_MS = 60_000;
 
 /** A server process. */
 export interface ServerProcess {
@@ -136,7 +139,7 @@ export function startServer(
 ): ServerProcess {
 	const child = spawn(options.command ?? SVC, args, {
 		cwd: options.cwd,
-		env: environment(options.env),
+		env: testEnvironment(options.env),
 		stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
 	});
 	if (options.stdin !== undefined) child.stdin!.end(options.stdin);
@@ -173,8 +176,8 @@ function endNow(child: ChildProcess): void {
 }
 
 /**
- * Starts `svc run` and waits until it reports that it is serving, with all threads and listeners. Throws the server's output
- * if the server ends before that.
+ * Starts `svc run` and waits until it reports that it is serving, with all threads and listeners. If the server ends before that,
+ * throws its output.
  */
 export async function serve(
 	args: readonly string[],
@@ -186,10 +189,10 @@ export async function serve(
 		throw new Error(`the server ended with status ${status}:\n${server.output()}`);
 	});
 	const serving = async (): Promise<void> => {
-		const end = performance.now() + START_LIMIT;
+		const end = performance.now() + START_LIMIT_MS;
 		while (!server.output().includes('"serving"') && !server.output().includes('\tserving')) {
 			if (server.child.exitCode !== null || server.child.signalCode !== null) return;
-			// A busy machine makes startup slow. A startup that never ends fails with the server's output.
+			// Startup is slow on a busy machine, so only a startup that takes very long fails.
 			if (performance.now() > end) throw new Error(`the server does not report that it serves:\n${server.output()}`);
 			await new Promise(resolve => setTimeout(resolve, 10));
 		}
@@ -239,7 +242,7 @@ export async function runCommand(
 	args: readonly string[],
 	options: { cwd?: string; env?: Record<string, string>; stdin?: string } = {},
 ): Promise<CommandResult> {
-	const child = spawn(SVC, args, { cwd: options.cwd, env: environment(options.env), stdio: 'pipe' });
+	const child = spawn(SVC, args, { cwd: options.cwd, env: testEnvironment(options.env), stdio: 'pipe' });
 	let stdout = '';
 	let stderr = '';
 	child.stdout.setEncoding('utf8').on('data', chunk => {

@@ -1,4 +1,4 @@
-/** Keep-alive clients that check every response and measure its time: the request load during configuration changes. */
+/** Keep-alive clients that check every response and measure its time. They are the request load during configuration changes. */
 import { connect, type Socket } from 'node:net';
 
 /** A response as read by the load client. */
@@ -26,9 +26,9 @@ export function quantile(sorted: Float64Array, share: number): number {
 }
 
 /**
- * Runs `connections` clients, each sending one request at a time on one connection, until `stop` is called.
- * `check` describes what is wrong with a response, or returns undefined. `mark` is read as each request is sent.
- * With `reconnect`, a connection closed by the server is reopened, and its lost request is not a failure.
+ * Runs `connections` clients until `stop` is called. Each client sends one request at a time on one connection. `check` describes
+ * what is wrong with a response, or returns undefined. `mark` is called as each request is sent. With `reconnect`, a connection
+ * that the server has closed is reopened, and its lost request is not a failure.
  */
 export function startLoad(options: {
 	port: number;

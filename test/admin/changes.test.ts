@@ -20,7 +20,7 @@ interface Answer {
 }
 
 /** A server with one site and the Admin API, running in its own folders. */
-class Changed {
+class EditedServer {
 	readonly folder = temporaryFolder();
 	readonly file = path.join(this.folder, 'Configfile');
 	readonly state = path.join(this.folder, 'state');
@@ -81,10 +81,10 @@ http://127.0.0.1:${this.port} {
 }
 
 /** The path of the step that answers requests. */
-const STEP = '/config/sites/0/pipeline/1';
+const STEP_PATH = '/config/sites/0/pipeline/1';
 
 const changes = suite('changes in place');
-const one = new Changed();
+const one = new EditedServer();
 changes.before(() => one.start());
 changes.after(async () => {
 	await one.server!.stop();
@@ -92,13 +92,13 @@ changes.after(async () => {
 
 changes('each method changes one value, and the next request sees the change', async () => {
 	assert.is(await one.body(), 'one');
-	assert.is((await one.ask(`PATCH ${STEP}/body`, 'a half')).status, 200);
+	assert.is((await one.ask(`PATCH ${STEP_PATH}/body`, 'a half')).status, 200);
 	assert.is(await one.body(), 'a half');
-	assert.is((await one.ask(`PATCH ${STEP}`, { handler: 'respond', body: 'two' })).status, 200);
+	assert.is((await one.ask(`PATCH ${STEP_PATH}`, { handler: 'respond', body: 'two' })).status, 200);
 	assert.is(await one.body(), 'two');
-	assert.is((await one.ask(`PUT ${STEP}`, { handler: 'respond', body: 'before' })).status, 200);
+	assert.is((await one.ask(`PUT ${STEP_PATH}`, { handler: 'respond', body: 'before' })).status, 200);
 	assert.is(await one.body(), 'before');
-	assert.is((await one.ask(`DELETE ${STEP}`)).status, 200);
+	assert.is((await one.ask(`DELETE ${STEP_PATH}`)).status, 200);
 	assert.is(await one.body(), 'two');
 	assert.is(
 		(await one.ask('POST /config/sites/0/pipeline', { handler: 'respond', body: 'never reached' })).status,
@@ -135,20 +135,20 @@ changes('an invalid edit is refused, and the old configuration keeps serving', a
 });
 
 changes('a conditional write succeeds only if nothing has changed since it was read', async () => {
-	const { etag } = await one.ask(`GET ${STEP}`);
+	const { etag } = await one.ask(`GET ${STEP_PATH}`);
 	assert.ok(etag?.startsWith('"/sites/0/pipeline/1 '));
 	const again = { handler: 'respond', body: 'two', status: 201 };
-	assert.is((await one.ask(`PATCH ${STEP}`, again, { 'If-Match': etag! })).status, 200);
-	const stale = await one.ask(`PATCH ${STEP}`, again, { 'If-Match': etag! });
+	assert.is((await one.ask(`PATCH ${STEP_PATH}`, again, { 'If-Match': etag! })).status, 200);
+	const stale = await one.ask(`PATCH ${STEP_PATH}`, again, { 'If-Match': etag! });
 	assert.is(stale.status, 412);
 	assert.is(stale.json.error.code, 'precondition_failed');
 	const other = (await one.ask('GET /config/sites')).etag!;
 	assert.is(
-		(await one.ask(`PATCH ${STEP}`, again, { 'If-Match': other })).status,
+		(await one.ask(`PATCH ${STEP_PATH}`, again, { 'If-Match': other })).status,
 		412,
 		'an Etag of another path must not match',
 	);
-	assert.is((await one.ask(`PATCH ${STEP}`, again, { 'If-Match': '*' })).status, 200);
+	assert.is((await one.ask(`PATCH ${STEP_PATH}`, again, { 'If-Match': '*' })).status, 200);
 	assert.is(
 		(await one.ask('POST /config/routes', {}, { 'If-Match': '*' })).status,
 		412,
@@ -216,7 +216,7 @@ changes('values compared with a credential are also redacted, and kept when writ
 
 changes('objects can be addressed by their @id', async () => {
 	const step = { '@id': 'my/answer', handler: 'respond', body: 'by id' };
-	assert.is((await one.ask(`PATCH ${STEP}`, step)).status, 200);
+	assert.is((await one.ask(`PATCH ${STEP_PATH}`, step)).status, 200);
 	assert.is((await one.ask('GET /id/my%2Fanswer/body')).json, 'by id');
 	assert.is((await one.ask('PATCH /id/my%2Fanswer', { ...step, body: 'by its id' })).status, 200);
 	assert.is(await one.body(), 'by its id');
@@ -268,13 +268,13 @@ changes('concurrent writes are all kept', async () => {
 });
 
 const tentative = suite('tentative loads');
-const two = new Changed();
+const two = new EditedServer();
 tentative.before(() => two.start());
 tentative.after(async () => {
 	await two.server!.stop();
 });
 
-/** Waits until a condition holds. Its source text serves as its description. */
+/** Waits until `holds` resolves to true. The source text of `holds` describes it in a failure. */
 const eventually = (holds: () => Promise<boolean>): Promise<void> => until(String(holds), holds);
 
 tentative('an unconfirmed load is rolled back', async () => {
@@ -344,11 +344,11 @@ tentative('svc reload can load tentatively, accept and revert', async () => {
 const resumed = suite('saved changes');
 
 resumed('changes through the API are saved, and --resume serves them again', async () => {
-	const three = new Changed();
+	const three = new EditedServer();
 	await three.start(['--resume']);
 	assert.is(await three.body(), 'one', 'nothing is saved yet');
-	const { json } = await three.ask(`GET ${STEP}`);
-	assert.is((await three.ask(`PATCH ${STEP}`, { ...json, body: 'saved' })).status, 200);
+	const { json } = await three.ask(`GET ${STEP_PATH}`);
+	assert.is((await three.ask(`PATCH ${STEP_PATH}`, { ...json, body: 'saved' })).status, 200);
 	await three.server!.stop();
 	const saved = path.join(three.state, 'svc', 'autosave.json');
 	assert.is(statSync(saved).mode & 0o777, 0o600);
@@ -357,7 +357,7 @@ resumed('changes through the API are saved, and --resume serves them again', asy
 	assert.is(await three.body(), 'saved');
 	const off = await three.ask('POST /config/settings/persist_config', false);
 	assert.is(off.status, 200, JSON.stringify(off.json));
-	assert.is((await three.ask(`PATCH ${STEP}`, { ...json, body: 'not saved' })).status, 200);
+	assert.is((await three.ask(`PATCH ${STEP_PATH}`, { ...json, body: 'not saved' })).status, 200);
 	await three.server!.stop();
 	assert.not.match(readFileSync(saved, 'utf8'), /not saved/);
 	await three.start();
@@ -371,13 +371,13 @@ resumed('changes through the API are saved, and --resume serves them again', asy
 });
 
 resumed('a change that cannot be saved is applied, and the response and the log say so', async () => {
-	const three = new Changed();
+	const three = new EditedServer();
 	mkdirSync(three.state, { recursive: true });
 	const inTheWay = path.join(three.state, 'svc');
 	writeFileSync(inTheWay, 'a file where the folder should be');
 	await three.start();
-	const { json } = await three.ask(`GET ${STEP}`);
-	const patched = await three.ask(`PATCH ${STEP}`, { ...json, body: 'not saved' });
+	const { json } = await three.ask(`GET ${STEP_PATH}`);
+	const patched = await three.ask(`PATCH ${STEP_PATH}`, { ...json, body: 'not saved' });
 	assert.is(patched.status, 200);
 	assert.equal(
 		patched.json.diagnostics.map(({ code, severity }: { code: string; severity: string }) => [code, severity]),

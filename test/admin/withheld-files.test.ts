@@ -11,28 +11,28 @@ import { recordingLog } from '../runtime/running-server.ts';
 
 const folder = temporaryFolder();
 
-function keep(name: string, text: string): string {
+function writeFile(name: string, text: string): string {
 	const file = path.join(folder, name);
 	writeFileSync(file, text);
 	return file;
 }
 
-/** Files that are not configurations, each with a secret that must not appear in any response. */
+/** Files that are not configurations. Each contains a secret that must not appear in any response. */
 const SECRETS = [
 	[
-		keep('shadow', 'root:$6$salt$veryhidden:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n'),
+		writeFile('shadow', 'root:$6$salt$veryhidden:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n'),
 		/veryhidden|root|daemon/,
 	],
-	[keep('key.pem', '-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----\n'), /MIIEv|BEGIN|END/],
-	[keep('environment', 'PASSWORD="veryhidden\nTOKEN={veryhidden\n'), /veryhidden|PASSWORD|TOKEN/],
+	[writeFile('key.pem', '-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----\n'), /MIIEv|BEGIN|END/],
+	[writeFile('environment', 'PASSWORD="veryhidden\nTOKEN={veryhidden\n'), /veryhidden|PASSWORD|TOKEN/],
 ] as const;
 
 const withheld = suite('imported files');
 
 withheld('their text is quoted in diagnostics only if the running configuration imports them too', async () => {
 	const log = recordingLog();
-	const snippet = keep('snippet', 'respond hello\n');
-	const main = keep('Configfile', `{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\timport ${snippet}\n}\n`);
+	const snippet = writeFile('snippet', 'respond hello\n');
+	const main = writeFile('Configfile', `{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\timport ${snippet}\n}\n`);
 	const text = readFileSync(main, 'utf8');
 	const runtime = await startRuntime({
 		input: { format: 'configfile', text, name: 'Configfile', path: main },
@@ -70,9 +70,9 @@ withheld('their text is quoted in diagnostics only if the running configuration 
 		}
 		assert.not.match(log.text(), /veryhidden|MIIEv/);
 		// A caller who may change the configuration may see both the posted text and the files of the running configuration.
-		const own = await post('/adapt', 'configfile', 'http://x:80 {\n\trespnd hi\n}\n');
-		assert.match(own.diagnostics[0]!.text, '2 |     respnd hi');
-		keep('snippet', 'respnd hello\n');
+		const ownAdaptation = await post('/adapt', 'configfile', 'http://x:80 {\n\trespnd hi\n}\n');
+		assert.match(ownAdaptation.diagnostics[0]!.text, '2 |     respnd hi');
+		writeFile('snippet', 'respnd hello\n');
 		const known = await post('/load', 'configfile', `http://x:80 {\n\timport ${snippet}\n}\n`);
 		assert.match(known.diagnostics[0]!.text, '1 | respnd hello');
 	} finally {

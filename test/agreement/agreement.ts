@@ -52,9 +52,9 @@ const TEMPLATE = [
 	'{{if eq .Host "x.test"}}{{httpError 418}}{{end}}{{.RespHeader.Set "X-Page" (upper .Host)}}{{markdown "*a*"}}',
 ].join('\n');
 /** Number of requests that are sent to each configuration. */
-const REQUESTS = 40;
+const REQUESTS_PER_CONFIGURATION = 40;
 /** Number of disagreements after which a run stops. */
-const ENOUGH = 5;
+const MAX_DISAGREEMENTS = 5;
 /** Returns a folder with the files that random configurations serve. */
 export function siteFolder(): string {
 	const root = temporaryFolder();
@@ -67,7 +67,7 @@ export function siteFolder(): string {
 	return root;
 }
 
-/** Runs `pairs` comparisons. */
+/** Makes `pairs` comparisons with random requests and configurations. The same `seed` gives the same run. */
 export async function findDisagreements(pairs: number, seed: number): Promise<AgreementResult> {
 	const root = siteFolder();
 	const servers = await Promise.all([describingUpstream(), describingUpstream()]);
@@ -83,16 +83,16 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	const first = { settings: { trusted_proxies: ['127.0.0.0/8'] }, sites: [{ addresses: [`:${port}`], pipeline: [] }] };
 	try {
 		await withServer(undefined, { input: jsonInput(first), threads: 1, environment }, async ({ runtime }) => {
-			while (done < pairs && disagreements.length < ENOUGH) {
+			while (done < pairs && disagreements.length < MAX_DISAGREEMENTS) {
 				const own = seed + configurations++;
 				const chance = new SeededChance(own);
-				const { input, compiled } = configuration(chance, place);
+				const { input, compiled } = randomInput(chance, place);
 				const outcome = await runtime.load(input);
 				if (outcome.result !== 'applied')
 					throw new Error(`seed ${own}: the configuration was not loaded: ${JSON.stringify(outcome)}\n${input.text}`);
 				const { plan, locate } = compiled;
 				const explainer = new Explainer({ plan: plan!, locate }, dryRunEnvironment(process.cwd()));
-				for (let i = 0; i < REQUESTS && done < pairs; i++, done++) {
+				for (let i = 0; i < REQUESTS_PER_CONFIGURATION && done < pairs; i++, done++) {
 					const request = randomRequest(chance, port);
 					const explained = await explainer.explain(dryRunRequest(request));
 					if (!explained) throw new Error(`seed ${own}: no listener matches`);
@@ -123,7 +123,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 }
 
 /** Returns a random configuration that compiles: source text in either language, or the JSON document adapted from it. */
-function configuration(
+function randomInput(
 	chance: SeededChance,
 	place: ConfigurationTargets,
 ): { input: ConfigInput; compiled: CompileResult } {
@@ -149,8 +149,8 @@ function dryRunRequest({ method, target, authority, headers, body }: RandomReque
 }
 
 /**
- * Returns the response that the explanation predicts. For a proxied request, the fake upstream's response follows from
- * the request.
+ * Returns the response that the explanation predicts. A fake upstream describes the request that it receives, so its response can
+ * be predicted, too.
  */
 async function expectedAnswer({ result }: ExplainedResult, place: ConfigurationTargets): Promise<Answer | 'dropped'> {
 	const { response, exchange: x } = result;

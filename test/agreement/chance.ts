@@ -26,7 +26,7 @@ export class SeededChance {
 		return list[this.below(list.length)]!;
 	}
 
-	/** Returns a random selection of a list's items: at least one, and none twice. */
+	/** Returns a random selection of a list's items: at least one and at most `most`, each only once. */
 	some<T>(list: readonly T[], most: number): T[] {
 		const chosen = new Set<T>([this.of(list)]);
 		while (chosen.size < most && this.happens(40)) chosen.add(this.of(list));
@@ -34,7 +34,7 @@ export class SeededChance {
 	}
 
 	/** Calls `make` between `least` and `most` times, and returns the results. */
-	times<T>(least: number, most: number, make: () => T): T[] {
+	repeat<T>(least: number, most: number, make: () => T): T[] {
 		return Array.from({ length: least + this.below(most - least + 1) }, make);
 	}
 }

@@ -63,11 +63,11 @@ export interface DiffTrial {
 }
 
 /** Number of mistakes after which a trial stops, by default. */
-const ENOUGH = 5;
+const MAX_MISTAKES = 5;
 /** Loopback addresses at which nothing listens: the ports need privileges and belong to no common service. */
-const DEAD = ['127.0.0.1:2', '127.0.0.1:3', '127.0.0.1:4'];
+const DEAD_ADDRESSES = ['127.0.0.1:2', '127.0.0.1:3', '127.0.0.1:4'];
 /** The highest rate limit of a zone in random configurations. */
-const LARGEST_LIMIT = 20;
+const MAX_RATE_LIMIT = 20;
 /** Credentials of the accounts in random configurations. */
 const CREDENTIALS = ['alice:svc-diff', 'bob:svc-diff', 'alice:wrong'].map(text => `Basic ${btoa(text)}`);
 
@@ -87,7 +87,7 @@ export async function tryDiff(
 	pairs: number,
 	requests: number,
 	seed: number,
-	enough = ENOUGH,
+	enough = MAX_MISTAKES,
 	progress: (trial: Omit<DiffTrial, 'mistakes' | 'unsendable'>, mistakes: readonly string[]) => void = () => {},
 ): Promise<DiffTrial> {
 	const upstreams = await Promise.all([describingUpstream(), describingUpstream(), describingUpstream()]);
@@ -137,7 +137,7 @@ export async function tryDiff(
 						await load(other, withPort(after, port, otherPort), own);
 					};
 					// While random requests are sent, the spare upstream cannot be reached.
-					await loadBoth(text => text.replaceAll(spare, DEAD[2]!));
+					await loadBoth(text => text.replaceAll(spare, DEAD_ADDRESSES[2]!));
 					const found = await diffOf(pair);
 					const clients = [new PersistentClient(port), new PersistentClient(otherPort)] as const;
 					const report = (what: string, details: string): void => {
@@ -164,7 +164,7 @@ export async function tryDiff(
 						differs = true;
 						// A pair that the diff calls equal is reported once. For other pairs, the diff must list every
 						// part of an answer that differs.
-						const missing = isSame(found) ? (isFirst ? ['everything'] : []) : unannounced(found, before!, after!);
+						const missing = isSame(found) ? (isFirst ? ['everything'] : []) : findUnannounced(found, before!, after!);
 						if (missing.length === 0 || reportedParts.has(missing.join())) continue;
 						reportedParts.add(missing.join());
 						if (found.blindSpots.length > 0) trial.inBlindSpots++;
@@ -192,15 +192,18 @@ export async function tryDiff(
 						if (upstream !== undefined) trial.withFailures++;
 						if (zones > 0 || failure.dead.join() !== loaded) {
 							await loadBoth(text =>
-								failure.dead.reduce((edited, address, index) => edited.replaceAll(address, DEAD[index]!), text),
+								failure.dead.reduce(
+									(edited, address, index) => edited.replaceAll(address, DEAD_ADDRESSES[index]!),
+									text,
+								),
 							);
 							loaded = failure.dead.join();
 						}
 						const seen: string[] = [];
 						const answersOf = async (client: PersistentClient) => {
-							for (let i = failure.exceeds === undefined ? 0 : LARGEST_LIMIT; i > 0; i--)
+							for (let i = failure.exceeds === undefined ? 0 : MAX_RATE_LIMIT; i > 0; i--)
 								await client.exchange(wire, request.method);
-							arm(upstreams, addresses, failure);
+							setFailure(upstreams, addresses, failure);
 							const answer = await client.exchange(wire, request.method);
 							seen.push(JSON.stringify(upstreams.map(({ received }) => received)));
 							return answer;
@@ -209,7 +212,7 @@ export async function tryDiff(
 						const after = await answersOf(clients[1]);
 						for (const one of upstreams) one.mode = {};
 						const wrong = aspects.filter(
-							({ name }) => shows(name) && !showsIn(name, [before, after], seen as [string, string]),
+							({ name }) => shows(name) && !isShownBy(name, [before, after], seen as [string, string]),
 						);
 						if (wrong.length > 0) {
 							report(
@@ -317,7 +320,7 @@ function failureOf(
 }
 
 /** Sets how the upstreams treat the next request. */
-function arm(
+function setFailure(
 	upstreams: readonly DescribingUpstream[],
 	addresses: readonly string[],
 	{ of, mode, once }: UpstreamFailure,
@@ -333,14 +336,14 @@ function arm(
  * Reports whether two answers differ in an aspect or, if the aspect concerns the upstream, whether the upstreams received different
  * requests.
  */
-function showsIn(aspect: string, answers: readonly (Answer | 'dropped')[], seen: readonly [string, string]): boolean {
+function isShownBy(aspect: string, answers: readonly (Answer | 'dropped')[], seen: readonly [string, string]): boolean {
 	if (/^upstream\b/.test(aspect)) return seen[0] !== seen[1];
 	const [one, other] = answers.map(answer => partOf(aspect, answer));
 	return one !== other;
 }
 
 /** Returns the parts of two answers that differ although no change in the diff mentions them. */
-function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after: Answer | 'dropped'): string[] {
+function findUnannounced(found: ConfigurationDiff, before: Answer | 'dropped', after: Answer | 'dropped'): string[] {
 	const announced = found.changes.flatMap(({ aspects }) => aspects.map(({ name }) => name));
 	// If the diff announces that the request goes elsewhere, or that only one side executes a template, that explains every
 	// difference in the answer.
@@ -363,7 +366,7 @@ function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after
 	// If the diff announces another status or body, the other differences follow from that.
 	if (announced.includes('status') || announced.includes('body'))
 		return differing.filter(part => part === 'status' && !announced.includes('status'));
-	const compressed = announced.includes('settings of `compress`') ? OF_COMPRESSION : [];
+	const compressed = announced.includes('settings of `compress`') ? COMPRESSION_PARTS : [];
 	return differing.filter(part => !announced.includes(part) && !compressed.includes(part));
 }
 
@@ -374,7 +377,7 @@ function withoutFields(body: string, names: readonly string[]): string {
 }
 
 /** The parts of an answer that depend on whether it is compressed. */
-const OF_COMPRESSION: readonly string[] = ['body', 'header content-encoding', 'header etag', 'header accept-ranges'];
+const COMPRESSION_PARTS: readonly string[] = ['body', 'header content-encoding', 'header etag', 'header accept-ranges'];
 
 /** Returns the part of an answer that an aspect is about, as text. */
 function partOf(aspect: string, answer: Answer | 'dropped'): string {
@@ -418,7 +421,7 @@ if (import.meta.main) {
 			pairs: { type: 'string', default: '500' },
 			requests: { type: 'string', default: '2000' },
 			seed: { type: 'string', default: '1' },
-			mistakes: { type: 'string', default: String(ENOUGH) },
+			mistakes: { type: 'string', default: String(MAX_MISTAKES) },
 		},
 	});
 	const started = performance.now();

@@ -1,5 +1,5 @@
 /**
- * Converts requests to bytes and responses to a form that can be compared, and starts upstreams that describe the requests they
+ * Converts requests to bytes and responses to a form that can be compared. Also starts upstreams that describe the requests they
  * receive.
  */
 import { createServer, type Server } from 'node:http';
@@ -102,7 +102,7 @@ function currentMode({ mode }: { readonly mode: FailureMode }): FailureMode {
 	return mode.remaining?.requests === 0 ? { headers: mode.headers } : mode;
 }
 
-/** Starts an upstream that answers every request with a description of it. */
+/** Starts an upstream that answers every request with a description of the request. */
 export async function describingUpstream(): Promise<DescribingUpstream> {
 	const upstream = { mode: {} as FailureMode, received: [] as string[] };
 	const server = createServer((request, response) => {

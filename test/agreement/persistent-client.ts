@@ -1,10 +1,10 @@
-/** A client that sends one request after another as bytes, on one connection for as long as the server keeps it open. */
+/** A client that sends one request after another, on one connection for as long as the server keeps it open. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { type Answer, parseAnswer } from './live-answers.ts';
 
 /** Milliseconds until a response must be complete. */
-const LIMIT = 10_000;
+const RESPONSE_LIMIT_MS = 10_000;
 
 export class PersistentClient {
 	readonly #port: number;
@@ -25,7 +25,10 @@ export class PersistentClient {
 		socket.write(wire, 'latin1');
 		let length: number | undefined;
 		await new Promise<void>((resolve, reject) => {
-			const timer = setTimeout(() => reject(new Error(`no end of the response within ${LIMIT} ms\n${wire}`)), LIMIT);
+			const timer = setTimeout(
+				() => reject(new Error(`no end of the response within ${RESPONSE_LIMIT_MS} ms\n${wire}`)),
+				RESPONSE_LIMIT_MS,
+			);
 			this.#progress = () => {
 				length = lengthOf(this.#text, method);
 				if (length === undefined && !this.#hasEnded) return;
@@ -63,9 +66,7 @@ export class PersistentClient {
 	}
 }
 
-/**
- * Returns the length of a complete response; undefined if the response is incomplete, or if only the end of the connection ends it.
- */
+/** Returns the length of a complete response; undefined if the response is incomplete, or ends only with the connection. */
 function lengthOf(text: string, method: string): number | undefined {
 	const head = text.indexOf('\r\n\r\n');
 	if (head === -1) return undefined;

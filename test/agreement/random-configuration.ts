@@ -125,7 +125,7 @@ class Writer {
 		const lines = [...global, ...upstream];
 		for (const route of ROUTES) {
 			this.#named = [];
-			lines.push(`&(${route}) {`, ...chance.times(1, 2, () => this.#directive(0)).flat(), '}');
+			lines.push(`&(${route}) {`, ...chance.repeat(1, 2, () => this.#directive(0)).flat(), '}');
 		}
 		for (const host of hosts) lines.push(...this.#site(`http://${host}:${this.#place.port}`));
 		if (chance.happens(70) || hosts.length === 0) lines.push(...this.#site(`:${this.#place.port}`));
@@ -135,11 +135,11 @@ class Writer {
 	#site(address: string): string[] {
 		const chance = this.#chance;
 		this.#named = [];
-		const matchers = chance.times(0, 3, () => this.#definition()).flat();
-		const lines = chance.times(1, 6, () => this.#directive(2)).flat();
-		const errors = chance.times(0, 2, () => [
+		const matchers = chance.repeat(0, 3, () => this.#definition()).flat();
+		const lines = chance.repeat(1, 6, () => this.#directive(2)).flat();
+		const errors = chance.repeat(0, 2, () => [
 			`handle_errors ${chance.of(['', '404', '5xx', '4xx 503'])} {`,
-			...chance.times(1, 2, () => this.#directive(0)).flat(),
+			...chance.repeat(1, 2, () => this.#directive(0)).flat(),
 			'}',
 		]);
 		const end = chance.happens(50) ? ['respond `end of {path}`'] : [];
@@ -153,7 +153,7 @@ class Writer {
 			this.#native && chance.happens(60)
 				? [`${name} ${this.#expression(2)}`]
 				: chance.happens(40)
-					? [`${name} {`, ...oneOfAKind(chance.times(1, 3, () => this.#matcher())), '}']
+					? [`${name} {`, ...withoutRepeatedMatchers(chance.repeat(1, 3, () => this.#matcher())), '}']
 					: [`${name} ${chance.happens(30) ? 'not ' : ''}${this.#matcher()}`];
 		this.#named.push(name);
 		return lines;
@@ -201,8 +201,8 @@ class Writer {
 		}
 	}
 
-	/** Returns a matcher token followed by a space, or an empty string. */
-	#token(): string {
+	/** Returns a random matcher token followed by a space, or an empty string. */
+	#matcherToken(): string {
 		const chance = this.#chance;
 		if (chance.happens(40)) return '';
 		if (this.#named.length > 0 && chance.happens(60)) return `${chance.of(this.#named)} `;
@@ -210,32 +210,38 @@ class Writer {
 	}
 
 	#block(depth: number): string[] {
-		return this.#chance.times(1, 3, () => this.#directive(depth - 1)).flat();
+		return this.#chance.repeat(1, 3, () => this.#directive(depth - 1)).flat();
 	}
 
 	#directive(depth: number): string[] {
 		const chance = this.#chance;
-		if (this.#place.spare !== undefined && chance.happens(18)) return this.#guard(this.#place.spare);
+		if (this.#place.spare !== undefined && chance.happens(18)) return this.#guardDirective(this.#place.spare);
 		if (chance.happens(30)) return this.#laterDirective(depth);
 		const kinds = depth > 0 ? 18 : 13;
 		switch (chance.below(kinds)) {
 			case 0:
-				return [`header ${this.#token()}${chance.of(['', '+', '?'])}X-R${chance.below(3)} \`${chance.of(TEXTS)}\``];
+				return [
+					`header ${this.#matcherToken()}${chance.of(['', '+', '?'])}X-R${chance.below(3)} \`${chance.of(TEXTS)}\``,
+				];
 			case 1:
-				return [`header ${this.#token()}${chance.of(['-X-R1', '>X-R2 deferred', 'Content-Type text/x', '-Server'])}`];
+				return [
+					`header ${this.#matcherToken()}${chance.of(['-X-R1', '>X-R2 deferred', 'Content-Type text/x', '-Server'])}`,
+				];
 			case 2:
 				return [
-					`request_header ${this.#token()}${chance.of(['X-A set', '+X-B more', '-X-A', 'X-B `{path}`', 'Host b.example'])}`,
+					`request_header ${this.#matcherToken()}${chance.of(['X-A set', '+X-B more', '-X-A', 'X-B `{path}`', 'Host b.example'])}`,
 				];
 			case 3:
 			case 4:
-				return [`respond ${this.#token()}\`${chance.of(TEXTS)}\`${chance.of(['', ' 200', ' 404', ' 503', ' 204'])}`];
+				return [
+					`respond ${this.#matcherToken()}\`${chance.of(TEXTS)}\`${chance.of(['', ' 200', ' 404', ' 503', ' 204'])}`,
+				];
 			case 5:
 				return [
-					`redir ${this.#token() || '* '}${chance.of(['/to{uri}', 'https://x.test{path}', '/b'])}${chance.of(['', ' permanent', ' 307'])}`,
+					`redir ${this.#matcherToken() || '* '}${chance.of(['/to{uri}', 'https://x.test{path}', '/b'])}${chance.of(['', ' permanent', ' 307'])}`,
 				];
 			case 6: {
-				const matcher = this.#token() || '* ';
+				const matcher = this.#matcherToken() || '* ';
 				return [
 					`rewrite ${matcher}${chance.of(['/new{path}', '/a/b', '/a?p=1', '?q=2&{query}', '/x{uri}', '/re/{re.r.1}'])}`,
 				];
@@ -249,40 +255,40 @@ class Writer {
 					'query +p 9',
 					'query -p',
 				];
-				return [`uri ${this.#token()}${chance.of(edits)}`];
+				return [`uri ${this.#matcherToken()}${chance.of(edits)}`];
 			}
 			case 8:
 				return [
-					`error ${this.#token()}\`${chance.of(['no', 'at {path}'])}\` ${chance.of(['403', '404', '500', '503'])}`,
+					`error ${this.#matcherToken()}\`${chance.of(['no', 'at {path}'])}\` ${chance.of(['403', '404', '500', '503'])}`,
 				];
 			case 9:
-				return chance.happens(30) ? [`abort ${this.#token()}`] : [`header X-C ${chance.below(9)}`];
+				return chance.happens(30) ? [`abort ${this.#matcherToken()}`] : [`header X-C ${chance.below(9)}`];
 			case 10:
 				return [
 					`root ${this.#place.root}`,
-					`file_server ${this.#token()}${chance.happens(40) ? '{\npass_thru\n}' : ''}`,
+					`file_server ${this.#matcherToken()}${chance.happens(40) ? '{\npass_thru\n}' : ''}`,
 				];
 			case 11:
 			case 12:
 				return this.#proxy();
 			case 13:
-				return [`handle ${this.#token()}{`, ...this.#block(depth), '}'];
+				return [`handle ${this.#matcherToken()}{`, ...this.#block(depth), '}'];
 			case 14:
 				return [`handle_path ${chance.of(['/a/*', '/api/*', '/a*', '/dir/*'])} {`, ...this.#block(depth), '}'];
 			case 15:
-				return [`route ${this.#token()}{`, ...this.#block(depth), '}'];
+				return [`route ${this.#matcherToken()}{`, ...this.#block(depth), '}'];
 			default:
-				return this.#native ? this.#when(depth) : [`handle ${this.#token()}{`, ...this.#block(depth), '}'];
+				return this.#native ? this.#when(depth) : [`handle ${this.#matcherToken()}{`, ...this.#block(depth), '}'];
 		}
 	}
 
-	/** Directives that affect the directives after or around them. */
+	/** Returns directives that affect the directives after or around them. */
 	#laterDirective(depth: number): string[] {
 		const chance = this.#chance;
 		const { root } = this.#place;
 		switch (chance.below(depth > 0 ? 10 : 7)) {
 			case 0:
-				return [`vars ${this.#token()}v ${chance.of(['set', '7', '`{path}`', '`{query.p}`'])}`];
+				return [`vars ${this.#matcherToken()}v ${chance.of(['set', '7', '`{path}`', '`{query.p}`'])}`];
 			case 1: {
 				// biome-ignore lint/suspicious/noTemplateCurlyInString: a group of the regular expression
 				const inputs = chance.some(['/a first', '~^/api/(.*)$ `api ${1}`', '~b second', '/dir/ -'], 3);
@@ -292,53 +298,53 @@ class Writer {
 					...inputs,
 					...rest,
 					'}',
-					`header ${this.#token()}X-Mapped \`{mapped}\``,
+					`header ${this.#matcherToken()}X-Mapped \`{mapped}\``,
 				];
 			}
 			case 2:
 				return [
 					`root ${root}`,
 					'templates',
-					`file_server ${this.#token()}${chance.happens(50) ? '{\npass_thru\n}' : ''}`,
+					`file_server ${this.#matcherToken()}${chance.happens(50) ? '{\npass_thru\n}' : ''}`,
 				];
 			case 3:
-				return [`tracing ${this.#token()}`];
+				return [`tracing ${this.#matcherToken()}`];
 			case 4:
 				return [
-					`request_body ${this.#token()}{`,
+					`request_body ${this.#matcherToken()}{`,
 					...chance.some(['max_size 100', 'set `{method} {path}`', 'max_size 2'], 1),
 					'}',
-					...(chance.happens(50) ? [`respond ${this.#token()}\`{http.request.body}\``] : []),
+					...(chance.happens(50) ? [`respond ${this.#matcherToken()}\`{http.request.body}\``] : []),
 				];
 			case 5:
-				return [`method ${this.#token() || '* '}${chance.of(METHODS)}`];
+				return [`method ${this.#matcherToken() || '* '}${chance.of(METHODS)}`];
 			case 6:
 				return [
 					`root ${root}`,
 					`try_files ${chance.some(['{path}', '{path}/', '/page.html', '{path}index.html', '=404'], 3).join(' ')}`,
 				];
 			case 7:
-				return [`invoke ${this.#token()}${chance.of(ROUTES)}`];
+				return [`invoke ${this.#matcherToken()}${chance.of(ROUTES)}`];
 			default:
 				return this.#intercept(depth);
 		}
 	}
 
-	/** Directives whose effect shows only with credentials, with several requests, or with upstreams that fail. */
-	#guard(spare: string): string[] {
+	/** Returns a directive whose effect shows only with credentials, with several requests, or with upstreams that fail. */
+	#guardDirective(spare: string): string[] {
 		const chance = this.#chance;
 		switch (chance.below(this.#native ? 4 : 3)) {
 			case 0:
-				return [`basic_auth ${this.#token()}{`, `${chance.of(USERS)} ${PASSWORD_HASH}`, '}'];
+				return [`basic_auth ${this.#matcherToken()}{`, `${chance.of(USERS)} ${PASSWORD_HASH}`, '}'];
 			case 1:
-				return [`encode ${this.#token()}{`, chance.of(['gzip', 'br']), 'minimum_length 1', '}'];
+				return [`encode ${this.#matcherToken()}{`, chance.of(['gzip', 'br']), 'minimum_length 1', '}'];
 			case 2: {
 				const to = chance.of([`${spare} ${this.#place.upstreams[0]}`, `${this.#place.upstreams[1]} ${spare}`, spare]);
 				const retries = chance.happens(60) ? [`lb_retries ${1 + chance.below(2)}`] : [];
-				return [`reverse_proxy ${this.#token()}${to} {`, 'lb_policy first', ...retries, '}'];
+				return [`reverse_proxy ${this.#matcherToken()}${to} {`, 'lb_policy first', ...retries, '}'];
 			}
 			default:
-				return [`rate_limit ${this.#token()}zone${this.#names++} ${chance.of([5, 20])} per 1h`];
+				return [`rate_limit ${this.#matcherToken()}zone${this.#names++} ${chance.of([5, 20])} per 1h`];
 		}
 	}
 
@@ -348,12 +354,12 @@ class Writer {
 		const name = chance.happens(70) ? `${status.split(' ')[0]} ` : '';
 		const rule = chance.happens(40)
 			? [`replace_status ${name}${chance.of(['200', '418', '503'])}`]
-			: [`handle_response ${name}{`, ...chance.times(1, 2, () => this.#directive(0)).flat(), '}'];
+			: [`handle_response ${name}{`, ...chance.repeat(1, 2, () => this.#directive(0)).flat(), '}'];
 		const around = chance.happens(50)
-			? [`respond ${this.#token()}\`intercepted?\` ${chance.of(['200', '404', '503'])}`]
+			? [`respond ${this.#matcherToken()}\`intercepted?\` ${chance.of(['200', '404', '503'])}`]
 			: [];
 		return [
-			`intercept ${this.#token()}{`,
+			`intercept ${this.#matcherToken()}{`,
 			...(name === '' ? [] : [status]),
 			...rule,
 			'}',
@@ -381,18 +387,16 @@ class Writer {
 			...(chance.happens(20) ? ['rewrite /up{uri}'] : []),
 			...(chance.happens(10) ? ['method POST'] : []),
 		];
-		return [`reverse_proxy ${this.#token()}${to} {`, ...inner, '}'];
+		return [`reverse_proxy ${this.#matcherToken()}${to} {`, ...inner, '}'];
 	}
 }
 
-/**
- * Returns the lines without those whose matcher repeats an earlier line's, because these matchers may occur only once in a block.
- */
-function oneOfAKind(lines: readonly string[]): string[] {
+/** Removes each line whose matcher also begins an earlier line, because these matchers may occur only once in a block. */
+function withoutRepeatedMatchers(lines: readonly string[]): string[] {
 	return lines.filter((line, at) => lines.findIndex(other => other.split(' ', 1)[0] === line.split(' ', 1)[0]) === at);
 }
 
-/** Returns a request for one of the hosts and paths, or for a disguised spelling of one. */
+/** Returns a random request for one of the hosts and paths in the configurations, sometimes in an unusual spelling. */
 export function randomRequest(chance: SeededChance, port: number): RandomRequest {
 	const method = chance.happens(60) ? 'GET' : chance.of(METHODS);
 	const host = chance.happens(10) ? `127.0.0.1` : chance.of(HOSTS).replace('*', chance.of(['w', 'W', 'x.y']));
@@ -417,7 +421,7 @@ export function randomRequest(chance: SeededChance, port: number): RandomRequest
 	};
 }
 
-/** Returns an equivalent spelling of a path, or a path next to it. */
+/** Returns the path itself, an equivalent spelling of it, or a similar path. */
 function disguise(chance: SeededChance, path: string): string {
 	if (chance.happens(55)) return path;
 	switch (chance.below(9)) {

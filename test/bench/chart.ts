@@ -1,4 +1,4 @@
-/** The chart of a bench: the cost of a request on each server, row by row. */
+/** Draws the chart of a bench: the cost of a request on each server, row by row. */
 import type { MeasurementConditions, RowResult } from './measure.ts';
 
 /** The results of a run. */

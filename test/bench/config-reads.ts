@@ -62,7 +62,7 @@ try {
 	await server.stop();
 }
 
-/** Returns the p99 measured while `url` is read twice a second. */
+/** Returns the p99 of response times, in milliseconds, while `url` is read twice a second. */
 async function p99Beside(url: string, reads: string[]): Promise<number> {
 	const reader = readTwiceASecond(url, reads);
 	const found = await p99();

@@ -9,21 +9,21 @@ import { type CompileResult, compile, createCompiler } from '../../compiler/comp
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
 const { values } = parseArgs({ options: { sites: { type: 'string', default: '10000' } } });
-const count = Number(values.sites);
+const siteCount = Number(values.sites);
 const reader = diskReader('/tmp');
 
 /**
- * Returns sites of six directives each. Every second site imports a snippet and uses an upstream and a constant of the
- * file.
+ * Returns the blocks of a configuration whose sites have six directives each. Every second site imports a snippet, and uses an
+ * upstream and a constant of the file.
  */
-function configuration(): string[] {
+function configurationBlocks(): string[] {
 	const blocks = [
 		'{\n\thttp_port 8080\n}\n',
 		'let age 3600\n',
 		'(common) {\n\theader -Server\n\theader Cache-Control "max-age={let.age}"\n}\n',
 		'upstream api {\n\tto 127.0.0.1:9000 127.0.0.1:9001\n}\n',
 	];
-	for (let index = 0; index < count; index++) {
+	for (let index = 0; index < siteCount; index++) {
 		const own =
 			index % 2 === 0
 				? 'import common\n\treverse_proxy upstream://api'
@@ -35,7 +35,7 @@ function configuration(): string[] {
 	return blocks;
 }
 
-const blocks = configuration();
+const blocks = configurationBlocks();
 const session = createCompiler(reader);
 let slowest = 0;
 
@@ -60,28 +60,29 @@ function measure(name: string, bound: number, run: (text: string) => CompileResu
 	console.log(`${name.padEnd(48)} ${median.toFixed(0).padStart(6)} ms, ${said}${verdict}`);
 }
 
-/** Returns the blocks with one of them edited. */
-function changed(index: number, edit: (block: string) => string): string[] {
+/** Returns all blocks of the configuration, with the block at `index` edited. */
+function withEditedBlock(index: number, edit: (block: string) => string): string[] {
 	return blocks.with(index, edit(blocks[index]!));
 }
 
-const middle = 4 + (count >> 1);
+const middle = 4 + (siteCount >> 1);
 const edits: { readonly [name: string]: (round: number) => string[] } = {
 	'without a session': () => blocks,
 	'first time': () => blocks,
 	'nothing changed': () => blocks,
-	'a site without imports': round => changed(middle + 1, block => block.replace('"site', `"edit ${round} of`)),
-	'a site with an import': round => changed(middle, block => block.replace('X-Site', `X-Edit-${round}`)),
+	'a site without imports': round => withEditedBlock(middle + 1, block => block.replace('"site', `"edit ${round} of`)),
+	'a site with an import': round => withEditedBlock(middle, block => block.replace('X-Site', `X-Edit-${round}`)),
 	'a line inserted at the top': round => ['# changed\n'.repeat(round + 1), ...blocks],
 	'a site added': round => blocks.toSpliced(middle, 0, `http://more-${round}.example {\n\trespond ok\n}\n`),
 	'a site removed': round => blocks.toSpliced(middle + round, 1),
-	'a mistake in one site': round => changed(middle + 1, block => block.replace('rewrite', `rewrit${round}`)),
+	'a mistake in one site': round => withEditedBlock(middle + 1, block => block.replace('rewrite', `rewrit${round}`)),
 	'a mistake in a site with an import': round =>
-		changed(middle, block => block.replace('import common', `import comon${round}`)),
-	'a missing brace': () => changed(middle, block => block.replace('}\n', '')),
+		withEditedBlock(middle, block => block.replace('import common', `import comon${round}`)),
+	'a missing brace': () => withEditedBlock(middle, block => block.replace('}\n', '')),
 	'the mistake fixed': () => blocks,
-	'the snippet imported by half of the sites': round => changed(2, block => block.replace('-Server', `-X-${round}`)),
-	'a global option': round => changed(0, block => block.replace('8080', `${8081 + round}`)),
+	'the snippet imported by half of the sites': round =>
+		withEditedBlock(2, block => block.replace('-Server', `-X-${round}`)),
+	'a global option': round => withEditedBlock(0, block => block.replace('8080', `${8081 + round}`)),
 };
 
 const input = (text: string) => ({ format: 'configfile' as const, text, name: 'Configfile', path: '/tmp/Configfile' });

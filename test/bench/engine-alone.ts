@@ -1,7 +1,7 @@
 /**
- * Processor time per request of our own code: engine, site table and handler, over connections in memory. The rest of
- * a server's figure in the bench is the cost of the system and Node. Request heads repeat, differ in their paths, or
- * differ and carry the fields of a browser.
+ * Measures the processor time per request of our own code (engine, site table and handler), over connections in memory. The
+ * difference to the bench is the cost of the system and Node. There are three kinds of request heads: equal ones, ones with
+ * different paths, and ones that also carry the fields of a browser.
  *
  * Usage: node test/bench/engine-alone.ts [requests a round]
  */
@@ -21,9 +21,9 @@ import { RequestHost } from '../../runtime/worker/request-host.ts';
 import { NO_LEASES } from '../compiler/fake-exchange.ts';
 import { median } from './measure.ts';
 
-const CONNECTIONS = 64;
-const HEADS = 4096;
-const ROUNDS = 7;
+const CONNECTION_COUNT = 64;
+const HEAD_COUNT = 4096;
+const ROUND_COUNT = 7;
 
 const BROWSER = [
 	'User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0',
@@ -103,7 +103,7 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 		connectionEnded() {},
 	});
 	const server = createHttp1Server(host);
-	return Array.from({ length: CONNECTIONS }, () => {
+	return Array.from({ length: CONNECTION_COUNT }, () => {
 		const handle = new MemoryHandle();
 		const socket = new DirectSocket(handle as unknown as StreamHandle);
 		server.accept(socket, 'http', undefined);
@@ -120,12 +120,12 @@ const shapes: { readonly [name: string]: (index: number) => string } = {
 		`GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n${BROWSER}\r\n`,
 };
 for (const [name, text] of Object.entries(shapes)) {
-	const heads = Array.from({ length: HEADS }, (_, index) => Buffer.from(text(index), 'latin1'));
+	const heads = Array.from({ length: HEAD_COUNT }, (_, index) => Buffer.from(text(index), 'latin1'));
 	const run = (): number => {
 		const before = process.cpuUsage();
 		for (let i = 0; i < count; i++) {
-			const { handle, socket } = open[i % CONNECTIONS]!;
-			const head = heads[(i * 31) % HEADS]!;
+			const { handle, socket } = open[i % CONNECTION_COUNT]!;
+			const head = heads[(i * 31) % HEAD_COUNT]!;
 			handle.memory.set(head);
 			socket.read(head.length);
 		}
@@ -135,7 +135,7 @@ for (const [name, text] of Object.entries(shapes)) {
 	// Warms up, so that V8 compiles the code before the measurement.
 	run();
 	run();
-	const rounds = Array.from({ length: ROUNDS }, run);
+	const rounds = Array.from({ length: ROUND_COUNT }, run);
 	console.log(`${name}: ${Math.round(median(rounds))} ns per request (${Math.round(Math.min(...rounds))} at least)`);
 }
 if (open.some(({ handle }) => handle.written === 0)) throw new Error('a connection got no response');

@@ -15,21 +15,21 @@ import { TLS_TASKS } from './tasks/tls.ts';
 
 const SECONDS = Number(process.argv[2] ?? 3);
 /** Milliseconds between two handshakes. */
-const PAUSE = 10;
+const PAUSE_MS = 10;
 
 /** Performs handshakes one after another for `seconds`. Returns the milliseconds of each; rejects if one fails. */
 async function handshakes(port: number, seconds: number): Promise<number[]> {
-	const taken: number[] = [];
+	const durationsMs: number[] = [];
 	const end = performance.now() + seconds * 1000;
 	while (performance.now() < end) {
 		const begun = performance.now();
 		const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false });
 		await once(socket, 'secureConnect');
-		taken.push(performance.now() - begun);
+		durationsMs.push(performance.now() - begun);
 		socket.destroy();
-		await new Promise(resolve => setTimeout(resolve, PAUSE));
+		await new Promise(resolve => setTimeout(resolve, PAUSE_MS));
 	}
-	return taken.sort((a, b) => a - b);
+	return durationsMs.sort((a, b) => a - b);
 }
 
 function burner(): ChildProcess {

@@ -26,9 +26,9 @@ const bytes = Number(values.bytes);
 /** The first bytes of the section of a response with status 200: a static table entry (RFC 9204, Appendix A). */
 const OK = Buffer.of(0, 0, 0xd9);
 /** Number of idle connections opened at the same time. */
-const GROUP = 20;
+const IDLE_GROUP_SIZE = 20;
 /** Milliseconds between two checks of the idle connections. */
-const IDLE_LOOK = 500;
+const IDLE_CHECK_MS = 500;
 const REQUEST = headers([
 	[':method', 'GET'],
 	[':scheme', 'https'],
@@ -37,13 +37,13 @@ const REQUEST = headers([
 ]);
 
 /** ID of the server's control stream, and the type of the frame with which the server asks for another connection. */
-const CONTROL = 3;
-const GOAWAY = 7;
+const CONTROL_STREAM_ID = 3;
+const GOAWAY_FRAME_TYPE = 7;
 
 /** Milliseconds within which a connection must be open. */
-const CONNECT_LIMIT = 30_000;
+const CONNECT_LIMIT_MS = 30_000;
 
-const times: number[] = [];
+const latenciesMs: number[] = [];
 let failures = 0;
 let end = Infinity;
 
@@ -54,45 +54,45 @@ class Client {
 	readonly #limit: number;
 	#begunAt = performance.now();
 	#asked = 0;
-	/** Bytes received on the server's control stream, and whether there is a GOAWAY among them. */
-	#told = 0;
-	#leaves = false;
+	/** Number of bytes received on the server's control stream, and whether they contain a GOAWAY frame. */
+	#controlBytes = 0;
+	#hasGoaway = false;
 
 	constructor(limit: number) {
 		this.#limit = limit;
 	}
 
 	/** Handles pending events, and sends further requests. Returns the number of open requests. */
-	turn(): number {
+	handleEvents(): number {
 		const { quic } = this;
 		quic.look();
 		if (!quic.connected) {
-			if (quic.closed !== undefined) this.#renew(1);
+			if (quic.closed !== undefined) this.#reconnect(1);
 			return 1;
 		}
 		if (quic.closed !== undefined) {
-			this.#renew(this.#open.size);
+			this.#reconnect(this.#open.size);
 			return 1;
 		}
 		for (const [stream, at] of this.#open) {
 			if (!stream.ended && stream.resetCode === undefined) continue;
 			this.#open.delete(stream);
 			const isOk = stream.ended && stream.received >= bytes && stream.bytes.indexOf(OK) > 0;
-			if (isOk) times.push(performance.now() - (values.handshakes ? this.#begunAt : at));
+			if (isOk) latenciesMs.push(performance.now() - (values.handshakes ? this.#begunAt : at));
 			else failures++;
 			stream.stop();
 			if (values.handshakes) {
-				this.#renew(0);
+				this.#reconnect(0);
 				return 0;
 			}
 		}
-		this.#listen();
-		if (this.#leaves && this.#open.size === 0) {
-			this.#renew(0);
+		this.#checkForGoaway();
+		if (this.#hasGoaway && this.#open.size === 0) {
+			this.#reconnect(0);
 			return 1;
 		}
 		const now = performance.now();
-		while (!this.#leaves && this.#open.size < this.#limit && now < end) {
+		while (!this.#hasGoaway && this.#open.size < this.#limit && now < end) {
 			if (this.#asked++ === 0) quic.open(true).write(Buffer.concat([Buffer.of(0), frame(4)]));
 			const stream = quic.open();
 			stream.discards = true;
@@ -103,21 +103,21 @@ class Client {
 	}
 
 	/** Checks whether the server has asked the client to open another connection. */
-	#listen(): void {
-		const control = this.quic.stream(CONTROL);
-		if (control === undefined || control.received === this.#told) return;
-		this.#told = control.received;
-		this.#leaves = framesOf(control.bytes, 1).some(({ type }) => type === GOAWAY);
+	#checkForGoaway(): void {
+		const control = this.quic.stream(CONTROL_STREAM_ID);
+		if (control === undefined || control.received === this.#controlBytes) return;
+		this.#controlBytes = control.received;
+		this.#hasGoaway = framesOf(control.bytes, 1).some(({ type }) => type === GOAWAY_FRAME_TYPE);
 	}
 
 	/** Opens another connection in place of this one. */
-	#renew(failed: number): void {
+	#reconnect(failed: number): void {
 		failures += failed;
 		this.quic.close();
 		this.#open.clear();
 		this.#asked = 0;
-		this.#told = 0;
-		this.#leaves = false;
+		this.#controlBytes = 0;
+		this.#hasGoaway = false;
 		this.#begunAt = performance.now();
 		this.quic = new QuicClient(port, { polls: false });
 	}
@@ -126,9 +126,10 @@ class Client {
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
 
 /** Throws if a connection was closed, or took too long to open. */
-function check(quic: QuicClient, since: number): void {
+function checkConnection(quic: QuicClient, since: number): void {
 	if (quic.closed !== undefined) throw new Error(`a connection was closed: ${JSON.stringify(quic.closed)}`);
-	if (performance.now() - since > CONNECT_LIMIT) throw new Error('a connection did not open, or not answer, in time');
+	if (performance.now() - since > CONNECT_LIMIT_MS)
+		throw new Error('a connection did not open, or not answer, in time');
 }
 
 /** Opens a connection, sends one request, and leaves it open. */
@@ -137,14 +138,14 @@ async function openIdle(): Promise<QuicClient> {
 	const since = performance.now();
 	while (!quic.connected) {
 		quic.look();
-		check(quic, since);
+		checkConnection(quic, since);
 		await turn();
 	}
 	openControlStream(quic);
 	const stream = quic.open().write(REQUEST, true);
 	while (!stream.ended) {
 		quic.look();
-		check(quic, since);
+		checkConnection(quic, since);
 		await turn();
 	}
 	stream.stop();
@@ -153,10 +154,11 @@ async function openIdle(): Promise<QuicClient> {
 }
 
 const idle: QuicClient[] = [];
-while (idle.length < Number(values.idle)) idle.push(...(await Promise.all(Array.from({ length: GROUP }, openIdle))));
+while (idle.length < Number(values.idle))
+	idle.push(...(await Promise.all(Array.from({ length: IDLE_GROUP_SIZE }, openIdle))));
 setInterval(() => {
 	for (const quic of idle) quic.look();
-}, IDLE_LOOK);
+}, IDLE_CHECK_MS);
 
 const clients = Array.from({ length: Number(values.connections) }, () => new Client(Number(values.streams)));
 if (!values.handshakes) {
@@ -164,7 +166,7 @@ if (!values.handshakes) {
 	while (!clients.every(({ quic }) => quic.connected)) {
 		for (const { quic } of clients) {
 			quic.look();
-			check(quic, since);
+			checkConnection(quic, since);
 		}
 		await turn();
 	}
@@ -173,13 +175,13 @@ console.log('READY');
 const started = performance.now();
 end = started + Number(values.seconds) * 1000;
 while (performance.now() < end) {
-	for (const client of clients) client.turn();
+	for (const client of clients) client.handleEvents();
 	await turn();
 }
 const microseconds = Math.round((performance.now() - started) * 1000);
-times.sort((a, b) => a - b);
-const at = (share: number): number => Math.round((times[Math.floor(times.length * share)] ?? 0) * 1000);
-console.log(`COUNTED ${times.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);
+latenciesMs.sort((a, b) => a - b);
+const at = (share: number): number => Math.round((latenciesMs[Math.floor(latenciesMs.length * share)] ?? 0) * 1000);
+console.log(`COUNTED ${latenciesMs.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);
 
 process.stdin.resume().on('end', () => {
 	for (const quic of [...idle, ...clients.map(client => client.quic)]) quic.close();

@@ -1,5 +1,5 @@
 /**
- * Idle WebSockets through one proxy: the memory of each, compared with nginx, and whether they still work afterwards.
+ * Measures idle WebSockets through one proxy: the memory of each, compared with nginx, and whether they still work afterwards.
  *
  * Usage: node test/bench/idle-websockets.ts [--count 10000] [--seconds 5]
  *
@@ -22,7 +22,7 @@ export interface IdleResult {
 	readonly before: number;
 	/** Number of resident bytes while all connections are idle. */
 	readonly after: number;
-	/** Number of tested connections that echoed at the end. */
+	/** Number of tested connections that echoed a message at the end. */
 	readonly answered: number;
 	readonly asked: number;
 	/** Number of processor seconds used while the connections were idle. */
@@ -41,7 +41,7 @@ const HANDSHAKE = [
 const SWITCHED =
 	'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n';
 /** Number of handshakes in progress at the same time. */
-const AT_ONCE = 200;
+const MAX_HANDSHAKES = 200;
 
 /** Returns the number of connections that a process can hold if each takes two descriptors. */
 export function maxConnections(): number {
@@ -62,8 +62,8 @@ export async function idleWebSockets(name: 'svc' | 'nginx', count: number, secon
 		await new Promise(resolve => setTimeout(resolve, 2000));
 		const before = server.residentBytes();
 		while (sockets.length < count) {
-			const more = Math.min(AT_ONCE, count - sockets.length);
-			sockets.push(...(await Promise.all(Array.from({ length: more }, () => open(port)))));
+			const more = Math.min(MAX_HANDSHAKES, count - sockets.length);
+			sockets.push(...(await Promise.all(Array.from({ length: more }, () => openWebSocket(port)))));
 		}
 		await new Promise(resolve => setTimeout(resolve, 1000));
 		const began = server.cpuSeconds();
@@ -71,7 +71,7 @@ export async function idleWebSockets(name: 'svc' | 'nginx', count: number, secon
 		const idleSeconds = server.cpuSeconds() - began;
 		const after = server.residentBytes();
 		const some = sockets.filter((_, i) => i % Math.ceil(count / 100) === 0);
-		const echoes = await Promise.all(some.map(echoed));
+		const echoes = await Promise.all(some.map(isEchoed));
 		return {
 			server: name,
 			count,
@@ -121,7 +121,7 @@ http {
 }
 
 /** Opens a connection and completes the upgrade. */
-function open(port: number): Promise<Socket> {
+function openWebSocket(port: number): Promise<Socket> {
 	return new Promise((resolve, reject) => {
 		const socket = connect(port, '127.0.0.1', () => socket.write(HANDSHAKE));
 		let text = '';
@@ -138,7 +138,7 @@ function open(port: number): Promise<Socket> {
 }
 
 /** Reports whether a message is echoed within five seconds. */
-function echoed(socket: Socket): Promise<boolean> {
+function isEchoed(socket: Socket): Promise<boolean> {
 	return new Promise(resolve => {
 		const timer = setTimeout(() => resolve(false), 5000);
 		socket.once('data', bytes => {

@@ -80,7 +80,7 @@ export interface LoadCount {
 	readonly p50: number;
 	readonly p99: number;
 	readonly p999: number;
-	/** The server's processor seconds during the load; present if the load begins later than the generator. */
+	/** The server's processor seconds during the load; present if the generator starts before its load begins. */
 	readonly cpuSeconds?: number;
 }
 
@@ -182,7 +182,7 @@ async function runHttp3(
 	return { requests, seconds: microseconds / 1e6, failures, p50, p99, p999, cpuSeconds: after - before };
 }
 
-/** Opens HTTP/3 connections, and uses each one once. Returns a function that closes all of them. */
+/** Opens idle HTTP/3 connections, each of which has been used once. Returns a function that closes all of them. */
 export async function openIdleHttp3(port: number, idle: number, core: number): Promise<{ stop(): Promise<void> }> {
 	const generator = startHttp3Generator(core, ['--port', String(port), '--idle', String(idle), '--seconds', '0']);
 	await generator.said(/^READY/m);

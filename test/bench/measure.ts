@@ -43,7 +43,7 @@ export interface MeasurementConditions {
 }
 
 /** Number of seconds of load before the measurement starts. */
-const WARM_UP = 3;
+const WARM_UP_SECONDS = 3;
 
 /** The measurement of one server in one round. */
 interface Sample {
@@ -55,7 +55,7 @@ interface Sample {
 }
 
 /** Number of rounds for a row that measures startup. */
-const STARTS = 10;
+const START_ROUNDS = 10;
 
 /** Measures a row. Servers that are not installed are skipped. Throws if a request failed. */
 export async function measureTask(task: Task, conditions: MeasurementConditions): Promise<RowResult> {
@@ -109,7 +109,7 @@ async function measureStarts(task: StartTask): Promise<RowResult> {
 	const contenders = task.contenders.filter(({ server }) => server !== 'caddy' || isInstalled('caddy'));
 	const samples: number[][] = contenders.map(() => []);
 	// A first round fills the file cache and is not counted.
-	for (let round = 0; round <= STARTS; round++) {
+	for (let round = 0; round <= START_ROUNDS; round++) {
 		for (const [index, contender] of contenders.entries()) {
 			const sample = await sampleStart(contender, task.start);
 			if (round > 0) samples[index]!.push(sample);
@@ -128,7 +128,7 @@ async function measureStarts(task: StartTask): Promise<RowResult> {
 	return { name: task.name, unit: task.start.startsWith('memory') ? 'MiB' : 'ms', figures };
 }
 
-/** Returns the samples of every contender, by contender and round. */
+/** Returns the samples of each contender, one sample per round. */
 async function sampleTask(
 	task: LoadTask | IdleTask,
 	contenders: readonly Contender[],
@@ -142,7 +142,7 @@ async function sampleTask(
 			for (const contender of contenders) servers.push(await start(contender, backends, conditions));
 			const loadCores = contenders.map(contender => contender.loadCores ?? [Number(conditions.loadCore)]);
 			for (const [index, server] of servers.entries())
-				await sampleLoad(server, task, loadCores[index]!, task.warmUp ?? WARM_UP);
+				await sampleLoad(server, task, loadCores[index]!, task.warmUp ?? WARM_UP_SECONDS);
 			for (let round = 0; round < conditions.rounds; round++) {
 				for (const [index, server] of servers.entries())
 					samples[index]!.push(await sampleLoad(server, task, loadCores[index]!, conditions.seconds));
@@ -186,7 +186,7 @@ async function sampleLoad(
 	return { value, rate: count.requests / count.seconds, p50, p99, p999 };
 }
 
-/** Measures the KiB of memory that a connection takes after it was used once, while it stays open. */
+/** Measures the memory in KiB that an open connection takes after it has been used once. */
 async function sampleIdle(
 	contender: Contender,
 	task: IdleTask,
@@ -215,11 +215,11 @@ async function sampleIdle(
 	}
 }
 
-/** Number of connections opened before the measurement, so that it does not include what a server allocates only once. */
-const FIRST_HTTP3 = 20;
+/** Number of connections opened before the measurement, so that memory which a server allocates only once is not measured. */
+const UNMEASURED_CONNECTIONS = 20;
 
 async function http3MemoryPerConnection(server: BenchServer, count: number, core: number): Promise<number> {
-	const first = await openIdleHttp3(server.port, FIRST_HTTP3, core);
+	const first = await openIdleHttp3(server.port, UNMEASURED_CONNECTIONS, core);
 	try {
 		await new Promise(resolve => setTimeout(resolve, 1000));
 		const before = server.residentBytes();

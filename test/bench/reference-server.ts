@@ -1,5 +1,5 @@
 /**
- * A reference server based on Node's own http module. It is measured in the bench, and it is the backend for what a
+ * A reference server based on Node's own http module. The bench measures it, and uses it as the backend for everything that a
  * static file server cannot do.
  * Usage: node test/bench/reference-server.ts PORT [BACKEND]
  * Without BACKEND: `/` answers with 14 bytes, `/chunked` with 10 KB in four chunks, `/upload` reads a body, `/echo` is a

@@ -18,7 +18,7 @@ const binary = path.join(ROOT, 'dist/svc');
 const folder = temporaryFolder();
 
 /** Returns the milliseconds of one run; throws if it fails. */
-function time(command: readonly string[]): number {
+function timeCommand(command: readonly string[]): number {
 	const started = performance.now();
 	const result = spawnSync(command[0]!, command.slice(1), { stdio: ['ignore', 'ignore', 'pipe'], maxBuffer: 1 << 28 });
 	const elapsed = performance.now() - started;
@@ -31,20 +31,20 @@ function median(list: readonly number[]): number {
 }
 
 /** Prints the time of a command, and of the command it is compared with. */
-function compare(
+function printComparison(
 	name: string,
 	command: readonly string[],
 	other: readonly string[] | undefined,
 	runs: number,
 	bound: number,
 ): void {
-	time(command);
-	if (other) time(other);
+	timeCommand(command);
+	if (other) timeCommand(other);
 	const own: number[] = [];
 	const others: number[] = [];
 	for (let run = 0; run < runs; run++) {
-		own.push(time(command));
-		if (other) others.push(time(other));
+		own.push(timeCommand(command));
+		if (other) others.push(timeCommand(other));
 	}
 	const ratio = other ? median(own.map((value, run) => value / others[run]!)) : undefined;
 	const figure = ratio ?? median(own);
@@ -57,16 +57,16 @@ function compare(
 
 const runs = Number(values.runs);
 const node = [process.execPath, '-e', '0'];
-compare('svc version, checkout', [checkout, 'version'], node, runs, 3);
-if (existsSync(binary)) compare('svc version, binary', [binary, 'version'], node, runs, 1.8);
+printComparison('svc version, checkout', [checkout, 'version'], node, runs, 3);
+if (existsSync(binary)) printComparison('svc version, binary', [binary, 'version'], node, runs, 1.8);
 const quickstart = path.join(ROOT, 'fixtures/quickstart/Configfile');
-compare('svc validate of the quickstart, checkout', [checkout, 'validate', quickstart], undefined, runs, 300);
+printComparison('svc validate of the quickstart, checkout', [checkout, 'validate', quickstart], undefined, runs, 300);
 if (existsSync(binary))
-	compare('svc validate of the quickstart, binary', [binary, 'validate', quickstart], undefined, runs, 300);
+	printComparison('svc validate of the quickstart, binary', [binary, 'validate', quickstart], undefined, runs, 300);
 if (isInstalled('caddy')) {
 	const file = path.join(folder, 'Compatfile');
 	writeFileSync(file, manySitesDocument(10_000, 8080, '', 0));
-	compare(
+	printComparison(
 		'svc adapt of 10,000 sites',
 		[existsSync(binary) ? binary : checkout, 'adapt', '-c', file],
 		['caddy', 'adapt', '--config', file, '--adapter', 'caddyfile'],

@@ -1,4 +1,4 @@
-/** Measures what a server costs before it has anything to do: its start, the check of a small file, and its memory. */
+/** Measures a server before it has anything to do: its start, the check of a small file, and its memory. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream, createWriteStream, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,13 +10,13 @@ import { freePorts, SVC, temporaryFolder } from '../harness.ts';
 import type { StartContender, StartMeasure } from './tasks/task.ts';
 
 /** Milliseconds from the first response until a server has finished its background work at startup. */
-const SETTLED = 1500;
+const SETTLED_AFTER_MS = 1500;
 /** Number of additional threads, over which the memory of one thread is averaged. */
 const FURTHER_THREADS = 2;
 
 /**
- * A copy of the binary, written in small pieces. The pages of a file written all at once count as resident in large
- * units, most of which are never used.
+ * A copy of the binary, written in small pieces. If a file is written in one piece, the kernel may count its pages as resident in
+ * large units, most of which are never used.
  */
 let binary: Promise<string> | undefined;
 
@@ -58,7 +58,7 @@ async function measureProcess(contender: StartContender, measure: StartMeasure, 
 		const time = performance.now() - before;
 		if (measure === 'time') return time;
 		if (measure === 'processor time') return processorMilliseconds(child);
-		await pause(SETTLED);
+		await pause(SETTLED_AFTER_MS);
 		return residentMebibytes(child);
 	} finally {
 		child.kill('SIGKILL');

@@ -2,8 +2,8 @@
 import type { BenchResult } from './chart.ts';
 
 /** The summary is between these lines of README.md. */
-const OPEN = '<!-- the latest bench, written by npm run bench -->\n';
-const CLOSE = '<!-- end of the bench -->\n';
+const SUMMARY_START = '<!-- the latest bench, written by npm run bench -->\n';
+const SUMMARY_END = '<!-- end of the bench -->\n';
 
 const COLUMNS: readonly string[] = ['nginx', 'haproxy', 'caddy', 'varnish'];
 
@@ -32,10 +32,10 @@ const ROWS: readonly string[] = [
 
 /** Returns the README's text with the summary replaced. Throws if the lines around the summary are missing. */
 export function replaceBenchSummary(readme: string, result: BenchResult): string {
-	const from = readme.indexOf(OPEN);
-	const to = readme.indexOf(CLOSE);
+	const from = readme.indexOf(SUMMARY_START);
+	const to = readme.indexOf(SUMMARY_END);
 	if (from === -1 || to < from) throw new Error('README.md lacks the lines around the bench summary');
-	return readme.slice(0, from + OPEN.length) + renderSummary(result) + readme.slice(to);
+	return readme.slice(0, from + SUMMARY_START.length) + renderSummary(result) + readme.slice(to);
 }
 
 function renderSummary({ date, machine, conditions, rows }: BenchResult): string {

@@ -34,7 +34,7 @@ http://127.0.0.1:${port} {
 `;
 }
 
-/** Checks a response to a numbered document. Returns a description of what is wrong, or undefined. */
+/** Checks a response to a numbered document. Returns a description of what is wrong; undefined if nothing is. */
 export function numberedResponseError(status: number, head: string, body: string, atLeast: number): string | undefined {
 	const inHeader = /^x-number: (\d+)/im.exec(head)?.[1];
 	const inBody = /^number (\d+)$/.exec(body)?.[1];

@@ -22,17 +22,17 @@ if (bytes > 125) throw new Error('a message has at most 125 bytes');
 const handshake = `GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
 // A masked text frame with a mask of zero leaves the payload unchanged.
 const message = Buffer.concat([Buffer.from([0x81, 0x80 | bytes, 0, 0, 0, 0]), Buffer.alloc(bytes, 'x')]);
-const answered = bytes + 2;
-const times: number[] = [];
+const echoBytes = bytes + 2;
+const latenciesMs: number[] = [];
 let failures = 0;
 
 const started = performance.now();
 const end = started + Number(values.seconds) * 1000;
 await Promise.all(Array.from({ length: Number(values.connections) }, client));
-times.sort((a, b) => a - b);
-const at = (share: number): number => Math.round((times[Math.floor(times.length * share)] ?? 0) * 1000);
+latenciesMs.sort((a, b) => a - b);
+const at = (share: number): number => Math.round((latenciesMs[Math.floor(latenciesMs.length * share)] ?? 0) * 1000);
 const microseconds = Math.round((performance.now() - started) * 1000);
-console.log(`COUNTED ${times.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);
+console.log(`COUNTED ${latenciesMs.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);
 
 function client(): Promise<void> {
 	return new Promise(resolve => {
@@ -68,8 +68,8 @@ function client(): Promise<void> {
 				return send();
 			}
 			received += chunk.length;
-			if (received < answered) return;
-			times.push(performance.now() - sentAt);
+			if (received < echoBytes) return;
+			latenciesMs.push(performance.now() - sentAt);
 			send();
 		});
 	});

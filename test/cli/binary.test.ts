@@ -69,7 +69,7 @@ binary('V8 accepts all code caches of the binary: those of the threads, and thos
 		return positions.map(at => content.subarray(at, at + header.length));
 	};
 	const accepted = (cache: Buffer): boolean => cache.subarray(12).equals(header.subarray(12));
-	// Node caches its own modules separately.
+	// Node's executable contains code caches of Node's own modules, which are not counted.
 	const own = caches(process.execPath).length;
 	const all = caches(moved);
 	assert.ok(all.length - own > threads.length + 100, 'a cache for each chunk');

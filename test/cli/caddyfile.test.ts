@@ -26,7 +26,7 @@ async function served(...args: Parameters<typeof serve>): Promise<ServerProcess>
 }
 
 /** Sends a request. Returns the status and body of the response. */
-async function answer(port: number, target: string, fields = '', body = ''): Promise<string> {
+async function fetchAnswer(port: number, target: string, fields = '', body = ''): Promise<string> {
 	const length = body === '' ? '' : `Content-Length: ${body.length}\r\n`;
 	const head = `${body === '' ? 'GET' : 'POST'} ${target} HTTP/1.1\r\nHost: a\r\n${fields}${length}`;
 	const text = await rawExchange(port, `${head}Connection: close\r\n\r\n${body}`);
@@ -46,8 +46,8 @@ caddyfile('is found in its folder, and parsed as a Caddyfile', async () => {
 	const text = `${OPTIONS}:${port} {\n\trespond "sorted last"\n\trespond /first "sorted first"\n\tskip_log /x\n}\n`;
 	const folder = folderWith({ Caddyfile: text });
 	await served([], port, { cwd: folder });
-	assert.is(await answer(port, '/first'), '200 sorted first');
-	assert.is(await answer(port, '/'), '200 sorted last');
+	assert.is(await fetchAnswer(port, '/first'), '200 sorted first');
+	assert.is(await fetchAnswer(port, '/'), '200 sorted last');
 });
 
 caddyfile('is used only if there is no Configfile or Compatfile', async () => {
@@ -55,10 +55,10 @@ caddyfile('is used only if there is no Configfile or Compatfile', async () => {
 	const site = (body: string): string => `${OPTIONS}:${port} {\n\trespond ${body}\n}\n`;
 	const files = { Caddyfile: site('caddyfile'), Compatfile: site('compatfile') };
 	await served([], port, { cwd: folderWith(files) });
-	assert.is(await answer(port, '/'), '200 compatfile');
+	assert.is(await fetchAnswer(port, '/'), '200 compatfile');
 	await Promise.all(servers.splice(0).map(server => server.stop()));
 	await served([], port, { cwd: folderWith({ ...files, Configfile: site('configfile') }) });
-	assert.is(await answer(port, '/'), '200 configfile');
+	assert.is(await fetchAnswer(port, '/'), '200 configfile');
 });
 
 caddyfile('names files relative to the working directory of the server', async () => {
@@ -101,10 +101,10 @@ caddyfile('names files relative to the working directory of the server', async (
 		'own/secret/file.txt': 'hidden',
 	});
 	const server = await served(['etc/Caddyfile'], port, { cwd: folder });
-	assert.is(await answer(port, '/page.html'), '200 working directory: its part');
-	assert.is(await answer(port, '/other.txt'), '200 other');
-	assert.is(await answer(port, '/own/file.txt'), '200 own');
-	assert.is((await answer(port, '/own/secret/file.txt')).slice(0, 3), '404');
+	assert.is(await fetchAnswer(port, '/page.html'), '200 working directory: its part');
+	assert.is(await fetchAnswer(port, '/other.txt'), '200 other');
+	assert.is(await fetchAnswer(port, '/own/file.txt'), '200 own');
+	assert.is((await fetchAnswer(port, '/own/secret/file.txt')).slice(0, 3), '404');
 	await server.stop();
 	assert.match(readFileSync(path.join(folder, 'logs/access.log'), 'utf8'), '/other.txt');
 });
@@ -117,7 +117,7 @@ caddyfile('without a root serves files of the working directory', async () => {
 		'page.txt': 'working directory',
 	});
 	await served(['etc/Caddyfile'], port, { cwd: folder });
-	assert.is(await answer(port, '/page.txt'), '200 working directory');
+	assert.is(await fetchAnswer(port, '/page.txt'), '200 working directory');
 });
 
 caddyfile('keeps its relative paths when it is adapted for another server', async () => {
@@ -172,7 +172,7 @@ caddyfile('accepts sizes without a final B', async () => {
 	const sites = `${limited('/decimal', '1K')}${limited('/binary', '1ki')}`;
 	await served([], port, { cwd: folderWith({ Caddyfile: `${OPTIONS}:${port} {\n${sites}}\n` }) });
 	const status = async (target: string, length: number): Promise<string> =>
-		(await answer(port, target, '', 'x'.repeat(length))).slice(0, 3);
+		(await fetchAnswer(port, target, '', 'x'.repeat(length))).slice(0, 3);
 	assert.equal([await status('/decimal', 1000), await status('/decimal', 1001)], ['200', '413']);
 	assert.equal([await status('/binary', 1024), await status('/binary', 1025)], ['200', '413']);
 });
@@ -191,8 +191,8 @@ caddyfile('replaces the placeholder of a missing cookie with an empty string', a
 	const [port] = (await freePorts(1)) as [number];
 	const site = `:${port} {\n\theader X-Cookie "{cookie.session}|"\n\trespond "[{cookie.session}]"\n}\n`;
 	await served([], port, { cwd: folderWith({ Caddyfile: OPTIONS + site }) });
-	assert.is(await answer(port, '/'), '200 []');
-	assert.is(await answer(port, '/', 'Cookie: session=x\r\n'), '200 [x]');
+	assert.is(await fetchAnswer(port, '/'), '200 []');
+	assert.is(await fetchAnswer(port, '/', 'Cookie: session=x\r\n'), '200 [x]');
 });
 
 caddyfile.run();

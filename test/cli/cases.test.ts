@@ -12,9 +12,9 @@ import { suite } from 'uvu';
 import { type GoldenCase, goldenCases } from '../golden.ts';
 import { type CommandResult, runCommand, SVC, temporaryFolder } from '../harness.ts';
 
-const OURS = /^(?:expected\..*|command|stdin|environment)$/;
+const CASE_FILES = /^(?:expected\..*|command|stdin|environment)$/;
 
-interface Ran extends CommandResult {
+interface CaseResult extends CommandResult {
 	/** Contents of files that were created or changed, by name. */
 	readonly files: ReadonlyMap<string, string>;
 }
@@ -29,9 +29,9 @@ function words(line: string): string[] {
 	);
 }
 
-async function runCase(golden: GoldenCase): Promise<Ran> {
+async function runCase(golden: GoldenCase): Promise<CaseResult> {
 	const folder = path.join(parent, golden.name);
-	cpSync(golden.folder, folder, { recursive: true, filter: from => !OURS.test(path.basename(from)) });
+	cpSync(golden.folder, folder, { recursive: true, filter: from => !CASE_FILES.test(path.basename(from)) });
 	const before = contents(folder);
 	const environment = (golden.file('environment') ?? '').split('\n').filter(line => line.includes('='));
 	const stdin = golden.file('stdin');
@@ -58,20 +58,20 @@ function contents(folder: string): Map<string, string> {
 const cases = suite(`command line cases (${path.basename(path.dirname(SVC))}/svc)`);
 const all = goldenCases('cli');
 // Two cases run at a time, because most of a case's time is process startup.
-const running = new Map<string, Promise<Ran>>();
-function begin(at: number): void {
+const caseRuns = new Map<string, Promise<CaseResult>>();
+function startCase(at: number): void {
 	const golden = all[at];
 	if (!golden) return;
 	const result = runCase(golden);
 	result.catch(() => {});
-	running.set(golden.name, result);
+	caseRuns.set(golden.name, result);
 }
-begin(0);
+startCase(0);
 
 all.forEach((golden, at) => {
 	cases(golden.name, async () => {
-		begin(at + 1);
-		const ran = await running.get(golden.name)!;
+		startCase(at + 1);
+		const ran = await caseRuns.get(golden.name)!;
 		golden.expect('expected.stdout', ran.stdout === '' ? undefined : ran.stdout);
 		golden.expect('expected.stderr', ran.stderr === '' ? undefined : ran.stderr);
 		golden.expect('expected.status', ran.status === 0 ? undefined : `${ran.status}\n`);

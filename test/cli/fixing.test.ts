@@ -51,7 +51,7 @@ fixing('of several fixes, only the one that would break a test is left out', asy
 });
 
 fixing('warnings of a configuration that is refused are left alone', async () => {
-	// A definition that looks unused may be used in the part that could not be read, so nothing is removed.
+	// A definition that looks unused may be used in the part that could not be read, so no definition is removed.
 	const { count } = await fixConfiguration(inputOf(`${UNUSED.slice(0, -2)}\troot\n}\n`), OPTIONS, 'safe');
 	assert.is(count, 0);
 });

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runCommand, until } from '../harness.ts';
-import { bodyOf, exitStatus, isRefused, pidOf, plain, processesOf, running } from './handover-server.ts';
+import { bodyOf, exitStatus, isRefused, pidOf, processesOf, siteText, withServer } from './handover-server.ts';
 
 const confirmation = suite('handover confirmation');
 
@@ -45,7 +45,7 @@ function startRequests(port: number): { stop(): Promise<string[]> } {
 }
 
 /** Returns the document that `run --resume` would start with; '' if none has been saved. */
-function savedIn(folder: string): string {
+function savedDocument(folder: string): string {
 	try {
 		return readFileSync(path.join(folder, 'svc', 'autosave.json'), 'utf8');
 	} catch {
@@ -54,20 +54,20 @@ function savedIn(folder: string): string {
 }
 
 confirmation('stays when it is confirmed, and is saved only then', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
-			const answer = await load(plain(first, 'new') + plain(second, 'two'), '?handover&confirm=1h');
+			const answer = await load(siteText(first, 'new') + siteText(second, 'two'), '?handover&confirm=1h');
 			assert.is(answer.status, 200, JSON.stringify(answer.body));
 			const { until: deadline } = answer.body.confirm as { readonly until: number };
 			assert.ok(deadline > Date.now() + 3_500_000);
 			assert.equal([await bodyOf(first), await bodyOf(second)], ['new', 'two']);
-			assert.is((await load(plain(first, 'three'), '')).status, 409, 'another load');
-			assert.not.match(savedIn(folder), 'two');
+			assert.is((await load(siteText(first, 'three'), '')).status, 409, 'another load');
+			assert.not.match(savedDocument(folder), 'two');
 			const accepted = await reload(folder, '--accept');
 			assert.is(accepted.status, 0, accepted.stderr);
-			assert.match(savedIn(folder), 'two');
+			assert.match(savedDocument(folder), 'two');
 			assert.is((await reload(folder, '--revert')).status, 1);
 			assert.equal([await bodyOf(first), await bodyOf(second)], ['new', 'two']);
 			process.kill(pidOf(answer), 'SIGTERM');
@@ -78,23 +78,25 @@ confirmation('stays when it is confirmed, and is saved only then', async () => {
 });
 
 confirmation('is rolled back when time is up, without losing a request', async () => {
-	await running(
-		([port, other]) => plain(port!, 'one') + plain(other!, 'other'),
+	await withServer(
+		([port, other]) => siteText(port!, 'one') + siteText(other!, 'other'),
 		async ({ folder, ports, load }) => {
 			const [first, dropped, added] = ports as [number, number, number];
 			const traffic = startRequests(first);
 			const refused: unknown[] = [];
 			let wasClosed = false;
 			try {
-				const answer = await load(plain(first, 'new') + plain(added, 'two'), '?handover&confirm=2s');
+				const answer = await load(siteText(first, 'new') + siteText(added, 'two'), '?handover&confirm=2s');
 				assert.is(answer.status, 200, JSON.stringify(answer.body));
-				// While the configuration is being rolled back, a change is refused by whichever process gets it.
+				// During the rollback, either process refuses a change.
 				await until('the previous configuration', async () => {
 					wasClosed ||= await isRefused(dropped);
-					const { status, body } = await load(plain(first, 'new') + plain(added, 'two'), '?dry_run=0').catch(() => ({
-						status: 0,
-						body: {},
-					}));
+					const { status, body } = await load(siteText(first, 'new') + siteText(added, 'two'), '?dry_run=0').catch(
+						() => ({
+							status: 0,
+							body: {},
+						}),
+					);
 					if (status !== 409 && status !== 503 && status !== 0) refused.push([status, body]);
 					return (await bodyOf(first).catch(() => '')) === 'one';
 				});
@@ -105,24 +107,24 @@ confirmation('is rolled back when time is up, without losing a request', async (
 			}
 			assert.ok(wasClosed, 'an address without a site refuses connections');
 			assert.equal(refused, []);
-			assert.not.match(savedIn(folder), 'two');
+			assert.not.match(savedDocument(folder), 'two');
 		},
 	);
 });
 
 confirmation('is rolled back on request, and when too many responses are errors', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
-			assert.is((await load(plain(first, 'new') + plain(second, 'two'), '?handover&confirm=1h')).status, 200);
+			assert.is((await load(siteText(first, 'new') + siteText(second, 'two'), '?handover&confirm=1h')).status, 200);
 			const reverted = await reload(folder, '--revert');
 			assert.is(reverted.status, 0, reverted.stderr);
 			assert.match(reverted.stdout, 'Rolled back to the previous configuration');
 			assert.is(await bodyOf(first), 'one');
 			await until('the new address to be closed', () => isRefused(second));
 			const broken = `http://127.0.0.1:${first} {\n\terror 500\n}\n`;
-			const answer = await load(broken + plain(second, 'two'), '?handover&confirm=1h&max_error_rate=0.5');
+			const answer = await load(broken + siteText(second, 'two'), '?handover&confirm=1h&max_error_rate=0.5');
 			assert.is(answer.status, 200, JSON.stringify(answer.body));
 			await until('the previous configuration', async () => (await bodyOf(first).catch(() => '')) === 'one');
 			await until('the entry', () => /configuration rolled back.* responses were errors/.test(server.output()));
@@ -131,11 +133,11 @@ confirmation('is rolled back on request, and when too many responses are errors'
 });
 
 confirmation('forwards a stop to the new process', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
-			assert.is((await load(plain(first, 'new') + plain(second, 'two'), '?handover&confirm=1h')).status, 200);
+			assert.is((await load(siteText(first, 'new') + siteText(second, 'two'), '?handover&confirm=1h')).status, 200);
 			server.child.kill('SIGTERM');
 			assert.is(await exitStatus(server), 0);
 			assert.equal(processesOf(folder), []);
@@ -144,11 +146,11 @@ confirmation('forwards a stop to the new process', async () => {
 });
 
 confirmation('is refused if nobody could confirm, or return', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ ports, folder, load }) => {
 			const [first, second] = ports as [number, number];
-			assert.is((await load(plain(second, 'two'), '?handover&confirm=never')).status, 400);
+			assert.is((await load(siteText(second, 'two'), '?handover&confirm=never')).status, 400);
 			const asked = await runCommand(['upgrade', '--confirm', '0s', '--address', `unix/${folder}/admin.sock`], {
 				cwd: folder,
 			});
@@ -159,8 +161,8 @@ confirmation('is refused if nobody could confirm, or return', async () => {
 });
 
 confirmation('works for upgrades', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports }) => {
 			const address = `unix/${folder}/admin.sock`;
 			const upgraded = await runCommand(['upgrade', '--confirm', '1s', '--address', address], { cwd: folder });

@@ -7,7 +7,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { withTimeLimit } from '../../runtime/threads/within.ts';
 
-/** The ports of a server under load: with plain HTTP, and with TLS for `localhost`. */
+/** The ports of a server under load: one for plain HTTP, one for TLS with the name `localhost`. */
 export interface LoadTarget {
 	readonly plain: number;
 	readonly tls: number;
@@ -22,7 +22,7 @@ export interface LoadReport {
 	readonly resumed: number;
 }
 
-/** Starts clients that send requests until `stop` is called. `stop` resolves to their report within `limit` milliseconds. */
+/** Starts clients that send requests until `stop` is called. `stop` resolves to their report, within `limit` milliseconds. */
 export function startLoad(
 	{ plain, tls }: LoadTarget,
 	clients = 8,

@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import path from 'node:path';
 import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 
-export interface Running {
+export interface RunningServer {
 	readonly server: ServerProcess;
 	readonly folder: string;
 	readonly file: string;
@@ -15,9 +15,9 @@ export interface Running {
 }
 
 /** Starts a server with an Admin API and the given sites. `ports[0]` is the first site's port. */
-export async function running(
+export async function withServer(
 	sites: (ports: readonly number[]) => string,
-	test: (running: Running) => Promise<void>,
+	test: (running: RunningServer) => Promise<void>,
 	options = '',
 ): Promise<void> {
 	const folder = temporaryFolder();
@@ -27,7 +27,7 @@ export async function running(
 	const global = `{\n\tadmin unix/${socketPath}\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system ${folder}/store\n${options}}\n`;
 	writeFileSync(file, `${global}${sites(ports)}`);
 	const server = await serve([file], ports[0]!, { env: { XDG_STATE_HOME: folder } });
-	const load: Running['load'] = (wanted, query = '?handover') => {
+	const load: RunningServer['load'] = (wanted, query = '?handover') => {
 		writeFileSync(file, `${global}${wanted}`);
 		return new Promise((resolve, reject) => {
 			const headers = { host: 'svc', connection: 'close', 'content-type': 'text/configfile' };
@@ -63,17 +63,17 @@ export function processesOf(folder: string): number[] {
 		.map(Number);
 }
 
-/** Returns a site that answers with a text. */
-export const plain = (port: number, text: string): string => `http://127.0.0.1:${port} {\n\trespond "${text}"\n}\n`;
+/** Returns the configuration of a site that answers with the given text. */
+export const siteText = (port: number, text: string): string => `http://127.0.0.1:${port} {\n\trespond "${text}"\n}\n`;
 
-/** Returns the response body on a new connection, because the old process may answer once more on an open one. */
+/** Requests `/` on a new connection and returns the body. On an open connection, the old process might answer once more. */
 export async function bodyOf(port: number): Promise<string> {
 	const answer = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
 	return answer.split('\r\n\r\n')[1] ?? '';
 }
 
 /** Returns the PID of the process that has taken over. */
-export function pidOf({ body }: Awaited<ReturnType<Running['load']>>): number {
+export function pidOf({ body }: Awaited<ReturnType<RunningServer['load']>>): number {
 	return (body.handover as { readonly pid: number }).pid;
 }
 
@@ -86,7 +86,7 @@ export async function isRefused(port: number): Promise<boolean> {
 }
 
 /** Resolves to the exit status of the first process, which exits after the last of its successors. */
-export async function exitStatus({ child }: Running['server']): Promise<number | null> {
+export async function exitStatus({ child }: RunningServer['server']): Promise<number | null> {
 	if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 	return child.exitCode;
 }

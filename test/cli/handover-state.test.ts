@@ -11,7 +11,7 @@ import { freePorts, rawExchange, runCommand, serve, temporaryFolder } from '../h
 
 const handover = suite('state after a handover');
 
-interface Running {
+interface RunningServer {
 	readonly port: number;
 	/** Replaces the site, keeps the rest of the configuration, and hands over. */
 	handOver(site?: string): Promise<void>;
@@ -22,7 +22,7 @@ interface Running {
 }
 
 /** Runs a server with one site on `port`, for which `site` returns the directives. */
-async function running(site: string, test: (running: Running) => Promise<void>, options = ''): Promise<void> {
+async function withServer(site: string, test: (running: RunningServer) => Promise<void>, options = ''): Promise<void> {
 	const folder = temporaryFolder();
 	const [port, ...extra] = (await freePorts(3)) as [number, number, number];
 	const file = path.join(folder, 'Configfile');
@@ -60,7 +60,7 @@ async function running(site: string, test: (running: Running) => Promise<void>, 
 handover('keeps circuits open, failed upstreams out and unhealthy ones down', async () => {
 	let checks = 0;
 	const failing = createServer((asked, answer) => {
-		// Only the first check fails. A server that did not take over this result would count the upstream as healthy.
+		// Only the first check fails. A new process that lost this result would count the upstream as healthy.
 		answer.writeHead(asked.url === '/health' && checks++ > 0 ? 200 : 500).end();
 	}).listen(0, '127.0.0.1');
 	await once(failing, 'listening');
@@ -70,7 +70,7 @@ handover('keeps circuits open, failed upstreams out and unhealthy ones down', as
 	const site = [
 		`handle /passive {\n${pool('fail_duration 10m', 'max_fails 2', 'unhealthy_status 5xx')}}`,
 		`handle /circuit {\n${pool('circuit_breaker {', 'min_requests 2', 'open_for 10m', '}')}}`,
-		// Each process makes only one health check, so none passes two in a row.
+		// Each process makes only one health check, so neither can see two passed checks in a row.
 		`handle /active {\n${pool('health_uri /health', 'health_interval 10m', 'health_passes 2')}}`,
 	].join('\n');
 	const facts = (listed: unknown) =>
@@ -78,7 +78,7 @@ handover('keeps circuits open, failed upstreams out and unhealthy ones down', as
 			.map(({ healthy, circuit, fails }) => `${healthy ? 'healthy' : 'unhealthy'} ${circuit} ${fails}`)
 			.sort();
 	try {
-		await running(site, async ({ get, ask, handOver }) => {
+		await withServer(site, async ({ get, ask, handOver }) => {
 			for (const target of ['/passive', '/circuit']) {
 				for (let i = 0; i < 2; i++) assert.match(await get(target), /^HTTP\/1\.1 500 /);
 				assert.match(await get(target), /^HTTP\/1\.1 503 /);
@@ -100,7 +100,7 @@ handover('keeps circuits open, failed upstreams out and unhealthy ones down', as
 handover('goes on with the counts of rate limits', async () => {
 	const site =
 		'rate_limit few {\n\trequests 3 per 1h\n\tkey {query.key}\n}\nrate_limit many {\n\trequests 100000 per 1h\n\tkey {query.other}\n}\nrespond in';
-	await running(site, async ({ get, handOver }) => {
+	await withServer(site, async ({ get, handOver }) => {
 		for (let i = 0; i < 3; i++) assert.match(await get('/?key=one'), /^HTTP\/1\.1 200 /);
 		assert.match(await get('/?key=one'), /^HTTP\/1\.1 429 /);
 		assert.match(await get('/?key=two'), /^HTTP\/1\.1 200 /);

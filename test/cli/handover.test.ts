@@ -9,12 +9,12 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, rawExchange, runCommand, SVC, serve, temporaryFolder, until } from '../harness.ts';
 import { EchoClient, echoServer, startLoad } from './handover-load.ts';
-import { bodyOf, plain, processesOf, running } from './handover-server.ts';
+import { bodyOf, processesOf, siteText, withServer } from './handover-server.ts';
 
 const handover = suite('handover');
 
 /** Starts an application whose download lasts until `finish` is called, and which answers an upload with its size. */
-async function application(): Promise<{ port: number; finish(): void; close(): void }> {
+async function startApplication(): Promise<{ port: number; finish(): void; close(): void }> {
 	const ends: (() => void)[] = [];
 	const server = createHttpServer((asked, answer) => {
 		if (asked.method === 'GET') {
@@ -47,13 +47,13 @@ async function application(): Promise<{ port: number; finish(): void; close(): v
 
 handover('under load loses nothing', async () => {
 	const echo = await echoServer();
-	const app = await application();
+	const app = await startApplication();
 	const echoPort = (echo.address() as AddressInfo).port;
 	const sites = (ports: readonly number[], more: string) =>
 		`http://127.0.0.1:${ports[0]} {\n\thandle /echo {\n\t\treverse_proxy 127.0.0.1:${echoPort}\n\t}\n\thandle /app {\n\t\treverse_proxy 127.0.0.1:${app.port}\n\t}\n\thandle {\n\t\trespond "plain"\n\t}\n}\nhttps://localhost:${ports[1]} {\n\ttls internal\n\trespond "tls"\n}\n${more}`;
 	const open: EchoClient[] = [];
 	try {
-		await running(
+		await withServer(
 			ports => sites(ports, ''),
 			async ({ ports, load }) => {
 				const [first, tls, third] = ports as [number, number, number];
@@ -64,7 +64,7 @@ handover('under load loses nothing', async () => {
 				upload.write('y'.repeat(1000));
 				const clients = startLoad({ plain: first, tls });
 				await until('load', () => clients.done('HTTP/2') > 0 && clients.done('TLS resumption') > 2);
-				const port = plain(third, 'new port');
+				const port = siteText(third, 'new port');
 				const changes = [port, `${port}https://other.localhost:${tls} {\n\ttls internal\n\trespond "name"\n}\n`];
 				for (const [round, change] of changes.entries()) {
 					const { status, body } = await load(sites(ports, change));
@@ -105,19 +105,19 @@ handover(
 		await once(taken, 'listening');
 		const takenPort = (taken.address() as AddressInfo).port;
 		try {
-			await running(
-				([port]) => plain(port!, 'one'),
+			await withServer(
+				([port]) => siteText(port!, 'one'),
 				async ({ server, folder, ports, load }) => {
 					const [first, second] = ports as [number, number];
 					const before = new Set(descriptorsOf(server.child.pid!));
 					const attempts = async (): Promise<void> => {
-						const wrong = await load(`${plain(first, 'one')}http://127.0.0.1:${second} {\n\trespnd\n}\n`);
+						const wrong = await load(`${siteText(first, 'one')}http://127.0.0.1:${second} {\n\trespnd\n}\n`);
 						assert.is(wrong.status, 400);
-						const refused = await load(`${plain(first, 'one')}${plain(takenPort, 'two')}`);
+						const refused = await load(`${siteText(first, 'one')}${siteText(takenPort, 'two')}`);
 						assert.is(refused.status, 503);
 						assert.match(errorOf(refused.body), /goes on as before\. Cannot listen on .*: the address is in use/);
 						// No process starts within 10 ms.
-						const late = await load(`${plain(first, 'one')}${plain(second, 'two')}`, '?handover=10ms');
+						const late = await load(`${siteText(first, 'one')}${siteText(second, 'two')}`, '?handover=10ms');
 						assert.is(late.status, 503);
 						assert.match(errorOf(late.body), /did not become ready in time \(10 ms\)/);
 						assert.is(await bodyOf(first), 'one');
@@ -128,7 +128,7 @@ handover(
 					const left = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
 					assert.ok(left.length < 4, left.join());
 					// The server can still hand over after the failure.
-					assert.is((await load(`${plain(first, 'three')}${plain(second, 'two')}`)).status, 200);
+					assert.is((await load(`${siteText(first, 'three')}${siteText(second, 'two')}`)).status, 200);
 					assert.is(await bodyOf(first), 'three');
 				},
 			);
@@ -154,13 +154,13 @@ function errorOf(body: { readonly [name: string]: unknown }): string {
 }
 
 handover('of a process that is killed is completed by its successor, and a killed successor is forgotten', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
-			// This log line shows that the new process has been started and has received its predecessor's offer.
+			// This log line shows that the new process has started and has received its predecessor's offer.
 			const started = (pid: number) => server.output().includes(`a new process has been started","pid":${pid}}`);
-			const loading = load(`${plain(first, 'two')}${plain(second, 'new')}`);
+			const loading = load(`${siteText(first, 'two')}${siteText(second, 'new')}`);
 			await until('a successor', () => processesOf(folder).some(started));
 			process.kill(processesOf(folder).find(pid => pid !== server.child.pid)!, 'SIGKILL');
 			const answer = await loading;
@@ -168,7 +168,7 @@ handover('of a process that is killed is completed by its successor, and a kille
 			assert.match(errorOf(answer.body), /ended with SIGKILL/);
 			assert.is(await bodyOf(first), 'one');
 
-			const lost = load(`${plain(first, 'two')}${plain(second, 'new')}`).catch(() => undefined);
+			const lost = load(`${siteText(first, 'two')}${siteText(second, 'new')}`).catch(() => undefined);
 			await until('a successor', () => processesOf(folder).some(started));
 			const successor = processesOf(folder).find(pid => pid !== server.child.pid)!;
 			server.child.kill('SIGKILL');
@@ -182,19 +182,20 @@ handover('of a process that is killed is completed by its successor, and a kille
 });
 
 handover('keeps Unix sockets, and a stop ends the process that serves', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
 			const unix = `http://:1 {\n\tbind unix/${folder}/site.sock\n\trespond unix\n}\n`;
-			assert.is((await load(`${plain(first, 'two')}${unix}`)).status, 200);
+			assert.is((await load(`${siteText(first, 'two')}${unix}`)).status, 200);
 			const { ino } = statSync(path.join(folder, 'site.sock'));
 			const admin = statSync(path.join(folder, 'admin.sock')).ino;
-			assert.is((await load(`${plain(first, 'three')}${unix}${plain(second, 'more')}`)).status, 200);
+			assert.is((await load(`${siteText(first, 'three')}${unix}${siteText(second, 'more')}`)).status, 200);
 			assert.is(statSync(path.join(folder, 'site.sock')).ino, ino);
 			assert.is(statSync(path.join(folder, 'admin.sock')).ino, admin);
 			assert.is(await bodyOf(second), 'more');
-			// The first process remains as long as its parent may wait for its exit. The processes in between have ended.
+			// The first process remains as long as its parent may wait for its exit. Only the processes between the first and the
+			// last have ended.
 			await until('two processes', () => processesOf(folder).length === 2);
 			assert.is(await server.stop(), 0);
 			assert.equal(processesOf(folder), []);
@@ -207,11 +208,11 @@ handover('keeps Unix sockets, and a stop ends the process that serves', async ()
 });
 
 handover('is offered by `svc reload`, and carried out by its option, by restart, upgrade and USR2', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, file, ports }) => {
 			const [first, second] = ports as [number, number];
-			const add = plain(second, 'two');
+			const add = siteText(second, 'two');
 			writeFileSync(file, `${readFileSync(file, 'utf8')}${add}`);
 			const refused = await runCommand(['reload', file]);
 			assert.is(refused.status, 1);
@@ -253,10 +254,10 @@ handover('is offered by `svc reload`, and carried out by its option, by restart,
 });
 
 handover('does not begin by a signal while a load can still be rolled back', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
-			assert.is((await load(plain(ports[0]!, 'two'), '?confirm=1h')).status, 200);
+			assert.is((await load(siteText(ports[0]!, 'two'), '?confirm=1h')).status, 200);
 			server.child.kill('SIGUSR2');
 			await until('refused', () => server.output().includes('SIGUSR2 is ignored until the load is confirmed'));
 			assert.is(await bodyOf(ports[0]!), 'two');
@@ -273,15 +274,15 @@ handover('does not begin by a signal while a load can still be rolled back', asy
 });
 
 handover('is what a second server on the same addresses is told to ask for', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ file, folder, ports }) => {
 			const second = await runCommand(['run', file]);
 			assert.is(second.status, 1);
 			assert.match(second.stderr, `failed to bind admin API on unix/${folder}/admin.sock: the address is in use. If`);
 			assert.match(second.stderr, `\`svc reload ${file} --handover\``);
 			const other = path.join(folder, 'Other');
-			writeFileSync(other, plain(ports[0]!, 'two'));
+			writeFileSync(other, siteText(ports[0]!, 'two'));
 			assert.match(
 				(await runCommand(['run', other])).stderr,
 				`\`svc reload ${other} --handover\` makes that one serve`,
@@ -297,7 +298,7 @@ handover('tells systemd which process is the main one, and leaves no process bes
 	const told = path.join(folder, 'told');
 	writeFileSync(path.join(folder, 'systemd-notify'), '#!/bin/sh\necho "$@" >> "$TOLD"\n', { mode: 0o755 });
 	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n`;
-	writeFileSync(file, `${options}${plain(port, 'one')}`);
+	writeFileSync(file, `${options}${siteText(port, 'one')}`);
 	const server = await serve([file], port, {
 		env: {
 			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: told, XDG_STATE_HOME: folder },
@@ -309,7 +310,7 @@ handover('tells systemd which process is the main one, and leaves no process bes
 			.split('\n')
 			.filter(line => line !== '' && line !== 'WATCHDOG=1');
 	try {
-		writeFileSync(file, `${options}${plain(port, 'one')}${plain(second, 'two')}`);
+		writeFileSync(file, `${options}${siteText(port, 'one')}${siteText(second, 'two')}`);
 		const reloaded = await runCommand(['reload', file, '--handover']);
 		assert.is(reloaded.status, 0, reloaded.stderr);
 		const pid = Number(/process (\d+)/.exec(reloaded.stdout)?.[1]);
@@ -347,10 +348,10 @@ handover('of a background server leaves one process, which `svc stop` ends', asy
 	const [port, second] = (await freePorts(2)) as [number, number];
 	const file = path.join(folder, 'Configfile');
 	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n`;
-	writeFileSync(file, `${options}${plain(port, 'one')}`);
+	writeFileSync(file, `${options}${siteText(port, 'one')}`);
 	try {
 		assert.is((await runCommand(['start', file])).status, 0);
-		writeFileSync(file, `${options}${plain(port, 'two')}${plain(second, 'more')}`);
+		writeFileSync(file, `${options}${siteText(port, 'two')}${siteText(second, 'more')}`);
 		assert.is((await runCommand(['reload', file, '--handover'])).status, 0);
 		assert.is(await bodyOf(port), 'two');
 		await until('one process', () => processesOf(folder).length === 1);
@@ -376,7 +377,7 @@ function isWriter(pid: number, disk: string): boolean {
 	}
 }
 
-/** Reports whether a process runs the successor's program. Until it does, it is still a copy of its predecessor. */
+/** Reports whether a process runs the successor's program. A process that was just forked is still a copy of its predecessor. */
 function isSuccessor(pid: number): boolean {
 	try {
 		return readFileSync(`/proc/${pid}/environ`, 'latin1').includes('SVC_HANDOVER=');
@@ -404,7 +405,7 @@ handover('the disk of a response cache passes to the new process, and has one wr
 		}
 	};
 	try {
-		await running(
+		await withServer(
 			([first]) => site(first!),
 			async ({ ports: [first, second], load, server, folder }) => {
 				const before = server.child.pid!;
@@ -418,17 +419,17 @@ handover('the disk of a response cache passes to the new process, and has one wr
 				const watching = (async () => {
 					while (!done) {
 						for (const after of processesOf(folder)) {
-							// The files are passed from one process to the other in order. Since the old process is
-							// checked last, it still had them when the new one was found to have them.
+							// The files are passed on in order, and the old process is checked last. If both are found to have a
+							// file, both had it at the same time.
 							const isBoth = isSuccessor(after) && isWriter(after, disk) && isWriter(before, disk);
 							if (isBoth) both.push(after);
 						}
 						await new Promise(resolve => setTimeout(resolve, 2));
 					}
 				})();
-				const { status, body } = await load(`${site(first!)}${plain(second!, 'new')}`);
+				const { status, body } = await load(`${site(first!)}${siteText(second!, 'new')}`);
 				assert.is(status, 200, JSON.stringify(body));
-				// The new process opens the folder as soon as the old one has released it.
+				// The new process can open the folder only after the old one has released it.
 				await until('the disk is open again', () => /the cache disk is open.*"responses":20/.test(server.output()));
 				await getAll(first!);
 				assert.is(answers, targets.length, 'all of them are hits');

@@ -9,7 +9,7 @@ import { LAUNCHER, temporaryFolder } from '../harness.ts';
 const launcher = suite('launcher');
 
 /** Runs a command as a user's shell would, without the environment variables of the test run. */
-function run(command: string, args: readonly string[], variables: { readonly [name: string]: string } = {}) {
+function runAsUser(command: string, args: readonly string[], variables: { readonly [name: string]: string } = {}) {
 	const { NODE_COMPILE_CACHE: _, SVC_LAUNCHER_CACHE: __, ...environment } = process.env;
 	return spawnSync(command, args, { encoding: 'utf8', env: { ...environment, ...variables } });
 }
@@ -19,8 +19,8 @@ launcher('the launcher works through absolute and relative symbolic links', () =
 	symlinkSync(LAUNCHER, path.join(folder, 'first'));
 	symlinkSync('first', path.join(folder, 'second'));
 	const found = [
-		run(path.join(folder, 'second'), ['version']),
-		run('second', ['version'], { PATH: `${folder}:${process.env.PATH}` }),
+		runAsUser(path.join(folder, 'second'), ['version']),
+		runAsUser('second', ['version'], { PATH: `${folder}:${process.env.PATH}` }),
 	];
 	for (const { stdout } of found) assert.match(stdout, /^v0\.0\.0-dev/);
 });
@@ -39,7 +39,7 @@ launcher('without Node, the launcher prints what is missing', () => {
 });
 
 launcher("the launcher's own variables do not leak into the environment", () => {
-	const result = run(LAUNCHER, ['environ'], { SVC_TEST_MARK: 'kept' });
+	const result = runAsUser(LAUNCHER, ['environ'], { SVC_TEST_MARK: 'kept' });
 	assert.match(result.stdout, 'SVC_TEST_MARK=kept\n');
 	assert.not.match(result.stdout, /CACHE/);
 });

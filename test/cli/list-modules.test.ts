@@ -13,7 +13,7 @@ import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
 import { ROOT, runCommand } from '../harness.ts';
 
-async function list(...args: string[]): Promise<string[]> {
+async function listModuleLines(...args: string[]): Promise<string[]> {
 	const { status, stdout, stderr } = await runCommand(['list-modules', ...args]);
 	assert.is(stderr, '');
 	assert.is(status, 0);
@@ -21,7 +21,7 @@ async function list(...args: string[]): Promise<string[]> {
 }
 
 const listing = suite('list-modules');
-const modules = await list();
+const modules = await listModuleLines();
 
 listing('every registered module is listed once, in lexical order', () => {
 	const expected = [
@@ -56,20 +56,25 @@ listing('Admin API modules are listed if their endpoint exists', () => {
 listing('versions and packages are printed after each module', async () => {
 	const version = (await runCommand(['version'])).stdout.trim();
 	// A commit between the two calls would change the version of a checkout.
-	const plain = (lines: readonly string[]): string[] => lines.map(line => line.replace(/ v\d\S*/, ' VERSION'));
+	const withoutVersions = (lines: readonly string[]): string[] =>
+		lines.map(line => line.replace(/ v\d\S*/, ' VERSION'));
 	assert.match(version, /^v\d/);
 	assert.equal(
-		plain(await list('--versions')),
+		withoutVersions(await listModuleLines('--versions')),
 		modules.map(id => `${id} VERSION`),
 	);
 	assert.equal(
-		plain(await list('--packages', '--versions')),
+		withoutVersions(await listModuleLines('--packages', '--versions')),
 		modules.map(id => `${id} VERSION svc`),
 	);
 });
 
 listing('with --json, each module has its id, version and summary', async () => {
-	const parsed = JSON.parse((await list('--json')).join('\n')) as { id: string; version: string; summary: string }[];
+	const parsed = JSON.parse((await listModuleLines('--json')).join('\n')) as {
+		id: string;
+		version: string;
+		summary: string;
+	}[];
 	assert.equal(
 		parsed.map(({ id }) => id),
 		modules,
@@ -81,9 +86,9 @@ listing('with --json, each module has its id, version and summary', async () => 
 });
 
 listing('with --skip-standard, nothing is printed, not even an empty array', async () => {
-	assert.equal(await list('--skip-standard'), []);
-	assert.equal(await list('-s', '--versions'), []);
-	assert.equal(await list('-s', '--json'), []);
+	assert.equal(await listModuleLines('--skip-standard'), []);
+	assert.equal(await listModuleLines('-s', '--versions'), []);
+	assert.equal(await listModuleLines('-s', '--json'), []);
 });
 
 listing.run();

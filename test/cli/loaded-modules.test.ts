@@ -1,6 +1,6 @@
 /**
- * Commands and threads load only the modules that they need. The maximum counts leave some room. A failing test lists the modules
- * that were added; check whether each of them is needed at startup.
+ * Commands and threads load only the modules that they need. The maximum counts leave some room. If a test fails, it lists the
+ * modules that were added; check whether each of them is needed at startup.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ registerHooks({
 `;
 
 /** Modules that only some configurations and commands need. */
-const RARE = [
+const RARE_MODULES = [
 	...[
 		'@bufbuild',
 		'@opentelemetry',
@@ -83,7 +83,7 @@ function start(args: readonly string[]) {
 }
 
 /** Checks that at most `count` modules are loaded, and none whose path begins with one of `without`. */
-function loadsAtMost(count: number, loaded: readonly string[] | undefined, without: readonly string[]): void {
+function assertLoadsAtMost(count: number, loaded: readonly string[] | undefined, without: readonly string[]): void {
 	assert.ok(loaded && loaded.length > 0);
 	assert.equal(
 		loaded.filter(file => without.some(prefix => file.startsWith(prefix))),
@@ -100,13 +100,18 @@ function siteFile(port: number): string {
 
 loading('version', async () => {
 	const loaded = await start(['version']).ended;
-	loadsAtMost(20, loaded.get('main'), [...RARE, ...SERVER, 'compiler/']);
+	assertLoadsAtMost(20, loaded.get('main'), [...RARE_MODULES, ...SERVER, 'compiler/']);
 	assert.equal([...loaded.keys()], ['main']);
 });
 
 loading('validate of a small file', async () => {
 	const loaded = await start(['validate', siteFile(8080)]).ended;
-	loadsAtMost(880, loaded.get('main'), [...RARE, 'runtime/main/runtime.ts', 'runtime/certificates/', 'cli/serving/']);
+	assertLoadsAtMost(880, loaded.get('main'), [
+		...RARE_MODULES,
+		'runtime/main/runtime.ts',
+		'runtime/certificates/',
+		'cli/serving/',
+	]);
 	assert.equal([...loaded.keys()], ['main']);
 });
 
@@ -116,9 +121,14 @@ loading('a server of a plain site', async () => {
 	await waitForPort(port, 60_000);
 	child.kill('SIGTERM');
 	const loaded = await ended;
-	loadsAtMost(350, loaded.get('main'), [...RARE, ...COMPILER]);
-	loadsAtMost(600, loaded.get('svc-compiler'), [...RARE, 'runtime/protocols/', 'runtime/main/']);
-	loadsAtMost(760, loaded.get('svc-worker'), [...RARE, ...COMPILER, 'runtime/main/', 'runtime/certificates/']);
+	assertLoadsAtMost(350, loaded.get('main'), [...RARE_MODULES, ...COMPILER]);
+	assertLoadsAtMost(600, loaded.get('svc-compiler'), [...RARE_MODULES, 'runtime/protocols/', 'runtime/main/']);
+	assertLoadsAtMost(760, loaded.get('svc-worker'), [
+		...RARE_MODULES,
+		...COMPILER,
+		'runtime/main/',
+		'runtime/certificates/',
+	]);
 	assert.equal([...loaded.keys()].sort(), ['main', 'svc-compiler', 'svc-worker']);
 });
 

@@ -1,4 +1,4 @@
-/** Changes that a running process can apply itself: none of them needs a restart. */
+/** Changes that a running process can apply itself: it does not need to be restarted. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ reload('adds names, replaces certificates and changes fields of client addresses
 				`GET / HTTP/1.1\r\nHost: ${host}\r\nX-First: 192.0.2.1\r\nX-Second: 192.0.2.2\r\nConnection: close\r\n\r\n`,
 			)
 		).split('\r\n\r\n')[1]!;
-	/** Returns the serial number of the certificate for a name, and the body. */
+	/** Connects over TLS. Returns the serial number of the certificate for a name, and the body of the response. */
 	const secure = async (name: string): Promise<readonly [serial: string, body: string]> => {
 		const socket = connect({ port: tls, host: '127.0.0.1', servername: name, rejectUnauthorized: false });
 		await once(socket, 'secureConnect');

@@ -21,24 +21,24 @@ const folders = temporaryFolder();
 const servers: ServerProcess[] = [];
 
 /** Registers a server to be stopped after the test, even if the test fails. */
-function kept(server: ServerProcess): ServerProcess {
+function stopAfterTest(server: ServerProcess): ServerProcess {
 	servers.push(server);
 	return server;
 }
 
 async function served(...args: Parameters<typeof serve>): Promise<ServerProcess> {
-	return kept(await serve(...args));
+	return stopAfterTest(await serve(...args));
 }
 
 function started(...args: Parameters<typeof startServer>): ServerProcess {
-	return kept(startServer(...args));
+	return stopAfterTest(startServer(...args));
 }
 
 async function stopServers(): Promise<void> {
 	await Promise.all(servers.splice(0).map(server => server.stop()));
 }
 
-/** Creates a folder with these files. */
+/** Creates a folder with the given files. */
 function folderWith(files: { readonly [name: string]: string }): string {
 	const folder = mkdtempSync(path.join(folders, 'case-'));
 	for (const [name, text] of Object.entries(files)) {
@@ -54,13 +54,13 @@ async function body(port: number): Promise<string> {
 }
 
 /** Waits for a server to end and returns its exit status. */
-async function ended(server: ServerProcess): Promise<number | null> {
+async function whenEnded(server: ServerProcess): Promise<number | null> {
 	if (server.child.exitCode === null && server.child.signalCode === null) await once(server.child, 'exit');
 	return server.child.exitCode;
 }
 
 /** Starts a server that accepts connections and never responds. */
-async function silentUpstream(): Promise<{ server: Server; port: number; connected: Promise<unknown> }> {
+async function startSilentUpstream(): Promise<{ server: Server; port: number; connected: Promise<unknown> }> {
 	const server = createServer(socket => socket.on('error', () => {}));
 	server.listen(0, '127.0.0.1');
 	await once(server, 'listening');
@@ -70,7 +70,7 @@ async function silentUpstream(): Promise<{ server: Server; port: number; connect
 const site = (port: number, text: string): string => `:${port} {\n\trespond "${text}"\n}\n`;
 
 /** Global options that make the server start faster: one thread instead of one per core. */
-const LEAN = '{\n\tthreads 1\n}\n';
+const ONE_THREAD = '{\n\tthreads 1\n}\n';
 
 const processes = suite('server process');
 processes.after.each(stopServers);
@@ -78,9 +78,9 @@ processes.after.each(stopServers);
 processes(
 	'the configuration can come from standard input; a second SIGINT aborts requests and exits with 2',
 	async () => {
-		const upstream = await silentUpstream();
+		const upstream = await startSilentUpstream();
 		const [port] = (await freePorts(1)) as [number];
-		const text = `${LEAN}:${port} {\n\treverse_proxy /slow 127.0.0.1:${upstream.port}\n\trespond "from stdin"\n}\n`;
+		const text = `${ONE_THREAD}:${port} {\n\treverse_proxy /slow 127.0.0.1:${upstream.port}\n\trespond "from stdin"\n}\n`;
 		const server = started(['run', '-c', '-'], { stdin: text });
 		await until('serving', () => server.output().includes('"serving"'));
 		assert.is(await body(port), 'from stdin');
@@ -90,7 +90,7 @@ processes(
 		await until('stopping', () => server.output().includes('"stopping"'));
 		assert.is(server.child.exitCode, null, 'the first SIGINT waits for the request');
 		server.child.kill('SIGINT');
-		assert.is(await ended(server), 2);
+		assert.is(await whenEnded(server), 2);
 		assert.is(await pending, 'ended');
 		upstream.server.close();
 	},
@@ -133,16 +133,16 @@ processes('shutdown_delay keeps serving, requests can see that it began, and a s
 	assert.is(await status(admin, '/ready'), 503);
 	assert.is(await status(admin, '/live'), 200);
 	server.child.kill('SIGTERM');
-	assert.is(await ended(server), 2);
+	assert.is(await whenEnded(server), 2);
 });
 
 processes(
 	'--watch reloads when an imported file changes, is fixed, starts to match a glob, or is deleted; SIGQUIT exits at once',
 	async () => {
-		const upstream = await silentUpstream();
+		const upstream = await startSilentUpstream();
 		const [port] = (await freePorts(1)) as [number];
 		const folder = folderWith({
-			Configfile: `${LEAN}import part\nimport sites/*.conf\n`,
+			Configfile: `${ONE_THREAD}import part\nimport sites/*.conf\n`,
 			part: site(port, 'one'),
 			'sites/none': '',
 		});
@@ -163,7 +163,7 @@ processes(
 		rmSync(added);
 		await until('the old site again', async () => (await body(port)) === 'the third');
 		server.child.kill('SIGQUIT');
-		assert.is(await ended(server), 2);
+		assert.is(await whenEnded(server), 2);
 		assert.is(await pending, 'ended');
 		upstream.server.close();
 	},
@@ -189,7 +189,7 @@ processes('stop --pid returns when the process has ended, after its requests', a
 		response.end('in full');
 		assert.is(await answer, 'in full');
 		assert.equal(await stop, { status: 0, stdout: '', stderr: '' });
-		assert.is(await ended(server), 0);
+		assert.is(await whenEnded(server), 0);
 		for (const none of ['', String(server.child.pid)]) {
 			assert.equal(await runCommand(['stop', `--pid=${none}`]), { status: 0, stdout: '', stderr: '' });
 		}
@@ -211,7 +211,7 @@ processes('an address in use, or a folder without a configuration, ends the star
 	const options = `{\n\tadmin 127.0.0.1:${forAdmin!.port}\n\tthreads 1\n}\n`;
 	const [admin, address, none] = await Promise.all([
 		runCommand(['run'], { cwd: folderWith({ Configfile: options + site(port, 'one') }) }),
-		runCommand(['run'], { cwd: folderWith({ Configfile: LEAN + site(forSite!.port, 'one') }) }),
+		runCommand(['run'], { cwd: folderWith({ Configfile: ONE_THREAD + site(forSite!.port, 'one') }) }),
 		runCommand(['run', '/'], {}),
 	]);
 	forAdmin!.taken.close();
@@ -236,7 +236,7 @@ processes('without a configuration only the Admin API listens, and the first loa
 	const env = { XDG_STATE_HOME: empty };
 	const server = started(['run'], { cwd: empty, env });
 	if (!free) {
-		assert.is(await ended(server), 1);
+		assert.is(await whenEnded(server), 1);
 		assert.match(server.output(), 'error: failed to bind admin API on 127.0.0.1:2019: the address is in use.\n');
 		return;
 	}
@@ -252,7 +252,7 @@ processes('without a configuration only the Admin API listens, and the first loa
 	server.child.kill('SIGHUP');
 	await until('a word about SIGHUP', () => server.output().includes('SIGHUP is ignored'));
 	assert.is((await runCommand(['stop'], { cwd: empty })).status, 0);
-	assert.is(await ended(server), 0);
+	assert.is(await whenEnded(server), 0);
 	// The loaded document does not mention the Admin API, and no configuration file exists.
 	const again = await served(['--resume'], port, { cwd: empty, env });
 	await until('the admin API', () => again.output().includes('the admin API listens'));
@@ -303,7 +303,7 @@ clients(
 			env: { SVC_ADMIN_TOKEN: 'sesame' },
 		});
 		assert.is(stopped.stdout, 'The server is stopping.\n', stopped.stderr);
-		assert.is(await ended(server), 0);
+		assert.is(await whenEnded(server), 0);
 	},
 );
 
@@ -426,7 +426,10 @@ const quick = suite('respond, file-server and reverse-proxy');
 quick.after.each(stopServers);
 
 /** Starts a command and returns the address that it prints. */
-async function listening(args: readonly string[], cwd?: string): Promise<{ server: ServerProcess; address: string }> {
+async function startListening(
+	args: readonly string[],
+	cwd?: string,
+): Promise<{ server: ServerProcess; address: string }> {
 	const server = started(args, cwd === undefined ? {} : { cwd });
 	await until(
 		'an address',
@@ -446,8 +449,8 @@ quick('respond answers as configured, and file-server and reverse-proxy serve an
 		'www/sub/3.txt': '',
 	});
 	const [told, files] = await Promise.all([
-		listening(['respond', '-s', '203', '-H', 'X-Told: yes', '-H', 'X-Many: a', '-H', 'X-Many: b', '-b', 'text']),
-		listening(
+		startListening(['respond', '-s', '203', '-H', 'X-Told: yes', '-H', 'X-Many: a', '-H', 'X-Many: b', '-b', 'text']),
+		startListening(
 			[
 				...['file-server', '--root', 'www', '--listen', '127.0.0.1:0', '--access-log', '--no-compress'],
 				...['--browse', '--file-limit', '2', '--templates'],
@@ -462,18 +465,18 @@ quick('respond answers as configured, and file-server and reverse-proxy serve an
 	assert.is(await response.text(), 'text');
 
 	const upstream = told.address.replace('http://', '');
-	const proxy = await listening([
+	const proxy = await startListening([
 		...['reverse-proxy', '--from', 'http://127.0.0.1:0', '--to', upstream],
 		...['--to', files.address.replace('http://', ''), '--header-down', 'X-Told: changed'],
 	]);
 	// Each request chooses one of two servers at random. The probability that 40 requests never reach one of them is about 1 in
 	// 10^12.
-	const passed = new Set<string>();
+	const usedUpstreams = new Set<string>();
 	for (let count = 0; count < 40; count++) {
 		const { status, headers } = await fetch(proxy.address.replace('http://:', 'http://127.0.0.1:'));
-		passed.add(`${status} ${headers.get('x-told')}`);
+		usedUpstreams.add(`${status} ${headers.get('x-told')}`);
 	}
-	assert.equal([...passed].toSorted(), ['200 changed', '203 changed']);
+	assert.equal([...usedUpstreams].toSorted(), ['200 changed', '203 changed']);
 	assert.is(await proxy.server.stop(), 0);
 	assert.is(await told.server.stop(), 0);
 

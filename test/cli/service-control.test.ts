@@ -6,7 +6,10 @@ import { controlService, SERVICE_ACTIONS, type ServiceMachine } from '../../cli/
 import { runCommand } from '../harness.ts';
 
 /** Returns a fake machine with systemd that records the commands it runs. */
-function machine(status: number, more: Partial<ServiceMachine> = {}): ServiceMachine & { readonly calls: string[] } {
+function fakeMachine(
+	status: number,
+	more: Partial<ServiceMachine> = {},
+): ServiceMachine & { readonly calls: string[] } {
 	const calls: string[] = [];
 	return {
 		platform: 'linux',
@@ -33,26 +36,26 @@ const service = suite('service');
 
 service('each action calls systemctl for the unit svc', async () => {
 	for (const action of SERVICE_ACTIONS) {
-		const on = machine(0);
+		const on = fakeMachine(0);
 		assert.is(await controlService(action, on), 0);
 		assert.equal(on.calls, [`systemctl --no-pager ${action} svc`]);
 	}
 });
 
 service('the exit status is that of systemctl', async () => {
-	assert.is(await controlService('status', machine(3)), 3);
+	assert.is(await controlService('status', fakeMachine(3)), 3);
 });
 
 service('without Linux and systemd, no command is run', async () => {
-	const mac = machine(0, { platform: 'darwin' });
-	const container = machine(0, { hasSystemd: false });
+	const mac = fakeMachine(0, { platform: 'darwin' });
+	const container = fakeMachine(0, { hasSystemd: false });
 	assert.match(await refusal(mac), /^`svc service` requires Linux with systemd/);
 	assert.match(await refusal(container), /^systemd is not running on this machine/);
 	assert.equal([...mac.calls, ...container.calls], []);
 });
 
 service('an error in running systemctl is reported in one sentence', async () => {
-	const broken = machine(0, { run: () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOENT' })) });
+	const broken = fakeMachine(0, { run: () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOENT' })) });
 	assert.is(await refusal(broken), 'systemctl cannot be run: ENOENT.');
 });
 

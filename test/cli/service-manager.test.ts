@@ -12,7 +12,7 @@ import { eventually, respondingSite, withServer } from '../runtime/running-serve
 
 const manager = suite('service manager');
 
-async function run(
+async function withFakeNotify(
 	script: string,
 	test: (told: () => string[], child: Awaited<ReturnType<typeof serve>>, file: string) => Promise<void>,
 ) {
@@ -40,7 +40,7 @@ async function run(
 manager('receives readiness, reloads and the stop in order, and watchdog messages in between', async () => {
 	let last: () => string[] = () => [];
 	let name = '';
-	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server, file) => {
+	await withFakeNotify('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server, file) => {
 		last = told;
 		name = file;
 		await eventually('ready and alive', () => told()[0] === 'READY=1' && told().includes('WATCHDOG=1'));
@@ -54,7 +54,7 @@ manager('receives readiness, reloads and the stop in order, and watchdog message
 });
 
 manager('learns from the exit status of its reload command, and from the status line, how a reload ended', async () => {
-	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server, file) => {
+	await withFakeNotify('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server, file) => {
 		const last = (): string | undefined => told().findLast(line => line.includes('STATUS='));
 		const reload = () =>
 			runCommand(['reload', '--pid', String(server.child.pid)], { env: { RUNTIME_DIRECTORY: path.dirname(file) } });
@@ -120,7 +120,7 @@ manager('is told if a process does not report the result of a reload; an earlier
 });
 
 manager('may reject notifications without affecting the server', async () => {
-	await run('#!/bin/sh\nexit 3\n', async (_told, server) => {
+	await withFakeNotify('#!/bin/sh\nexit 3\n', async (_told, server) => {
 		await eventually('said', () => /could not be told.*status 3/.test(server.output()));
 	});
 });

@@ -15,15 +15,15 @@ import { rawExchange, runCommand, SVC, startServer, temporaryFolder } from '../h
 const activation = suite('socket activation');
 const folder = temporaryFolder();
 
-async function listening(at: string | number, host = '127.0.0.1'): Promise<{ server: Server; descriptor: number }> {
+async function listenOn(at: string | number, host = '127.0.0.1'): Promise<{ server: Server; descriptor: number }> {
 	const server = typeof at === 'string' ? createServer().listen(at) : createServer().listen(at, host);
 	await once(server, 'listening');
 	return { server, descriptor: (server as unknown as { _handle: { fd: number } })._handle.fd };
 }
 
 activation('sites and the Admin API can listen on inherited sockets', async () => {
-	const site = await listening(0);
-	const admin = await listening(0);
+	const site = await listenOn(0);
+	const admin = await listenOn(0);
 	const port = (server: Server): number => (server.address() as { port: number }).port;
 	const file = path.join(folder, 'Configfile');
 	const text = (body: string): string =>
@@ -58,7 +58,7 @@ activation('sites and the Admin API can listen on inherited sockets', async () =
 		const upgraded = await fetch(`http://127.0.0.1:${api}/upgrade`, { method: 'POST' });
 		assert.is(upgraded.status, 200, await upgraded.text());
 		assert.match(await rawExchange(at, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'), 'two');
-		// The access rules depend on the kind of socket. On a TCP socket, requests from a page on a rebound host name are refused.
+		// On a TCP socket, the access rules refuse requests from a page on a rebound host name.
 		assert.match(
 			await rawExchange(api, 'GET /live HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'),
 			/ 403 /,
@@ -72,14 +72,14 @@ activation('sites and the Admin API can listen on inherited sockets', async () =
 });
 
 activation('inherited sockets can be named by number or name, and are not passed to children', async () => {
-	const sockets = await Promise.all([listening(0), listening(0), listening(0)]);
+	const sockets = await Promise.all([listenOn(0), listenOn(0), listenOn(0)]);
 	const ports = sockets.map(({ server }) => (server.address() as { port: number }).port);
 	const file = path.join(folder, 'Passed');
 	const site = (name: string): string => `http:// {\n\tbind fd/${name}\n\trespond "${name} {env.LISTEN_FDS}"\n}\n`;
 	const start = async (sites: string, check: (child: ChildProcess, output: () => string) => Promise<void>) => {
 		writeFileSync(file, `{\n\tadmin off\n\tthreads 2\n}\n${sites}`);
-		// LISTEN_PID must be the process ID, which is known only once the process runs. systemd also sets it after the process has
-		// been created.
+		// LISTEN_PID must be the ID of the server process, so the shell that becomes the server sets it. systemd also sets it in
+		// the new process.
 		const launch = 'LISTEN_PID=$$ LISTEN_FDS=3 LISTEN_FDNAMES=web:more:more exec "$0" "$@"';
 		const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
 			stdio: ['ignore', 'pipe', 'pipe', ...sockets.map(({ descriptor }) => descriptor)],
@@ -99,7 +99,7 @@ activation('inherited sockets can be named by number or name, and are not passed
 		}
 	};
 	await start(`${site('web')}${site('5')}`, async (_, output) => {
-		// This process closes its sockets, so that it does not accept the connections itself.
+		// This process closes its own copies of the sockets, so that it does not accept the connections itself.
 		for (const { server } of sockets) server.close();
 		const early = [ports[0], ports[2]].map(port => fetch(`http://127.0.0.1:${port}/`));
 		const texts = await Promise.all(early.map(async answer => (await answer).text()));
@@ -116,10 +116,10 @@ activation('inherited sockets can be named by number or name, and are not passed
 });
 
 activation('inherited sockets serve the sites at their addresses, before and after a handover', async () => {
-	const tcp = await listening(0);
+	const tcp = await listenOn(0);
 	const port = (tcp.server.address() as { port: number }).port;
 	const socket = path.join(folder, 'site.sock');
-	const unix = await listening(socket);
+	const unix = await listenOn(socket);
 	const file = path.join(folder, 'Matched');
 	const api = path.join(folder, 'matched-api.sock');
 	writeFileSync(
@@ -169,7 +169,7 @@ activation('inherited sockets serve the sites at their addresses, before and aft
 });
 
 activation('a socket at an address that no site is bound to is named in the error', async () => {
-	const tcp = await listening(0);
+	const tcp = await listenOn(0);
 	const { port } = tcp.server.address() as { port: number };
 	const file = path.join(folder, 'Elsewhere');
 	writeFileSync(file, `http://site.test:${port} {\n\trespond "x"\n}\n`);
@@ -187,7 +187,7 @@ activation('a socket at an address that no site is bound to is named in the erro
 });
 
 activation('a socket for all addresses of IPv4 serves a port, where there is no IPv6', async () => {
-	const tcp = await listening(0, '0.0.0.0');
+	const tcp = await listenOn(0, '0.0.0.0');
 	const { port } = tcp.server.address() as { port: number };
 	const file = path.join(folder, 'Four');
 	writeFileSync(file, `http://:${port} {\n\trespond "four"\n}\n`);

@@ -1,4 +1,4 @@
-/** The startup of `svc run`: what the Admin API reports meanwhile, and the cleanup after a failed or aborted start. */
+/** The startup of `svc run`: what the Admin API reports during the startup, and the cleanup after a failed or aborted start. */
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -12,7 +12,7 @@ import { freePorts, type ServerProcess, startServer, temporaryFolder, until } fr
 
 const folders = temporaryFolder();
 
-interface Starting {
+interface StartingServer {
 	readonly server: ServerProcess;
 	readonly folder: string;
 	readonly port: number;
@@ -22,8 +22,8 @@ interface Starting {
 	ask(line: string, body?: string): Promise<{ status: number; body: string }>;
 }
 
-/** Starts a server and holds up its startup: it needs an internal authority whose keys are locked by another process. */
-async function starting(test: (start: Starting) => Promise<void>): Promise<void> {
+/** Starts a server whose startup waits: it needs an internal authority whose keys are locked by another process. */
+async function withStartingServer(test: (start: StartingServer) => Promise<void>): Promise<void> {
 	const folder = mkdtempSync(path.join(folders, 'start-'));
 	const [port] = (await freePorts(1)) as [number];
 	const socketPath = path.join(folder, 'admin.sock');
@@ -33,7 +33,7 @@ async function starting(test: (start: Starting) => Promise<void>): Promise<void>
 	writeFileSync(path.join(folder, 'Configfile'), `{\n${options}}\n${sites}`);
 	const lock: StoreLock = await openFileStore(path.join(folder, 'store')).lock('pki-local');
 	const server = startServer(['run'], { cwd: folder });
-	const ask: Starting['ask'] = (line, body) =>
+	const ask: StartingServer['ask'] = (line, body) =>
 		new Promise((resolve, reject) => {
 			if (server.child.exitCode !== null) reject(new Error(`the server has ended: ${server.output()}`));
 			const [method, target] = line.split(' ') as [string, string];
@@ -59,7 +59,7 @@ async function starting(test: (start: Starting) => Promise<void>): Promise<void>
 const start = suite('start');
 
 start('before the listeners are bound, the Admin API reports live but not ready, and a load waits', () =>
-	starting(async ({ server, folder, release, ask }) => {
+	withStartingServer(async ({ server, folder, release, ask }) => {
 		await until('the Admin API', async () => (await ask('GET /live')).status === 200);
 		const ready = await ask('GET /ready');
 		assert.is(ready.status, 503);
@@ -78,11 +78,11 @@ start('before the listeners are bound, the Admin API reports live but not ready,
 );
 
 for (const [how, stop] of [
-	['POST /stop', async ({ ask }: Starting) => assert.is((await ask('POST /stop')).status, 200)],
-	['SIGTERM', async ({ server }: Starting) => assert.ok(server.child.kill('SIGTERM'))],
+	['POST /stop', async ({ ask }: StartingServer) => assert.is((await ask('POST /stop')).status, 200)],
+	['SIGTERM', async ({ server }: StartingServer) => assert.ok(server.child.kill('SIGTERM'))],
 ] as const) {
 	start(`${how} during startup ends it with status 0 and removes the socket`, () =>
-		starting(async started => {
+		withStartingServer(async started => {
 			const { server, folder, ask } = started;
 			await until('the Admin API', async () => (await ask('GET /live')).status === 200);
 			const exit = once(server.child, 'exit');

@@ -1,4 +1,4 @@
-/** `svc test --watch` runs the tests again after each change of the configuration or an imported file, also after a mistake. */
+/** `svc test --watch` runs the tests again after each change of the configuration or an imported file, even after a mistake. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

@@ -16,7 +16,7 @@ import { startLoad } from './handover-load.ts';
 const changes = suite('changes of the number of threads');
 
 /** Returns how many worker threads a process has. */
-function workersOf({ child: { pid } }: ServerProcess): number {
+function countWorkers({ child: { pid } }: ServerProcess): number {
 	const threads = readdirSync(`/proc/${pid}/task`);
 	const names = threads.map(thread => {
 		try {
@@ -56,7 +56,7 @@ changes('lose no request over HTTP/1, TLS, HTTP/2 and HTTP/3', async () => {
 			const { status, stdout, stderr } = await runCommand(['reload', file]);
 			assert.is(status, 0, stderr);
 			assert.not.match(stdout + stderr, 'warning');
-			await until('the old threads to end', () => workersOf(server) === threads);
+			await until('the old threads to end', () => countWorkers(server) === threads);
 			const before = clients.done('HTTP/2');
 			await until('requests of all kinds', () => clients.done('HTTP/2') > before);
 		}
@@ -131,7 +131,7 @@ changes('keep counts of rate limits, cached responses and metrics', async () => 
 				const counted = await requests();
 				assert.ok(counted >= 2, `${counted} requests were counted`);
 				assert.is((await change(1)).status, 0);
-				await until('the old threads to end', () => workersOf(server) === 1);
+				await until('the old threads to end', () => countWorkers(server) === 1);
 				assert.ok((await requests()) > counted);
 				assert.is((await change(3)).status, 0);
 				assert.match(await get(port, '/limited'), 'let in');
@@ -173,12 +173,12 @@ changes(
 					const began = performance.now();
 					assert.is((await change(1)).status, 0);
 					// The pool of two threads drains while the new pool already serves.
-					assert.is(workersOf(server), 3);
+					assert.is(countWorkers(server), 3);
 					socket.write('still here');
 					await until('the echo', () => text.endsWith('still here'));
 					await closed;
 					assert.ok(performance.now() - began > 2000, 'the connection was closed before the grace period had ended');
-					await until('the old threads to end', () => workersOf(server) === 1);
+					await until('the old threads to end', () => countWorkers(server) === 1);
 				},
 				'\tgrace_period 3s\n',
 			);
@@ -196,7 +196,7 @@ changes('need another process beyond the threads for which it has memory', async
 			assert.is(status, 1);
 			assert.match(stderr, /250 threads cannot be started in this process/);
 			assert.match(stderr, /--handover/);
-			assert.is(workersOf(server), 2);
+			assert.is(countWorkers(server), 2);
 			assert.match(await get(port, '/'), 'served');
 		},
 	);

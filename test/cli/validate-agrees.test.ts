@@ -1,4 +1,4 @@
-/** `svc validate` and `svc run` agree: each invalid or borderline value is given to both. */
+/** `svc validate` and `svc run` agree: both accept or both reject each invalid or borderline value. */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -14,21 +14,21 @@ import { freePorts, runCommand, temporaryFolder } from '../harness.ts';
 import { jsonInput, recordingLog, respondingSite, withServer } from '../runtime/running-server.ts';
 
 const folder = temporaryFolder();
-const at = (name: string): string => path.join(folder, name);
+const pathOf = (name: string): string => path.join(folder, name);
 const authority = await TestAuthority.make();
 const pair = await authority.issue({ names: ['a.test'] });
-writeFileSync(at('pair.pem'), pair.certificate);
-writeFileSync(at('pair.key'), pair.key);
-writeFileSync(at('ca.pem'), authority.pem);
-writeFileSync(at('file'), '');
-mkdirSync(at('folder'));
+writeFileSync(pathOf('pair.pem'), pair.certificate);
+writeFileSync(pathOf('pair.key'), pair.key);
+writeFileSync(pathOf('ca.pem'), authority.pem);
+writeFileSync(pathOf('file'), '');
+mkdirSync(pathOf('folder'));
 
 const HASH = '$2b$04$abcdefghijklmnopqrstuuq/K2hpGPDdJlgPKSXRxKVK6hW9GLuC2';
 const [adminPort] = (await freePorts(1)) as [number];
 Object.assign(process.env, {
 	AGREE_HASH: HASH,
 	AGREE_WORDS: 'some words',
-	AGREE_ROOT: at('ca.pem'),
+	AGREE_ROOT: pathOf('ca.pem'),
 	AGREE_NAME: 'named',
 	AGREE_RANGE: '10.0.0.0/8',
 });
@@ -39,15 +39,15 @@ const site = (lines: string, options = ''): string =>
 const log = (output: string, options = ''): string => site(`\tlog {\n\t\toutput ${output}\n\t}`, options);
 const processLog = (output: string): string => site('', `\tlog {\n\t\toutput ${output}\n\t}`);
 const secure = (tls: string, options = ''): string =>
-	`{\n\tauto_https disable_redirects\n\tstorage file_system ${at('store')}\n${options}\n}\nhttps://a.test:0 {\n\tbind 127.0.0.1\n\ttls ${tls}\n\trespond x\n}\n`;
-const own = `${at('pair.pem')} ${at('pair.key')}`;
+	`{\n\tauto_https disable_redirects\n\tstorage file_system ${pathOf('store')}\n${options}\n}\nhttps://a.test:0 {\n\tbind 127.0.0.1\n\ttls ${tls}\n\trespond x\n}\n`;
+const own = `${pathOf('pair.pem')} ${pathOf('pair.key')}`;
 const clients = (pool: string): string =>
 	secure(`${own} {\n\t\tclient_auth {\n\t\t\tmode require_and_verify\n\t\t\ttrust_pool ${pool}\n\t\t}\n\t}`);
 const listening = (bind: string): string => `http://:0 {\n\tbind ${bind}\n\trespond x\n}\n`;
 
 // biome-ignore lint/suspicious/noExplicitAny: documents with mistakes
-type Wrong = any;
-const document = (pipeline: Wrong[], settings: object = {}, more: object = {}): object => ({
+type InvalidValue = any;
+const document = (pipeline: InvalidValue[], settings: object = {}, more: object = {}): object => ({
 	settings: { auto_https: ['off'], ...settings },
 	sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline, ...more }],
 });
@@ -55,12 +55,12 @@ const proxy = (upstreams: object): object => document([{ handler: 'proxy', upstr
 const tls = (settings: object, options: object = {}): object => ({
 	settings: {
 		auto_https: ['disable_redirects'],
-		storage: { store: 'file_system', root: at('store') },
+		storage: { store: 'file_system', root: pathOf('store') },
 		...options,
 	},
 	sites: [{ addresses: ['https://a.test:0'], bind: ['127.0.0.1'], tls: settings, pipeline: [] }],
 });
-const CERTIFICATES = { certificates: [{ certificate: at('pair.pem'), key: at('pair.key') }] };
+const CERTIFICATES = { certificates: [{ certificate: pathOf('pair.pem'), key: pathOf('pair.key') }] };
 const verified = (more: object): object =>
 	tls({ ...CERTIFICATES, client_auth: { mode: 'require_and_verify', ...more } });
 const acme = (more: object): object => tls({ issuers: [{ issuer: 'acme', ...more }] });
@@ -73,16 +73,16 @@ const REFUSED: { readonly [name: string]: string | object } = {
 	'a range from a variable with another value': site('\t@a remote_ip {env.AGREE_WORDS}\n\trespond @a y'),
 	'a log file named by a variable that is not set': log(`file ${folder}/{env.AGREE_NOT_SET}.log`),
 	'a process log named by a variable that is not set': processLog(`file ${folder}/{env.AGREE_NOT_SET}.log`),
-	'a log file below a file': log(`file ${at('file')}/x.log`),
-	'a process log below a file': processLog(`file ${at('file')}/x.log`),
-	'a log file that is a folder': log(`file ${at('folder')}`),
+	'a log file below a file': log(`file ${pathOf('file')}/x.log`),
+	'a process log below a file': processLog(`file ${pathOf('file')}/x.log`),
+	'a log file that is a folder': log(`file ${pathOf('folder')}`),
 	'a log file that a variable makes a folder': log(`file ${folder}/{env.AGREE_FOLDER}`),
 	'a collector from a variable that is not set': log('net {env.AGREE_NOT_SET}'),
 	'a collector with an invalid address': log('net {env.AGREE_WORDS}'),
 	'a socket in a folder that does not exist': listening(`unix/${folder}/nowhere/s.sock`),
-	'a socket below a file': listening(`unix/${at('file')}/s.sock`),
+	'a socket below a file': listening(`unix/${pathOf('file')}/s.sock`),
 	'a socket named by a variable that is not set': listening('unix/{env.AGREE_NOT_SET}'),
-	'a socket at the path of a regular file': listening(`unix/${at('file')}`),
+	'a socket at the path of a regular file': listening(`unix/${pathOf('file')}`),
 	'a socket whose path is too long': listening(`unix//tmp/${'x'.repeat(200)}`),
 	'an admin socket in a folder that does not exist': site('', `\tadmin unix/${folder}/nowhere/admin.sock`),
 	'an Admin API on the port of a site': `{\n\tadmin 127.0.0.1:${adminPort}\n}\nhttp://127.0.0.1:${adminPort} {\n\trespond x\n}\n`,
@@ -92,13 +92,13 @@ const REFUSED: { readonly [name: string]: string | object } = {
 	'a certificate that does not exist': secure('{env.AGREE_NOT_SET} {env.AGREE_NOT_SET}'),
 	'an internal authority whose root is not a certificate': secure(
 		'internal',
-		`\tpki {\n\t\tca local {\n\t\t\troot {\n\t\t\t\tcert ${at('pair.pem')}\n\t\t\t\tkey ${at('pair.key')}\n\t\t\t}\n\t\t}\n\t}`,
+		`\tpki {\n\t\tca local {\n\t\t\troot {\n\t\t\t\tcert ${pathOf('pair.pem')}\n\t\t\t\tkey ${pathOf('pair.key')}\n\t\t\t}\n\t\t}\n\t}`,
 	),
 	'an issuer root from a variable that is not set': secure('{\n\t\tca_root {env.AGREE_NOT_SET}\n\t}'),
 	'a storage key that does not exist': clients(
-		`storage {\n\t\t\t\tstorage file_system ${at('empty')}\n\t\t\t\tkeys a.pem\n\t\t\t}`,
+		`storage {\n\t\t\t\tstorage file_system ${pathOf('empty')}\n\t\t\t\tkeys a.pem\n\t\t\t}`,
 	),
-	'a trust pool that does not exist': clients(`file ${at('nowhere.pem')}`),
+	'a trust pool that does not exist': clients(`file ${pathOf('nowhere.pem')}`),
 	'an rfc2136 name server with an invalid address': secure('{\n\t\tdns rfc2136 {\n\t\t\tserver [::\n\t\t}\n\t}'),
 	'an rfc2136 key without a name': secure(
 		'{\n\t\tdns rfc2136 {\n\t\t\tserver 127.0.0.1\n\t\t\tkey {env.AGREE_NAME}\n\t\t}\n\t}',
@@ -144,7 +144,7 @@ const REFUSED: { readonly [name: string]: string | object } = {
 	'an undefined upstream pool': document([{ handler: 'proxy', pool: 'nobody' }]),
 };
 
-/** Similar configurations that both commands accept. */
+/** Configurations similar to those in {@link REFUSED}, which both commands accept. */
 const SERVED: { readonly [name: string]: string | object } = {
 	'a hash from a variable': site('\tbasic_auth {\n\t\talice {env.AGREE_HASH}\n\t}'),
 	'a range from a variable': site('\t@a remote_ip {env.AGREE_RANGE}\n\trespond @a y'),
@@ -156,12 +156,12 @@ const SERVED: { readonly [name: string]: string | object } = {
 	'a socket': listening(`unix/${folder}/own.sock`),
 	'an admin socket': site('', `\tadmin unix/${folder}/admin.sock`),
 	'an upstream from a variable that is not set': site('\treverse_proxy {env.AGREE_NOT_SET}'),
-	'a certificate authority for clients': clients(`file ${at('ca.pem')}`),
+	'a certificate authority for clients': clients(`file ${pathOf('ca.pem')}`),
 	'the system trust pool': clients('system'),
 	'the internal authority': secure('internal'),
 	'a cache': site('\tcache'),
 	'a cache whose disk folder is unusable': document([{ handler: 'cache' }], {
-		cache: { disk: { folder: `${at('file')}/x`, size: 1e9 } },
+		cache: { disk: { folder: `${pathOf('file')}/x`, size: 1e9 } },
 	}),
 	'a site with tracing': site('\ttracing'),
 	'many handlers': site(
@@ -171,19 +171,19 @@ const SERVED: { readonly [name: string]: string | object } = {
 
 function input(configuration: string | object): ConfigInput {
 	return typeof configuration === 'string'
-		? { format: 'configfile', text: configuration, name: 'Configfile', path: at('Configfile') }
-		: { format: 'json', text: JSON.stringify(configuration), name: 'config.json', path: at('config.json') };
+		? { format: 'configfile', text: configuration, name: 'Configfile', path: pathOf('Configfile') }
+		: { format: 'json', text: JSON.stringify(configuration), name: 'config.json', path: pathOf('config.json') };
 }
 
-/** Starts the configuration. Returns the error, or undefined if it serves. */
-async function started(configuration: string | object): Promise<string | undefined> {
-	const kept = recordingLog();
+/** Starts a server with the configuration. Returns the error; undefined if the server serves. */
+async function startError(configuration: string | object): Promise<string | undefined> {
+	const processLog = recordingLog();
 	let admin: AdminServer | undefined;
 	try {
 		const runtime = await startRuntime({
 			input: input(configuration),
 			threads: 1,
-			writers: { stdout: kept, stderr: kept },
+			writers: { stdout: processLog, stderr: processLog },
 			beforeListening: async starting => {
 				admin = await startAdmin(starting, { log: () => {}, onStop: () => {} });
 			},
@@ -219,7 +219,7 @@ for (const [name, configuration] of Object.entries(REFUSED)) {
 			assert.match(message, /[a-z`]/);
 			assert.ok(span ?? pointer ?? typeof configuration === 'object', `${message} has no place`);
 		}
-		assert.ok((await started(configuration)) !== undefined, 'run accepts it');
+		assert.ok((await startError(configuration)) !== undefined, 'run accepts it');
 	});
 }
 
@@ -227,7 +227,7 @@ for (const [name, configuration] of Object.entries(SERVED)) {
 	agree(`${name}: both accept it`, async () => {
 		const { valid, diagnostics } = await validated(configuration);
 		assert.ok(valid, JSON.stringify(diagnostics.map(({ message }) => message)));
-		assert.is(await started(configuration), undefined);
+		assert.is(await startError(configuration), undefined);
 	});
 }
 
@@ -235,14 +235,14 @@ const more = suite('svc validate');
 
 more('mistakes are printed with their places, and the exit status is 1', async () => {
 	const text = site('\tbasic_auth {\n\t\talice {env.NOSUCH}\n\t}').replace(/^.*?\n}\n/s, '');
-	writeFileSync(at('Configfile'), text);
-	const { status, stderr } = await runCommand(['validate', at('Configfile')]);
+	writeFileSync(pathOf('Configfile'), text);
+	const { status, stderr } = await runCommand(['validate', pathOf('Configfile')]);
 	assert.is(status, 1);
 	assert.match(
 		stderr,
 		/^error\[auth\/bad-hash\]: The hash of `alice` cannot be used: this is not a bcrypt hash\.\n {2}--> .*Configfile:\d+:\d+\n/,
 	);
-	const fine = await runCommand(['validate', at('Configfile')], { env: { NOSUCH: HASH } });
+	const fine = await runCommand(['validate', pathOf('Configfile')], { env: { NOSUCH: HASH } });
 	assert.is(fine.status, 0, fine.stderr);
 });
 
@@ -296,19 +296,19 @@ more(
 	'a dry run refuses what the load would refuse, and a tentative load is refused if it could not be rolled back',
 	async () => {
 		const logs = (file: string) => [{ name: 'a', output: { writer: 'file' as const, path: file } }];
-		mkdirSync(at('logs'));
+		mkdirSync(pathOf('logs'));
 		await withServer(
-			{ sites: [respondingSite('x', { logs: logs(at('logs/a.log')) })] },
+			{ sites: [respondingSite('x', { logs: logs(pathOf('logs/a.log')) })] },
 			{},
 			async ({ runtime, get }) => {
-				const broken = jsonInput({ sites: [respondingSite('y', { logs: logs(`${at('file')}/a.log`) })] });
+				const broken = jsonInput({ sites: [respondingSite('y', { logs: logs(`${pathOf('file')}/a.log`) })] });
 				const preview = await runtime.preview(broken);
 				assert.is(preview.result, 'refused');
 				assert.is((await runtime.load(broken)).result, 'refused');
 				const fine = jsonInput({ sites: [respondingSite('y')] });
 				assert.is((await runtime.preview(fine, { reversible: true })).result, 'swap');
-				renameSync(at('logs'), at('logs-away'));
-				writeFileSync(at('logs'), '');
+				renameSync(pathOf('logs'), pathOf('logs-away'));
+				writeFileSync(pathOf('logs'), '');
 				assert.is((await runtime.preview(fine, { reversible: true })).result, 'irreversible');
 				assert.is((await runtime.load(fine, { reversible: true })).result, 'irreversible');
 				assert.is((await get()).body, 'x');

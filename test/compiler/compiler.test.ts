@@ -32,8 +32,8 @@ function codes(result: CompileResult): string[] {
 	return result.diagnostics.map(({ code }) => code);
 }
 
-/** Returns a pseudorandom generator with a fixed seed. */
-function* numbers(seed: number): Generator<number, never> {
+/** Yields pseudorandom numbers from a fixed seed. */
+function* randomNumbers(seed: number): Generator<number, never> {
 	let state = seed;
 	for (;;) {
 		state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -133,7 +133,7 @@ entry('a mistake in a snippet is reported once, however many sites import it', (
 });
 
 entry('broken text never makes compile() throw', () => {
-	const random = numbers(7);
+	const random = randomNumbers(7);
 	const next = (below: number): number => Math.floor(random.next().value * below);
 	const pieces = [
 		'{',
@@ -179,7 +179,7 @@ entry('broken text never makes compile() throw', () => {
 });
 
 entry('broken documents never make compile() throw', () => {
-	const random = numbers(11);
+	const random = randomNumbers(11);
 	const next = (below: number): number => Math.floor(random.next().value * below);
 	const values = [
 		'',
@@ -239,7 +239,7 @@ entry('ten thousand sites compile quickly', () => {
 	const took = performance.now() - started;
 	assert.equal(codes(result), []);
 	assert.is(result.document?.sites?.length, 10_000);
-	// The limit is five times the duration on an idle machine.
+	// The limit is five times the usual duration on an idle machine.
 	assert.ok(took < 6000, `${took} ms`);
 });
 

@@ -30,7 +30,7 @@ function textOf(converted: Conversion): string {
 }
 
 /** Prints a document without the capture names of expressions that have no captures. */
-function printed(document: Document): string {
+function printDocument(document: Document): string {
 	const drop = (_: string, value: { type?: string; expression?: string; name?: string }) =>
 		value?.type === 'expression' && !/_regexp\(/.test(value.expression ?? '') ? { ...value, name: undefined } : value;
 	return JSON.stringify(printedForm(document), drop);
@@ -179,7 +179,7 @@ http://a.test, http://www.a.test {
 	const alone = BLOCKS.slice(0, BLOCKS.indexOf('http://b.test'));
 	const before = compile({ format: 'compatfile', text: alone, name: 'Caddyfile' }, reader).document;
 	const after = compile({ format: 'configfile', text, name: 'Configfile' }, reader).document;
-	assert.is(printed(after!), printed(before!));
+	assert.is(printDocument(after!), printDocument(before!));
 	assert.is(textOf(convertAt(BLOCKS, 'respond c')).includes('root * /c\n\trespond c\n'), true);
 });
 
@@ -253,7 +253,7 @@ conversion('keeps the document of every fixture that it converts', () => {
 		converted++;
 		const before = compile({ ...input, format: 'compatfile' }, reader).document;
 		const after = compile({ ...input, text: result.text, format: 'configfile' }, reader).document;
-		assert.is(printed(after!), printed(before!), file);
+		assert.is(printDocument(after!), printDocument(before!), file);
 	}
 	assert.ok(converted * 5 > files.length * 2, `${converted} of ${files.length}`);
 });

@@ -61,7 +61,7 @@ export function fakeExchange(fields: RequestFields = {}): FakeExchange {
 	return new FakeExchange(fields.protocol ?? 'HTTP/1.1', connection, received, request, transport, performance.now());
 }
 
-/** Leases for handlers that need none except for access logs. */
+/** Provides no leases, except access logs that discard their entries. */
 export const NO_LEASES: Leases = {
 	lease(kind) {
 		if (kind === 'access_log') return { record() {} } as never;

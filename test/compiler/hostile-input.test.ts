@@ -10,7 +10,7 @@ import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
 /** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
-const processorTime = (): number => process.cpuUsage().user / 1000;
+const cpuMilliseconds = (): number => process.cpuUsage().user / 1000;
 
 const SECRET = 's3cr3t, of {the} Environment';
 
@@ -37,8 +37,8 @@ function codes(format: ConfigFormat, text: string): string[] {
 	return compiled(format, text).diagnostics.map(({ code }) => code);
 }
 
-/** Returns everything that a user is shown about a compilation. */
-function said({ diagnostics }: CompileResult): string {
+/** Returns the text of everything that a compilation shows to the user. */
+function shownText({ diagnostics }: CompileResult): string {
 	return diagnostics.map(diagnostic => JSON.stringify(toReport(diagnostic))).join('\n');
 }
 
@@ -87,13 +87,13 @@ growth('names that refer to each other twice do not exhaust the memory', () => {
 });
 
 growth('a word as long as the file takes linear, not quadratic, time', () => {
-	const started = processorTime();
+	const started = cpuMilliseconds();
 	for (const text of ['{$'.repeat(200_000), '{$A:'.repeat(200_000), '{'.repeat(1_000_000), '}'.repeat(1_000_000)]) {
 		const { document, diagnostics } = compiled('configfile', text);
 		assert.equal(document, undefined);
-		assert.ok(said({ diagnostics } as CompileResult).length < 10_000, 'the word is not repeated in full');
+		assert.ok(shownText({ diagnostics } as CompileResult).length < 10_000, 'the word is not repeated in full');
 	}
-	assert.ok(processorTime() - started < 4000);
+	assert.ok(cpuMilliseconds() - started < 4000);
 });
 
 growth('at most a thousand mistakes are reported, and a text with more warnings is still accepted', () => {
@@ -106,10 +106,10 @@ growth('at most a thousand mistakes are reported, and a text with more warnings 
 });
 
 growth('a text of millions of lines is refused before it is parsed', () => {
-	const started = processorTime();
+	const started = cpuMilliseconds();
 	assert.equal(codes('configfile', 'x\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
 	assert.equal(codes('compatfile', '{\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
-	assert.ok(processorTime() - started < 4000);
+	assert.ok(cpuMilliseconds() - started < 4000);
 });
 
 growth.run();
@@ -160,7 +160,7 @@ keys('a secret of the wrong type is not shown', () => {
 			found.diagnostics.map(({ code }) => code),
 			['document/wrong-type', 'document/wrong-type'],
 		);
-		assert.not.match(said(found), 's3cr3t');
+		assert.not.match(shownText(found), 's3cr3t');
 	}
 });
 
@@ -211,14 +211,14 @@ environment('the value of a variable never appears in a message, hint or code fr
 }
 `;
 	for (const format of ['configfile', 'compatfile'] as const) {
-		const shown = said(compiled(format, text));
+		const shown = shownText(compiled(format, text));
 		assert.ok(shown.includes('{$SECRET}'));
 		assert.not.match(shown, /s3cr3t|Environment/i, format);
 	}
 });
 
 environment('short values such as ports are shown', () => {
-	assert.match(said(compiled('configfile', ':{$PORT} {\n}\n')), /99999/);
+	assert.match(shownText(compiled('configfile', ':{$PORT} {\n}\n')), /99999/);
 });
 
 environment('a token whose variable is not set does not leave the Admin API without a token', () => {

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
 import { memoryReader } from './syntax/memory-config.ts';
 
-function errors(text: string): string[] {
+function errorMessages(text: string): string[] {
 	const { diagnostics } = compile(
 		{ format: 'compatfile', text, name: 'Compatfile', path: '/work/Compatfile' },
 		memoryReader({ main: '' }),
@@ -14,7 +14,7 @@ function errors(text: string): string[] {
 		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
 }
 
-/** A file, and a phrase that one of its errors must contain. */
+/** For each fact, pairs of a file and a phrase that one of its errors must contain. */
 const FACTS: { readonly [fact: string]: readonly (readonly [file: string, message: string])[] } = {
 	'a duplicate address': [
 		[':8080 {\n}\n:8080 {\n}\n', 'ambiguous site definition: :8080'],
@@ -150,7 +150,7 @@ const facts = suite('load errors');
 for (const [fact, table] of Object.entries(FACTS)) {
 	facts(fact, () => {
 		for (const [file, message] of table) {
-			const found = errors(file);
+			const found = errorMessages(file);
 			assert.ok(
 				found.some(text => text.includes(message)),
 				`${JSON.stringify(file)}\nwants ${message}\ngot   ${found.join('\n      ')}`,

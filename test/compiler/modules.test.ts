@@ -24,7 +24,7 @@ const MODULES = [
 ];
 
 /** Error codes that examples may cause, because they refer to definitions elsewhere or to files that are empty in this test. */
-const ELSEWHERE = ['matcher/unknown-name', 'upstream/unknown', 'tls/bad-root', 'tls/malformed-certificate'];
+const EXPECTED_CODES = ['matcher/unknown-name', 'upstream/unknown', 'tls/bad-root', 'tls/malformed-certificate'];
 
 /** Returns the code blocks of a page. */
 function examplesOf(documentation: string): string[] {
@@ -33,8 +33,8 @@ function examplesOf(documentation: string): string[] {
 		.map(match => match[2]!);
 }
 
-/** Completes an example to a whole file: puts lines of a site into a site, and uses every matcher that it defines. */
-function asFile(example: string): string {
+/** Completes an example to a whole file: puts the lines of a site into a site, and uses every matcher that the example defines. */
+function completeExample(example: string): string {
 	if (/^(\{\n|:\d|https?:|upstream |[\w.*-]+\.com\b[^\n]*\{\n)/.test(example)) return example;
 	const uses = [...example.matchAll(/^(@[\w-]+)/gm)].map(match => `\theader ${match[1]} X-Used 1\n`);
 	return `:8080 {\n${example}${uses.join('')}}\n`;
@@ -49,10 +49,10 @@ for (const { name, usage, summary, documentation } of MODULES) {
 		const examples = examplesOf(documentation);
 		assert.ok(examples.length > 0 || name === 'directive edit_headers', `${name} has no example`);
 		for (const example of examples) {
-			const text = asFile(example);
+			const text = completeExample(example);
 			const { diagnostics } = compile({ format: 'configfile', text, name: 'example' }, reader);
 			const mistakes = diagnostics
-				.filter(({ severity, code }) => severity === 'error' && !ELSEWHERE.includes(code))
+				.filter(({ severity, code }) => severity === 'error' && !EXPECTED_CODES.includes(code))
 				.map(({ message }) => message);
 			assert.equal(mistakes, [], text);
 		}

@@ -24,7 +24,7 @@ process.env.SVC_TEST_SECRET = SECRET;
 
 /** Data sent by the client, in a field and in the query. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: client data
-const DATA = '{env.SVC_TEST_SECRET}{{env "SVC_TEST_SECRET"}}${1}$1{http.request.host}\\{';
+const CLIENT_DATA = '{env.SVC_TEST_SECRET}{{env "SVC_TEST_SECRET"}}${1}$1{http.request.host}\\{';
 const PLACEHOLDER = '{header.x-data}';
 
 const root = temporaryFolder();
@@ -57,14 +57,14 @@ const sent =
 	(name: string) =>
 	(seen: DryRunResult): string | undefined =>
 		seen.exchange.upstreamRequests[0]?.request.headers.get(name);
-/** Returns a query parameter, decoded, of the URL in the response body. */
-const inQuery =
+/** Returns a function that reads a query parameter, decoded, from the URL in the response body. */
+const queryParameter =
 	(name: string) =>
 	(_: DryRunResult, text: string): string | null =>
 		new URLSearchParams(text.slice(text.indexOf('?') + 1)).get(name);
 const up = 'reverse_proxy 127.0.0.1:9';
-/** Returns a variable passed to a FastCGI application. */
-const variable = (seen: DryRunResult, name: string): string | undefined => {
+/** Returns the value of a variable that was passed to a FastCGI application. */
+const fastcgiVariable = (seen: DryRunResult, name: string): string | undefined => {
 	const params = seen.exchange.upstreamRequests[0]?.request.transport?.params ?? [];
 	return params[params.indexOf(name) + 1];
 };
@@ -84,10 +84,10 @@ const CASES: readonly Case[] = [
 		site: 'redir * /to?x={query.x}',
 		out: seen => new URLSearchParams(field('location')(seen)!.split('?')[1]).get('x')!,
 	},
-	{ of: 'rewrite', site: 'rewrite * /to?x={query.x}\nrespond {uri}', out: inQuery('x') as Case['out'] },
+	{ of: 'rewrite', site: 'rewrite * /to?x={query.x}\nrespond {uri}', out: queryParameter('x') as Case['out'] },
 	{ of: 'rewrite', site: 'rewrite * /to/{query.x}\nrespond {path}', out: (_, text) => text.slice(4) },
-	{ of: 'uri', site: 'uri query x2 {query.x}\nrespond {uri}', out: inQuery('x2') as Case['out'] },
-	{ of: 'uri', site: 'uri query +x {query.x}\nrespond {uri}', out: inQuery('x') as Case['out'] },
+	{ of: 'uri', site: 'uri query x2 {query.x}\nrespond {uri}', out: queryParameter('x2') as Case['out'] },
+	{ of: 'uri', site: 'uri query +x {query.x}\nrespond {uri}', out: queryParameter('x') as Case['out'] },
 	{ of: 'uri', site: 'uri query x (.+) "<$1>"\nrespond {query.x}', out: (_, text) => text.slice(1, -1) },
 	{
 		of: 'uri',
@@ -99,7 +99,7 @@ const CASES: readonly Case[] = [
 	{
 		of: 'uri',
 		site: 'uri replace a {query.x}\nrespond {path}',
-		target: `/a?x=${encodeURIComponent(DATA)}`,
+		target: `/a?x=${encodeURIComponent(CLIENT_DATA)}`,
 		out: (_, text) => decodeURIComponent(text.slice(1)),
 	},
 	{ of: 'header', site: `header X-Out "${PLACEHOLDER}"\nrespond x`, out: field('x-out') },
@@ -168,7 +168,7 @@ const CASES: readonly Case[] = [
 		site: `root * ${root}\ntemplates\nfile_server`,
 		target: '/page.html',
 		out: body,
-		expected: `${DATA}|${DATA}`,
+		expected: `${CLIENT_DATA}|${CLIENT_DATA}`,
 	},
 	{
 		of: 'templates',
@@ -242,7 +242,7 @@ const CASES: readonly Case[] = [
 		method: 'GET',
 		site: 'mirror {query.x}\nrespond ok',
 		target: '/?x=%7Bhttp.request.host%7D:80',
-		// If the text were expanded, it would be an address. Nothing must be sent to it.
+		// If the text were expanded, it would be an address, and a request would be sent to it.
 		out: seen => String(seen.exchange.mirroredRequests.length),
 		expected: '0',
 	},
@@ -256,7 +256,7 @@ const CASES: readonly Case[] = [
 		method: 'GET',
 		site: 'reverse_proxy {query.x}',
 		target: '/?x=%7Bhttp.request.host%7D:80',
-		// If the text were expanded, it would be an address. Nothing must be sent to it.
+		// If the text were expanded, it would be an address, and a request would be sent to it.
 		out: seen => String(seen.exchange.upstreamRequests.length),
 		expected: '0',
 	},
@@ -288,14 +288,14 @@ const CASES: readonly Case[] = [
 		method: 'GET',
 		site: `root * ${root}\nphp_fastcgi 127.0.0.1:9 {\nenv OUT "${PLACEHOLDER}"\ntry_files /env\nsplit env\n}`,
 		target: '/x',
-		out: seen => variable(seen, 'OUT'),
+		out: seen => fastcgiVariable(seen, 'OUT'),
 	},
 	{
 		of: 'php_fastcgi',
 		method: 'GET',
 		site: `root * ${root}\nreverse_proxy 127.0.0.1:9 {\ntransport fastcgi {\nenv OUT "${PLACEHOLDER}"\n}\n}`,
 		target: '/x.php',
-		out: seen => variable(seen, 'HTTP_X_DATA'),
+		out: seen => fastcgiVariable(seen, 'HTTP_X_DATA'),
 	},
 	{
 		of: 'push',
@@ -433,18 +433,18 @@ for (const { of, site, format, target, out, expected, method = 'POST' } of CASES
 		const compiled = compile({ format: format ?? 'compatfile', text, name: 'text' }, diskReader(root));
 		const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
 		assert.ok(compiled.plan, errors.map(({ message }) => message).join('\n'));
-		const url = parseRequestUrl(`http://example.com:8080${target ?? `/?x=${encodeURIComponent(DATA)}`}`);
+		const url = parseRequestUrl(`http://example.com:8080${target ?? `/?x=${encodeURIComponent(CLIENT_DATA)}`}`);
 		if (!isRequestUrl(url)) throw new Error(url.message);
 		const seen = await new DryRun(compiled.plan!, dryRunEnvironment(root)).run({
 			method,
 			url,
-			headers: [['X-Data', DATA]],
-			body: method === 'GET' ? undefined : DATA,
+			headers: [['X-Data', CLIENT_DATA]],
+			body: method === 'GET' ? undefined : CLIENT_DATA,
 			from: undefined,
 			at: undefined,
 		});
 		const answer = Buffer.from(await seen!.response!.bytes()).toString('utf8');
-		assert.is(out(seen!, answer), expected ?? DATA);
+		assert.is(out(seen!, answer), expected ?? CLIENT_DATA);
 		if (!site.includes('file_server')) assert.not.ok(answer.includes(SECRET), answer);
 	});
 }
@@ -481,8 +481,8 @@ data('limit_concurrent: a key contains the data as sent, not expanded', async ()
 	const leases: Leases = { lease: kind => (kind === 'concurrency_limiter' ? limiter : { record() {} }) as never };
 	const step = { handler: 'limit_concurrent', zones: [{ name: 'a', requests: 1, key: '{http.request.header.X-Key}' }] };
 	const site = buildTestSite([step as Step, { handler: 'respond' }], { leases });
-	await site.handle(fakeExchange({ headers: [['X-Key', DATA]] }));
-	assert.equal(keys, [DATA]);
+	await site.handle(fakeExchange({ headers: [['X-Key', CLIENT_DATA]] }));
+	assert.equal(keys, [CLIENT_DATA]);
 });
 
 data('limit_rate: a rate is the data as sent, not expanded', async () => {
@@ -499,8 +499,8 @@ data('replace: a replacement is the data as sent, not expanded', async () => {
 		`:8080 {\nreplace here "{query.x}"\nheader Content-Type text/plain\nrespond "It is here."\n}\n`,
 		{ format: 'configfile' },
 	);
-	const { body } = await served.ask(`http://a:8080/?x=${encodeURIComponent(DATA)}`);
-	assert.is(body, `It is ${DATA}.`);
+	const { body } = await served.ask(`http://a:8080/?x=${encodeURIComponent(CLIENT_DATA)}`);
+	assert.is(body, `It is ${CLIENT_DATA}.`);
 	assert.not.ok(body.includes(SECRET));
 });
 
@@ -510,36 +510,36 @@ data('errors_page: texts contain the data as sent, escaped for the type of the p
 		{ format: 'configfile' },
 	);
 	const ask = async (accept: string): Promise<string> => {
-		const url = `http://a:8080/?x=${encodeURIComponent(`<b>${DATA}`)}`;
+		const url = `http://a:8080/?x=${encodeURIComponent(`<b>${CLIENT_DATA}`)}`;
 		return (
 			await served.ask(url, {
 				headers: [
 					['Accept', accept],
-					['X-Data', DATA],
+					['X-Data', CLIENT_DATA],
 				],
 			})
 		).body;
 	};
 	const page = await ask('text/html');
-	assert.ok(page.includes(`<h1>${escapeHtml(`<b>${DATA}`)}</h1>`), page);
-	assert.ok(page.includes(`<p>${escapeHtml(DATA)}</p>`), page);
-	assert.equal(JSON.parse(await ask('application/json')), { status: 400, error: 'Bad Request', message: DATA });
-	assert.is(await ask('*/*'), `400 <b>${DATA}\n${DATA}\n`);
+	assert.ok(page.includes(`<h1>${escapeHtml(`<b>${CLIENT_DATA}`)}</h1>`), page);
+	assert.ok(page.includes(`<p>${escapeHtml(CLIENT_DATA)}</p>`), page);
+	assert.equal(JSON.parse(await ask('application/json')), { status: 400, error: 'Bad Request', message: CLIENT_DATA });
+	assert.is(await ask('*/*'), `400 <b>${CLIENT_DATA}\n${CLIENT_DATA}\n`);
 	assert.not.ok(page.includes(SECRET));
 });
 
 data('every directive that takes text is tested', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
-	// These directives accept no request placeholder, or only names that the configuration itself contains.
-	const none = new Set([
+	// These directives accept either no placeholders of the request, or only names that occur in the configuration itself.
+	const withoutPlaceholders = new Set([
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server', 'cookie', 'split'],
-		// These are tested below.
+		// The directives in the next line are tested below.
 		...['cache', 'errors_page', 'limit_concurrent', 'limit_rate', 'rate_limit', 'replace'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
-	const missing = words.filter(name => !covered.has(name) && !none.has(name));
-	assert.equal(missing, []);
+	const untested = words.filter(name => !covered.has(name) && !withoutPlaceholders.has(name));
+	assert.equal(untested, []);
 });
 
 data.run();

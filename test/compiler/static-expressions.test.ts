@@ -1,6 +1,6 @@
 /**
- * Regular expressions in our own code that see request data meet the same standard as those in configurations: no client can make a
- * search slow by choosing the text that is searched.
+ * Regular expressions in our own code that search request data meet the same standard as those in configurations: no client can
+ * make a search slow by choosing the text that is searched.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -19,11 +19,11 @@ const FOLDERS = [
 	'admin',
 ];
 
-/** A regular expression literal, at a place in code where one can occur. */
-const LITERAL =
+/** Matches a regular expression literal where one can occur in code. */
+const REGEXP_LITERAL =
 	/(?<=[(,=:?&|!{}[;\s])\/(?![/*])((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)(?=[\s.,;)\]}:]|$)/gm;
 
-/** Expressions that are slow on some subject, grouped by the reason why that is harmless. */
+/** Expressions that are slow for some texts, grouped by the reason why this is harmless. */
 const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 	'they read configurations, the files that these name, and templates': [
 		/\[([^\]^])[^\]]*\]/g,
@@ -80,7 +80,7 @@ function literalsOf(folder: string): Literal[] {
 		.flatMap(entry => {
 			const file = path.join(entry.parentPath, entry.name);
 			const code = readFileSync(file, 'utf8').replace(/^\s*(?:\*|\/\/|\/\*).*$/gm, '');
-			const found = Array.from(code.matchAll(LITERAL), ([text, source, flags]) => {
+			const found = Array.from(code.matchAll(REGEXP_LITERAL), ([text, source, flags]) => {
 				return { text, source: source!, flags: flags!, file: path.relative(ROOT, file) };
 			});
 			// `a / b / c` looks like a literal, but is two divisions.
@@ -89,7 +89,7 @@ function literalsOf(folder: string): Literal[] {
 }
 
 /** Converts an expression to RE2 syntax. A lookaround becomes a group, because it backtracks just as often. */
-function translated({ source, flags }: Literal): string {
+function toRe2({ source, flags }: Literal): string {
 	const text = source
 		.replace(/\\u\{([0-9a-f]+)\}|\\u([0-9a-f]{4})/gi, (_, braced, plain) => `\\x{${braced ?? plain}}`)
 		.replace(/\\0(?!\d)/g, '\\x00')
@@ -110,7 +110,7 @@ expressions('they are fast on any subject, or their subject does not come from a
 	for (const literal of literals) {
 		let length: number;
 		try {
-			const { root } = parseRegexp(translated(literal), literal.flags.includes('i'));
+			const { root } = parseRegexp(toRe2(literal), literal.flags.includes('i'));
 			length = maxFastSubjectLength(root, 'anywhere');
 		} catch (error) {
 			assert.instance(error, RegexpError);

@@ -28,11 +28,11 @@ const FORMATS: { readonly [name: string]: ConfigFormat } = {
 	'expected.json': 'json',
 };
 
-/** Cases that test a limit and take as long as thousands of others; test/fuzz/growth.test.ts has similar ones. */
-const SLOW: readonly string[] = ['imports-that-make-too-much', 'matchers-that-double'];
+/** Cases that test a limit and take as long as thousands of other cases; test/fuzz/growth.test.ts has similar ones. */
+const SLOW_CASES: readonly string[] = ['imports-that-make-too-much', 'matchers-that-double'];
 
-/** Maximum length of a seed in characters; one longer text takes the time of many short ones. */
-const LONGEST = 6000;
+/** Maximum length of a seed in characters. A longer text takes as much time as many short texts. */
+const MAX_SEED_LENGTH = 6000;
 
 /** Reads the corpus. It includes the examples of all registered modules. */
 export function readCorpus(): Corpus {
@@ -41,9 +41,9 @@ export function readCorpus(): Corpus {
 		const folder = path.join(ROOT, 'fixtures', kind);
 		for (const entry of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
 			const format = FORMATS[path.basename(entry)];
-			if (!format || SLOW.some(name => entry.startsWith(name))) continue;
+			if (!format || SLOW_CASES.some(name => entry.startsWith(name))) continue;
 			const text = readFileSync(path.join(folder, entry), 'utf8');
-			if (text.length <= LONGEST) seeds.push({ format, text });
+			if (text.length <= MAX_SEED_LENGTH) seeds.push({ format, text });
 		}
 	}
 	const pages = [...directives, ...matchers].map(({ documentation, usage }) => ({

@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz`: checks properties that must hold for all configurations, on random ones. Prints each violation with its
- * seed, reduced to a short text.
+ * `npm run fuzz`: checks on random configurations the properties that must hold for all configurations. Prints each violation
+ * with its seed, reduced to a short text.
  *
  * Usage: node test/fuzz/fuzz.ts [--count N] [--from SEED] [--seconds S]. The default is a million texts and no time limit.
  */
@@ -71,7 +71,7 @@ function kindOf(why: string): string {
 	return why.replace(/\d+|`[^`]*`|"[^"]*"/g, '…').slice(0, 120);
 }
 
-/** Removes parts of a text as long as the failure remains. */
+/** Removes parts of a text as long as a failure of the same kind remains. Returns the shortest text found. */
 async function shortened({ format, text }: Seed, kind: string): Promise<string> {
 	const end = performance.now() + 10_000;
 	let short = text;

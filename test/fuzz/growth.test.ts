@@ -1,4 +1,6 @@
-/** Texts constructed to expand: each is compiled or refused in bounded time, with short diagnostics. */
+/**
+ * Texts constructed so that their compilation expands them: each is compiled or refused in bounded time, with short diagnostics.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
@@ -39,9 +41,9 @@ function outcome(format: ConfigFormat, text: string, files: { readonly [path: st
 }
 
 /** Length of a long text; test/long/growth.test.ts uses ten million characters. */
-const LENGTH = Number(process.env.GROWTH_LENGTH ?? 100_000);
+const TEXT_LENGTH = Number(process.env.GROWTH_LENGTH ?? 100_000);
 /** Processor milliseconds allowed for a text on a slow machine. */
-const SLOW = 4000 + LENGTH / 500;
+const MAX_MS = 4000 + TEXT_LENGTH / 500;
 
 const growth = suite('growth');
 const dialects = ['configfile', 'compatfile'] as const;
@@ -49,13 +51,13 @@ const dialects = ['configfile', 'compatfile'] as const;
 growth('a long text of one character or pair takes linear time', () => {
 	const braces = ['{', '}', '{\n', '}\n', '{}'];
 	const others = ['"', '`', '(', '[', '\\', '#', '{$', '{$X:', '<<E ', 'a{', '}a', '\r', ','];
-	for (const piece of LENGTH > 1_000_000 ? braces : [...braces, ...others]) {
-		const { milliseconds, said } = outcome('configfile', piece.repeat(Math.floor(LENGTH / piece.length)));
-		assert.ok(milliseconds < SLOW, `${JSON.stringify(piece)}: ${Math.round(milliseconds)} ms`);
+	for (const piece of TEXT_LENGTH > 1_000_000 ? braces : [...braces, ...others]) {
+		const { milliseconds, said } = outcome('configfile', piece.repeat(Math.floor(TEXT_LENGTH / piece.length)));
+		assert.ok(milliseconds < MAX_MS, `${JSON.stringify(piece)}: ${Math.round(milliseconds)} ms`);
 		assert.ok(said < 2_000_000, `${JSON.stringify(piece)}: ${said} characters are said`);
 	}
 	for (const piece of ['{', '[', '{"a":', '"']) {
-		assert.ok(outcome('json', piece.repeat(Math.floor(LENGTH / piece.length))).milliseconds < SLOW, piece);
+		assert.ok(outcome('json', piece.repeat(Math.floor(TEXT_LENGTH / piece.length))).milliseconds < MAX_MS, piece);
 	}
 });
 
@@ -67,7 +69,7 @@ growth('blocks can be nested up to the documented limit', () => {
 			[],
 		);
 		assert.ok(outcome(dialect, nested(maxNesting + 1)).codes.includes('syntax/nesting-too-deep'));
-		assert.ok(outcome(dialect, nested(20_000)).milliseconds < SLOW);
+		assert.ok(outcome(dialect, nested(20_000)).milliseconds < MAX_MS);
 	}
 });
 
@@ -85,7 +87,7 @@ growth('files that import each other twice at every level are stopped', () => {
 	files['/work/f40'] = 'respond x\n';
 	{
 		const { milliseconds, codes } = outcome('configfile', ':80 {\n\timport f0\n}\n', files);
-		assert.ok(codes.length > 0 && milliseconds < SLOW, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
+		assert.ok(codes.length > 0 && milliseconds < MAX_MS, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
 	}
 });
 
@@ -94,7 +96,7 @@ growth('snippets that use each other many times are stopped', () => {
 	const text = `(s0) {\n\theader X-A 1\n}\n${Array.from({ length: 12 }, (_, level) => snippet(level + 1)).join('')}:80 {\n\timport s12\n}\n`;
 	{
 		const { milliseconds, codes } = outcome('compatfile', text);
-		assert.ok(codes.length > 0 && milliseconds < SLOW, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
+		assert.ok(codes.length > 0 && milliseconds < MAX_MS, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
 	}
 });
 
@@ -106,7 +108,7 @@ growth('arguments and blocks that double themselves are stopped', () => {
 	const blocks = `(p0) {\n\t{block}\n}\n${Array.from({ length: 40 }, (_, level) => passing(level + 1)).join('')}:80 {\n\timport p40 {\n\t\theader X 1\n\t}\n}\n`;
 	for (const text of [args, blocks]) {
 		const { milliseconds, codes } = outcome('compatfile', text);
-		assert.ok(codes.length > 0 && milliseconds < SLOW, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
+		assert.ok(codes.length > 0 && milliseconds < MAX_MS, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
 	}
 });
 
@@ -120,7 +122,8 @@ growth('many sites, matchers, words and lines take linear time', () => {
 		outcome('configfile', make(200));
 		const few = outcome('configfile', make(1000)).milliseconds;
 		const many = outcome('configfile', make(8000)).milliseconds;
-		// Eight times the input may take eight times as long, plus the noise of other processes, but not 64 times as long.
+		// An input of eight times the size may take eight times as long, with a margin for other processes, but not 64 times as
+		// long.
 		assert.ok(many < 24 * few + 1000, `${make.name}: ${Math.round(few)} ms, then ${Math.round(many)} ms`);
 	}
 });

@@ -1,6 +1,6 @@
 /**
- * Differential fuzzing of the HTTP/1.1 parser against Node's. The result must not depend on how the bytes are split, and whenever
- * we accept an input, Node must accept it and see the same messages.
+ * Differential fuzzing of the HTTP/1.1 parser against Node's. The result must not depend on how the bytes are split. If our
+ * parser accepts an input, Node must accept it and see the same messages.
  *
  * Usage: node test/fuzz/http1-differential.ts [seconds] [seed]; prints statistics, and fails if there is a disagreement.
  */
@@ -19,12 +19,12 @@ export interface FuzzResult {
 	readonly disagreements: readonly string[];
 }
 
-/** Length of the longest input that is also read byte by byte. */
-const EVERY_BYTE = 400;
-/** Of this many inputs, one is also read byte by byte. */
-const EVERY_BYTE_IN = 50;
+/** Maximum length of the inputs that are also read byte by byte, in bytes. */
+const EVERY_BYTE_MAX_LENGTH = 400;
+/** One input in this many is also read byte by byte. */
+const EVERY_BYTE_INTERVAL = 50;
 
-/** Runs for this many milliseconds, until `most` inputs have been tried, or until ten disagreements have been found. */
+/** Tries inputs for `milliseconds`, until `most` inputs have been tried, or until ten disagreements have been found. */
 export async function fuzzHttp1(seed: number, milliseconds: number, most: number = Infinity): Promise<FuzzResult> {
 	const ours = ourServerReader();
 	const node = nodeServerReader();
@@ -41,7 +41,7 @@ export async function fuzzHttp1(seed: number, milliseconds: number, most: number
 		const cuts = Array.from({ length: 1 + next(4) }, () => next(text.length)).sort((a, b) => a - b);
 		const pieces = [0, ...cuts].map((cut, i) => text.slice(cut, cuts[i] ?? text.length)).filter(piece => piece !== '');
 		compare('in pieces', pieces, whole, await ours(pieces), disagreements);
-		if (text.length <= EVERY_BYTE && next(EVERY_BYTE_IN) === 0) {
+		if (text.length <= EVERY_BYTE_MAX_LENGTH && next(EVERY_BYTE_INTERVAL) === 0) {
 			everyByte++;
 			compare('byte by byte', [text], whole, await ours([...text]), disagreements);
 		}
@@ -50,15 +50,17 @@ export async function fuzzHttp1(seed: number, milliseconds: number, most: number
 		const foreign = whole.messages.findIndex(message => !isKnownToNode(message));
 		const known = foreign === -1 ? whole.messages : whole.messages.slice(0, foreign);
 		if (known.length === 0) continue;
-		// Node gets only the bytes of the messages that we accepted, because an error after these would make it abandon requests that
-		// it has already read.
-		const theirs = await node([text.slice(0, endOfMessages(text, known.length))]);
+		// Node gets only the bytes of the messages that our parser accepted. An error after these would make Node abandon
+		// requests that it has already read.
+		const nodeReading = await node([text.slice(0, endOfMessages(text, known.length))]);
 		// After a request for an upgrade that nobody handles, Node discards bytes that have already arrived.
-		const upgrades = /\nupgrade:/i.test(text) && theirs.messages.length > 0;
-		const wanted = upgrades ? known.slice(0, theirs.messages.length) : known;
-		const same = wanted.every((message, index) => theirs.messages[index] === message);
+		const upgrades = /\nupgrade:/i.test(text) && nodeReading.messages.length > 0;
+		const expectedMessages = upgrades ? known.slice(0, nodeReading.messages.length) : known;
+		const same = expectedMessages.every((message, index) => nodeReading.messages[index] === message);
 		if (!same)
-			disagreements.push(`Node reads otherwise: ${shown(text)}\n  ours ${shown(known)}\n  Node ${shown(theirs)}`);
+			disagreements.push(
+				`Node reads otherwise: ${toText(text)}\n  ours ${toText(known)}\n  Node ${toText(nodeReading)}`,
+			);
 	}
 	return { inputs, accepted, everyByte, disagreements };
 }
@@ -70,12 +72,12 @@ function compare(
 	split: ServerReading,
 	into: string[],
 ): void {
-	// The handler of a malformed body may have been called or not, depending on the split. Clients see no difference.
-	if (shown(whole) === shown(split)) return;
-	into.push(`${how} read otherwise: ${shown(pieces)}\n  whole ${shown(whole)}\n  split ${shown(split)}`);
+	// The split may determine whether the handler of a request with a malformed body is called. Clients see no difference.
+	if (toText(whole) === toText(split)) return;
+	into.push(`${how} read otherwise: ${toText(pieces)}\n  whole ${toText(whole)}\n  split ${toText(split)}`);
 }
 
-function shown(value: unknown): string {
+function toText(value: unknown): string {
 	return JSON.stringify(value);
 }
 

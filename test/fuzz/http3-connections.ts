@@ -1,6 +1,6 @@
 /**
- * Random and mutated bytes on the streams of HTTP/3 connections, without QUIC below. No input may make a connection throw, keep an
- * exchange or a stream after its end, hold more than its limits, or send anything but valid frames.
+ * Feeds random and mutated bytes to the streams of HTTP/3 connections, without QUIC. No input may make a connection throw, keep
+ * an exchange or a stream after its end, exceed its memory limits, or send anything but valid frames.
  */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { isStream } from '../../compiler/exchange/body.ts';
@@ -24,9 +24,9 @@ import { data, encodeFieldSection, frame, headers, POST, REQUEST, varint } from 
 import { SeededChance } from './chance.ts';
 
 /** Number of inputs for each connection. */
-const INPUTS = 40;
-const CODES: ReadonlySet<number> = new Set(Object.values(H3_ERROR));
-const TUNNEL = [[':method', 'CONNECT'], [':protocol', 'websocket'], ...REQUEST.slice(1)] as const;
+const INPUTS_PER_CONNECTION = 40;
+const ERROR_CODES: ReadonlySet<number> = new Set(Object.values(H3_ERROR));
+const TUNNEL_FIELDS = [[':method', 'CONNECT'], [':protocol', 'websocket'], ...REQUEST.slice(1)] as const;
 const decoder = new QpackDecoder(new StringMemory(65_536));
 
 /** A stream in memory. */
@@ -41,7 +41,7 @@ class FakeStream implements QuicStream {
 	resetWith: number | undefined = undefined;
 	starved = false;
 	/** Bytes of this stream's input that the client has not sent yet. */
-	rest: Buffer = Buffer.alloc(0);
+	unsentInput: Buffer = Buffer.alloc(0);
 	readonly #sent: SentFrames;
 
 	constructor(id: number, skipsType: boolean) {
@@ -79,9 +79,9 @@ class FakeStream implements QuicStream {
 		this.owner = undefined;
 	}
 
-	/** Describes what is wrong with what the server has sent, or returns undefined. */
+	/** Describes what is wrong with what the server has sent on the stream; undefined if nothing is. */
 	get fault(): string | undefined {
-		if (this.resetWith !== undefined && !CODES.has(this.resetWith)) return `reset with ${this.resetWith}`;
+		if (this.resetWith !== undefined && !ERROR_CODES.has(this.resetWith)) return `reset with ${this.resetWith}`;
 		return this.#sent.fault;
 	}
 }
@@ -156,8 +156,8 @@ class FakeConnection implements QuicConnection {
 	}
 }
 
-/** Returns a body in pieces, some of which come later. */
-function source(chance: SeededChance): BodySource {
+/** Returns a body in pieces, some of which are available only later. */
+function randomBody(chance: SeededChance): BodySource {
 	let left = chance.below(6);
 	const trailers = chance.once(3) ? new HeaderList(['x-sum', '1']) : undefined;
 	return {
@@ -172,15 +172,15 @@ function source(chance: SeededChance): BodySource {
 	} as BodySource;
 }
 
-/** Answers in one of the ways that handlers use, chosen at random. */
-function answer(x: Exchange, chance: SeededChance): void | Promise<void> {
+/** Answers in a randomly chosen way, out of the ways in which handlers answer. */
+function answerRandomly(x: Exchange, chance: SeededChance): void | Promise<void> {
 	if (chance.once(4)) x.sendInterim(103, new HeaderList(['link', '</a>']));
 	switch (chance.below(6)) {
 		case 0:
 			x.response.body = 'text'.repeat(chance.below(30));
 			return;
 		case 1:
-			x.response.body = source(chance);
+			x.response.body = randomBody(chance);
 			return;
 		case 2:
 			x.upgrade(tunnel => {
@@ -198,20 +198,25 @@ function answer(x: Exchange, chance: SeededChance): void | Promise<void> {
 			const { body } = x.request;
 			return (async () => {
 				if (isStream(body)) while ((await body.pull()) !== null);
-				x.response.body = source(chance);
+				x.response.body = randomBody(chance);
 			})();
 		}
 	}
 }
 
 /** Returns frames for a new stream, mostly in a valid order. */
-function messages(chance: SeededChance): Buffer {
-	const head = chance.of([headers(), headers(POST), headers(TUNNEL), headers([...POST, ['content-length', '3']])]);
+function randomFrames(chance: SeededChance): Buffer {
+	const head = chance.of([
+		headers(),
+		headers(POST),
+		headers(TUNNEL_FIELDS),
+		headers([...POST, ['content-length', '3']]),
+	]);
 	const parts = [head];
 	for (let i = chance.below(4); i > 0; i--) parts.push(data('d'.repeat(chance.below(400))));
 	if (chance.once(3)) parts.push(headers([['x-trailer', 'yes']]));
 	if (chance.once(10)) parts.splice(chance.below(parts.length + 1), 0, oddFrame(chance));
-	return mutated(Buffer.concat(parts), chance);
+	return mutate(Buffer.concat(parts), chance);
 }
 
 function oddFrame(chance: SeededChance): Buffer {
@@ -232,11 +237,11 @@ function unidirectional(chance: SeededChance): Buffer {
 		);
 	for (let i = chance.below(4); i > 0; i--) parts.push(oddFrame(chance));
 	if (chance.once(3)) parts.push(Buffer.of(0x20, 0x44, chance.below(256)));
-	return mutated(Buffer.concat(parts), chance);
+	return mutate(Buffer.concat(parts), chance);
 }
 
-/** Changes a few bytes of one in five inputs, cuts some short, and gives some lengths that are far too large. */
-function mutated(bytes: Buffer, chance: SeededChance): Buffer {
+/** Changes a few bytes in one of five inputs. Some inputs are also cut short or get a length that is far too large. */
+function mutate(bytes: Buffer, chance: SeededChance): Buffer {
 	if (!chance.once(5)) return bytes;
 	for (let i = 1 + chance.below(3); i > 0; i--) bytes[chance.below(bytes.length)] = chance.below(256);
 	if (chance.once(6)) return bytes.subarray(0, chance.below(bytes.length));
@@ -247,7 +252,7 @@ function mutated(bytes: Buffer, chance: SeededChance): Buffer {
 /** Tries about `count` inputs. Returns a description of each input that broke an invariant, with the seed that generates it. */
 export async function fuzzHttp3Connections(count: number, from: number): Promise<string[]> {
 	const findings: string[] = [];
-	for (let at = 0; at * INPUTS < count && findings.length < 5; at++) {
+	for (let at = 0; at * INPUTS_PER_CONNECTION < count && findings.length < 5; at++) {
 		const seed = from * 1_000_003 + at;
 		const fault = await one(new SeededChance(seed)).catch(error => `threw ${error.stack}`);
 		if (fault !== undefined) findings.push(`seed ${seed}: ${fault}`);
@@ -261,7 +266,7 @@ async function one(chance: SeededChance): Promise<string | undefined> {
 	const host: ProtocolHost = {
 		handle(x) {
 			begun++;
-			return answer(x, chance)?.then(undefined, () => {
+			return answerRandomly(x, chance)?.then(undefined, () => {
 				x.response.body = null;
 				x.response.status = 500;
 			});
@@ -278,10 +283,10 @@ async function one(chance: SeededChance): Promise<string | undefined> {
 	server.accept(quic, { version: 'tls1.3', cipherSuite: '', protocol: 'h3', serverName: '', resumed: false });
 	const ids = [0, 2];
 	let delivered = 0;
-	for (let input = 0; input < INPUTS && quic.code === undefined; input++) {
+	for (let input = 0; input < INPUTS_PER_CONNECTION && quic.code === undefined; input++) {
 		const sending = quic.streams.filter(({ id, released }) => (id & 1) === 0 && !released);
-		if (sending.length === 0 || chance.once(4)) open(quic, ids, chance);
-		else delivered += act(chance.of(sending), chance);
+		if (sending.length === 0 || chance.once(4)) openStream(quic, ids, chance);
+		else delivered += actRandomly(chance.of(sending), chance);
 		quic.owner?.settled();
 		for (const stream of quic.streams) {
 			const { held = 0 } = (stream.owner ?? {}) as { held?: number };
@@ -291,7 +296,7 @@ async function one(chance: SeededChance): Promise<string | undefined> {
 		if (chance.once(8)) await new Promise(resolve => setImmediate(resolve));
 		if (chance.once(200)) server.drain();
 	}
-	if (quic.code !== undefined && !CODES.has(quic.code)) return `closed with ${quic.code}`;
+	if (quic.code !== undefined && !ERROR_CODES.has(quic.code)) return `closed with ${quic.code}`;
 	server.close();
 	for (let rounds = 0; rounds < 100 && finished < begun; rounds++) await new Promise(resolve => setImmediate(resolve));
 	if (finished !== begun) return `${begun} exchanges began, ${finished} ended`;
@@ -300,19 +305,19 @@ async function one(chance: SeededChance): Promise<string | undefined> {
 }
 
 /** Opens a stream and sends the beginning of its input. */
-function open(quic: FakeConnection, ids: number[], chance: SeededChance): void {
+function openStream(quic: FakeConnection, ids: number[], chance: SeededChance): void {
 	const isUni = chance.once(4) ? 1 : 0;
 	const stream = new FakeStream(ids[isUni]!, false);
 	ids[isUni]! += 4;
 	stream.room = isUni === 1 ? 0 : chance.below(60_000);
-	stream.rest = isUni === 1 ? unidirectional(chance) : messages(chance);
+	stream.unsentInput = isUni === 1 ? unidirectional(chance) : randomFrames(chance);
 	quic.streams.push(stream);
 	quic.owner!.opened(stream);
-	act(stream, chance);
+	actRandomly(stream, chance);
 }
 
-/** Lets something happen on a stream. Returns the number of bytes received. */
-function act(stream: FakeStream, chance: SeededChance): number {
+/** Performs a random action of the client on a stream. Returns the number of bytes that the server received. */
+function actRandomly(stream: FakeStream, chance: SeededChance): number {
 	const { owner } = stream;
 	if (owner === undefined) return 0;
 	switch (chance.below(12)) {
@@ -332,9 +337,9 @@ function act(stream: FakeStream, chance: SeededChance): number {
 			return 0;
 	}
 	if (stream.paused) return 0;
-	const taken = chance.once(2) ? stream.rest.length : chance.below(stream.rest.length + 1);
-	const piece = stream.rest.subarray(0, taken);
-	stream.rest = stream.rest.subarray(taken);
-	if (!owner.data(Buffer.from(piece), stream.rest.length === 0 && chance.once(2))) stream.paused = true;
+	const taken = chance.once(2) ? stream.unsentInput.length : chance.below(stream.unsentInput.length + 1);
+	const piece = stream.unsentInput.subarray(0, taken);
+	stream.unsentInput = stream.unsentInput.subarray(taken);
+	if (!owner.data(Buffer.from(piece), stream.unsentInput.length === 0 && chance.once(2))) stream.paused = true;
 	return taken;
 }

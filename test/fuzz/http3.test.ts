@@ -1,4 +1,4 @@
-/** A bounded run over the HTTP/3 parsers; test/long/ tries a million inputs. */
+/** Tries a bounded number of inputs on the HTTP/3 parsers; test/long/http3-fuzz.test.ts tries a million. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzzHttp3 } from './http3.ts';

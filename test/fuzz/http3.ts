@@ -5,9 +5,9 @@ import { FrameReader } from '../../runtime/protocols/http3/frame-reader.ts';
 import { QpackDecoder } from '../../runtime/protocols/http3/qpack-decoder.ts';
 import { DatagramRouter, type RouteTarget } from '../../runtime/sockets/quic/router.ts';
 
-const LONGEST = 200;
+const MAX_INPUT_LENGTH = 200;
 
-/** Tries `count` inputs, generated from the seed `from`. Returns those that broke a parser, in hexadecimal. */
+/** Tries `count` inputs, generated from the seed `from`. Returns the inputs that broke a parser, in hexadecimal. */
 export function fuzzHttp3(count: number, from: number): string[] {
 	let seed = from >>> 0;
 	const random = (below: number): number => {
@@ -15,16 +15,16 @@ export function fuzzHttp3(count: number, from: number): string[] {
 		return (seed >>> 8) % below;
 	};
 	const findings: string[] = [];
-	const decoder = new QpackDecoder(new StringMemory(LONGEST * 2));
+	const decoder = new QpackDecoder(new StringMemory(MAX_INPUT_LENGTH * 2));
 	const router = new DatagramRouter<RouteTarget>();
-	const sample = Buffer.alloc(LONGEST);
+	const sample = Buffer.alloc(MAX_INPUT_LENGTH);
 	for (let i = 0; i < count && findings.length < 5; i++) {
-		const bytes = sample.subarray(0, random(LONGEST));
-		// Inputs that start with plausible bytes get further into the parsers.
+		const bytes = sample.subarray(0, random(MAX_INPUT_LENGTH));
+		// Inputs that start with plausible bytes reach more code in the parsers.
 		for (let at = 0; at < bytes.length; at++) bytes[at] = random(4) === 0 ? random(256) : random(16);
 		if (bytes.length > 8 && random(2) === 0) bytes.set([0xc0, 0, 0, 0, 1, 8]);
 		try {
-			if (!tried(bytes, decoder, router, i, 1 + random(bytes.length + 1))) findings.push(bytes.toString('hex'));
+			if (!survives(bytes, decoder, router, i, 1 + random(bytes.length + 1))) findings.push(bytes.toString('hex'));
 		} catch {
 			findings.push(bytes.toString('hex'));
 		}
@@ -33,7 +33,7 @@ export function fuzzHttp3(count: number, from: number): string[] {
 }
 
 /** Feeds bytes to all parsers. Returns false if a parser returned an impossible result without throwing. */
-function tried(
+function survives(
 	bytes: Buffer,
 	decoder: QpackDecoder,
 	router: DatagramRouter<RouteTarget>,
@@ -55,8 +55,7 @@ function tried(
 	const whole = frames([bytes]);
 	const pieces: Buffer[] = [];
 	for (let at = 0; at < bytes.length; at += piece) pieces.push(bytes.subarray(at, at + piece));
-	// The decoded size is bounded, because Huffman codes have at least five bits and two bytes can refer to a name in the static
-	// table.
+	// The decoded size has a bound: Huffman codes have at least five bits, and two bytes can refer to a name in the static table.
 	return known && sum <= bytes.length * 60 && router.size === 0 && frames(pieces) === whole;
 }
 

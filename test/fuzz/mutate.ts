@@ -1,9 +1,9 @@
-/** Mutations of real configurations: of lines and words, as humans make mistakes, and of bytes, as attackers do. */
+/** Mutates real configurations: lines and words, as by human mistakes, and bytes, as by attackers. */
 import type { SeededChance } from './chance.ts';
 import type { Corpus, Seed } from './corpus.ts';
 
 /** Fragments that are significant to a lexer, parser or expansion. */
-const PIECES: readonly string[] = [
+const FRAGMENTS: readonly string[] = [
 	...[
 		'{',
 		'}',
@@ -74,18 +74,18 @@ const PIECES: readonly string[] = [
 	...['(?', '(a+)+', '[', ']', '$1', '__proto__', 'constructor', '# lint: off ', 'http://', 'unix//x', ':99999', '[::'],
 ];
 
-/** Returns a text of the corpus with random changes. */
+/** Returns a text of the corpus after random changes. */
 export function mutatedText(chance: SeededChance, { seeds, lines, words }: Corpus): Seed {
 	const seed = chance.of(seeds);
 	if (seed.format === 'json') return { format: 'json', text: mutatedJson(chance, seed.text, words) };
 	let { text } = seed;
-	for (let count = chance.below(5) + 1; count > 0; count--) text = changed(chance, text, lines, words);
+	for (let count = chance.below(5) + 1; count > 0; count--) text = changeText(chance, text, lines, words);
 	// Text that is valid in one language is often invalid in the other.
 	const format = chance.once(6) ? (seed.format === 'configfile' ? 'compatfile' : 'configfile') : seed.format;
 	return { format, text: text.slice(0, 20_000) };
 }
 
-function changed(chance: SeededChance, text: string, lines: readonly string[], words: readonly string[]): string {
+function changeText(chance: SeededChance, text: string, lines: readonly string[], words: readonly string[]): string {
 	const all = text.split('\n');
 	const at = chance.below(all.length);
 	switch (chance.below(12)) {
@@ -136,12 +136,12 @@ function bytes(chance: SeededChance, text: string): string {
 		case 2:
 			return text.slice(0, at);
 		default:
-			return text.slice(0, at) + chance.of(PIECES) + text.slice(at);
+			return text.slice(0, at) + chance.of(FRAGMENTS) + text.slice(at);
 	}
 }
 
-/** Values that replace others in documents. */
-const VALUES: readonly unknown[] = [
+/** Values that replace others in JSON documents. */
+const REPLACEMENT_VALUES: readonly unknown[] = [
 	null,
 	true,
 	0,
@@ -186,7 +186,7 @@ function mutatedJson(chance: SeededChance, text: string, words: readonly string[
 				else delete holder[key];
 				break;
 			case 1:
-				holder[key] = structuredClone(chance.of(VALUES));
+				holder[key] = structuredClone(chance.of(REPLACEMENT_VALUES));
 				break;
 			case 2:
 				holder[key] = structuredClone(other.holder[other.key]);

@@ -1,4 +1,4 @@
-/** Requests made from well-formed and hostile ones by small random changes, from a seed. */
+/** Generates requests by small random changes to well-formed and hostile requests. The same seed gives the same requests. */
 import { wireRequests } from '../wire-corpus.ts';
 
 const WELL_FORMED: readonly string[] = [
@@ -42,10 +42,10 @@ const FRAGMENTS: readonly string[] = [
 	...['X: y\r\n z\r\n', ';a=b', ';a="\n"', '00000000', 'ffffffff', 'Upgrade: x\r\nConnection: Upgrade\r\n'],
 ];
 
-/** The request appended to each mutated one. It shows where the parser thinks the mutated request ended. */
+/** The request that follows each mutated one. Where it is found shows where the parser thinks the mutated request ended. */
 export const MARKER = 'GET /marker HTTP/1.1\r\nHost: marker\r\nConnection: close\r\n\r\n';
 
-/** Returns a generator of random integers below a bound (mulberry32). */
+/** Returns a seeded generator of random integers from 0 to `bound` − 1 (mulberry32). */
 export function seededRandom(seed: number): (bound: number) => number {
 	let state = seed;
 	return bound => {

@@ -34,7 +34,7 @@ function missing(path: string): never {
 }
 
 /** Returns the CPU milliseconds allowed for a text: far above linear time, far below quadratic time. */
-function budget(text: string): number {
+function budgetMs(text: string): number {
 	// A text is compiled several times, and a regular expression just below the bound on its cost takes half a second each time.
 	return 3000 + text.length / 5;
 }
@@ -42,7 +42,10 @@ function budget(text: string): number {
 /** Thrown when a property does not hold. The message says why. */
 export class BrokenPropertyError extends Error {}
 
-/** Checks all properties. Throws any exception, or {@link BrokenPropertyError}. */
+/**
+ * Checks all properties. Throws any exception of the compiler, or {@link BrokenPropertyError}. A run that was too slow is
+ * repeated once if `again` is true.
+ */
 export async function checkProperties({ format, text }: Seed, again = true): Promise<void> {
 	const started = process.cpuUsage();
 	const compiled = compile({ format, text, name: 'input' }, emptyReader);
@@ -69,9 +72,9 @@ export async function checkProperties({ format, text }: Seed, again = true): Pro
 	}
 	const { user, system } = process.cpuUsage(started);
 	const took = (user + system) / 1000;
-	// A single slow run may be the machine's fault.
-	if (took > budget(text) && again) await checkProperties({ format, text }, false);
-	else if (took > budget(text))
+	// The first slow run may be due to the load of the machine.
+	if (took > budgetMs(text) && again) await checkProperties({ format, text }, false);
+	else if (took > budgetMs(text))
 		throw new BrokenPropertyError(`it took ${Math.round(took)} ms for ${text.length} characters`);
 }
 
@@ -89,16 +92,16 @@ function checkDocument({ document }: CompileResult): void {
 }
 
 /**
- * Reports whether formatting is expected to change the meaning of a text. Words such as `a{` and `}a` are plain text to the lexer,
- * but look like mistyped blocks; the formatter turns them into blocks, and treats a backquote anywhere as a quote, as documented.
- * The line break that formatting adds at the end of a file becomes part of an unterminated quote, and turns a final `{` into a
+ * Reports whether formatting is expected to change the meaning of a text. Words such as `a{` and `}a` are plain text to the
+ * lexer, but look like mistyped blocks. As documented, the formatter turns them into blocks, and treats a backquote anywhere as a
+ * quote. The line break that it adds at the end of a file becomes part of an unterminated quote, and turns a final `{` into a
  * block.
  */
 function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileResult): boolean {
 	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
 	// Carriage returns are ignored, but only after environment variables have been substituted.
 	if (/\{\r+\$/.test(text)) return true;
-	// The variable is empty here, so substituting it moves a quote to the start of a word.
+	// The variable is empty here, so its substitution moves a quote to the start of a word.
 	if (/\{\$[^}]*\}["`]/.test(text)) return true;
 	const words = tokenize(text, format as Dialect).filter(
 		({ payload }) => payload === undefined || payload.quote === 'none',

@@ -1,4 +1,6 @@
-/** Feeds the same bytes to two servers, ours and Node's, in memory without sockets, and returns how each interprets them. */
+/**
+ * Feeds the same bytes to two servers, ours and Node's, in memory without sockets. Returns how each server interprets the bytes.
+ */
 import { createServer, METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -20,10 +22,10 @@ export interface ServerReading {
 	readonly statuses: readonly number[];
 }
 
-/** A server that reads bytes in given pieces. */
+/** Makes a server read bytes that arrive in the given pieces, and resolves to its interpretation. */
 export type ServerReader = (pieces: readonly string[]) => Promise<ServerReading>;
 
-/** The server's end of a connection: it reads what a test pushes. */
+/** The server's end of a connection in memory. The server reads what a test pushes. */
 class MemorySocket extends Duplex {
 	readonly remoteAddress = '192.0.2.1';
 	readonly remotePort = 1;
@@ -58,8 +60,11 @@ class MemorySocket extends Duplex {
 	}
 }
 
-/** Pushes pieces, one per event-loop turn, and then the end. Resolves when the server has ended its side. */
-async function run(socket: MemorySocket, pieces: readonly string[]): Promise<readonly number[]> {
+/**
+ * Pushes the pieces, one per turn of the event loop, and then the end. Resolves to the statuses of the responses when the server
+ * has ended its side.
+ */
+async function pushPieces(socket: MemorySocket, pieces: readonly string[]): Promise<readonly number[]> {
 	const ended = new Promise<void>(resolve => {
 		socket.once('finish', resolve);
 		socket.once('close', resolve);
@@ -82,7 +87,7 @@ export function ourServerReader(): ServerReader {
 	const server = createHttp1Server({
 		async handle(x: Exchange) {
 			const into = messages;
-			// Reserves the slot before reading the body, so that messages are in the order of their heads.
+			// Reserves the message's place before reading the body, so that messages are in the order of their heads.
 			const index = into.push(undefined) - 1;
 			try {
 				const body = await bodyOf(x);
@@ -105,8 +110,8 @@ export function ourServerReader(): ServerReader {
 		messages = own;
 		const socket = new MemorySocket();
 		server.accept(socket as unknown as Socket, 'http');
-		const statuses = await run(socket, pieces);
-		return { messages: wholeOnes(own), statuses };
+		const statuses = await pushPieces(socket, pieces);
+		return { messages: completeMessages(own), statuses };
 	};
 }
 
@@ -139,19 +144,19 @@ export function nodeServerReader(): ServerReader {
 		server.emit('connection', socket);
 		// Node does not close a connection whose client has ended its side.
 		const timer = setTimeout(() => socket.destroy(), 50);
-		const statuses = await run(socket, pieces);
+		const statuses = await pushPieces(socket, pieces);
 		clearTimeout(timer);
-		return { messages: wholeOnes(own), statuses };
+		return { messages: completeMessages(own), statuses };
 	};
 }
 
 /** Returns the messages before the first incomplete one. */
-function wholeOnes(messages: readonly (Message | undefined)[]): Message[] {
+function completeMessages(messages: readonly (Message | undefined)[]): Message[] {
 	const end = messages.indexOf(undefined);
 	return (end === -1 ? messages : messages.slice(0, end)) as Message[];
 }
 
-/** Returns path and query of an absolute-form target, as our server does. */
+/** Returns path and query of a target in absolute form. Our server does the same. */
 function originForm(url: string): string {
 	const authority = /^https?:\/\/[^/?]*/i.exec(url);
 	if (!authority) return url;
@@ -159,13 +164,16 @@ function originForm(url: string): string {
 	return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Reports whether Node knows the method and reads it as a request. For us any token is a method (RFC 9110 §9.1). */
+/**
+ * Reports whether Node knows the method of a message and treats it as a request. For our server, any token is a method (RFC 9110
+ * §9.1).
+ */
 export function isKnownToNode(message: Message): boolean {
 	const method = message.split(' ', 1)[0]!;
 	return method !== 'CONNECT' && METHODS.includes(method);
 }
 
-/** Returns the index after the first `count` messages of `text`, which must be valid. */
+/** Returns the index after the first `count` messages of `text`. These messages must be valid. */
 export function endOfMessages(text: string, count: number): number {
 	const parser = new RequestHeadParser(DEFAULT_LIMITS.maxHeaderCount);
 	let at = 0;

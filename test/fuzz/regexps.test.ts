@@ -9,14 +9,14 @@ import { compileForBothEngines, harmfulText, randomRegexp, randomText } from './
 const ROUNDS = Number(process.env.REGEXP_ROUNDS ?? 400);
 const SEED = Number(process.env.REGEXP_SEED ?? 1);
 /** Size of a request in bytes. */
-const LONGEST = 16_384;
+const REQUEST_BYTES = 16_384;
 /** Number of CPU milliseconds that matching a request may take. */
-const MOST = 50;
+const MAX_MS = 50;
 
 const regexps = suite('random regular expressions');
 
-/** Returns a match as text, for comparison. */
-function found(match: RegExpExecArray | null): string {
+/** Returns the result of a match as text, for comparison. */
+function matchText(match: RegExpExecArray | null): string {
 	return match ? JSON.stringify([...match, match.index]) : 'nothing';
 }
 
@@ -35,11 +35,11 @@ regexps('both engines find the same matches', () => {
 			compared++;
 			linear.lastIndex = 0;
 			backtracking.lastIndex = 0;
-			assert.is(found(linear.exec(text)), found(backtracking.exec(text)), told);
+			assert.is(matchText(linear.exec(text)), matchText(backtracking.exec(text)), told);
 			assert.is(linear.lastIndex, backtracking.lastIndex, told);
 			assert.is(linear.test(text), backtracking.test(text), told);
 			if (!flags.includes('g')) continue;
-			const all = (regexp: RegExp): string => Array.from(text.matchAll(regexp), found).join();
+			const all = (regexp: RegExp): string => Array.from(text.matchAll(regexp), matchText).join();
 			assert.is(all(linear), all(backtracking), told);
 			assert.is(text.replace(linear, '[$1]'), text.replace(backtracking, '[$1]'), told);
 		}
@@ -62,14 +62,14 @@ regexps('no input makes a search slow', () => {
 		}
 		accepted++;
 		for (let subjects = 0; subjects < 6; subjects++) {
-			const length = subjects === 0 ? 10 + chance.below(300) : LONGEST;
+			const length = subjects === 0 ? 10 + chance.below(300) : REQUEST_BYTES;
 			const text = harmfulText(chance, source, length);
 			const search = (): unknown => (flags === 'g' ? text.replace(regexp, '') : regexp.exec(text));
 			const told = (took: number): string => `${source} ${flags} takes ${took} ms for ${text.slice(0, 40)} (${length})`;
 			let took = milliseconds(search);
-			// Other processes and the compilation of code can distort one measurement, but not all of them.
-			for (let again = 0; took > MOST && again < 3; again++) took = Math.min(took, milliseconds(search));
-			assert.ok(took <= MOST, told(took));
+			// Other processes and the compilation of code can distort a measurement, so a slow search is measured again.
+			for (let again = 0; took > MAX_MS && again < 3; again++) took = Math.min(took, milliseconds(search));
+			assert.ok(took <= MAX_MS, told(took));
 		}
 	}
 	assert.ok(accepted > ROUNDS / 2, `${accepted}`);

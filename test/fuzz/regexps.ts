@@ -8,7 +8,7 @@ import { regexpSource } from '../../compiler/codegen/regexp/regexp-source.ts';
 import { ReverseAutomaton } from '../../compiler/codegen/regexp/reverse-automaton.ts';
 import type { SeededChance } from './chance.ts';
 
-const SETS = [
+const CHARACTER_SETS = [
 	'.',
 	'.',
 	'[ab]',
@@ -31,7 +31,7 @@ const QUANTIFIERS = ['*', '+', '?', '*?', '+?', '??', '{2}', '{0,2}', '{1,3}?', 
 const LARGE_QUANTIFIERS = ['{20}', '{0,40}', '{1,100}', '{60,}', '{200}?'];
 const OPENINGS = ['(', '(', '(', '(?:', '(?:', '(?i:', '(?s:', '(?U:'];
 
-/** Returns a random expression in the syntax of RE2; `large` adds large repeat counts. */
+/** Returns a random expression in the syntax of RE2. With `large`, the expression may have large repeat counts. */
 export function randomRegexp(chance: SeededChance, large: boolean, depth = 3): string {
 	const alternatives: string[] = [];
 	do alternatives.push(randomSequence(chance, large, depth));
@@ -49,7 +49,7 @@ function randomSequence(chance: SeededChance, large: boolean, depth: number): st
 		const isGroup = depth > 0 && chance.once(3);
 		text += isGroup
 			? `${chance.of(OPENINGS)}${randomRegexp(chance, large, depth - 1)})`
-			: chance.of(chance.once(3) ? SETS : CHARACTERS);
+			: chance.of(chance.once(3) ? CHARACTER_SETS : CHARACTERS);
 		if (chance.once(2)) text += chance.of(large && chance.once(4) ? LARGE_QUANTIFIERS : QUANTIFIERS);
 	}
 	return text;
@@ -57,7 +57,7 @@ function randomSequence(chance: SeededChance, large: boolean, depth: number): st
 
 const LETTERS = ['a', 'b', 'a', 'b', 'c', 'A', '/', '-', '1', '\n', ' ', 'é', '😀', '\ud83d', 'x', 'ſ', 'K'];
 
-/** Returns a short random text. */
+/** Returns a random text of at most `length` characters. */
 export function randomText(chance: SeededChance, length: number): string {
 	let text = '';
 	for (let count = chance.below(length + 1); count > 0; count--) text += chance.of(LETTERS);
@@ -66,8 +66,8 @@ export function randomText(chance: SeededChance, length: number): string {
 
 /** Returns a text of the given length that may be slow to match: a few characters repeated, or random characters. */
 export function harmfulText(chance: SeededChance, source: string, length: number): string {
-	const own = [...source].filter(c => /[a-z0-9/é😀 -]/u.test(c));
-	const letters = own.length > 0 && !chance.once(4) ? own : LETTERS;
+	const sourceLetters = [...source].filter(c => /[a-z0-9/é😀 -]/u.test(c));
+	const letters = sourceLetters.length > 0 && !chance.once(4) ? sourceLetters : LETTERS;
 	const word = (): string => Array.from({ length: 1 + chance.below(4) }, () => chance.of(letters)).join('');
 	const start = chance.once(2) ? word() : '';
 	const end = chance.of(['', '!', word(), '\n']);

@@ -73,8 +73,8 @@ function ask(method: string, target: string, body?: Json, headers: Record<string
 	});
 }
 
-/** Returns the value at a path, or undefined if the document has no such path. */
-function at(tree: Json | undefined, segments: readonly string[]): Json | undefined {
+/** Returns the value at a path in the document; undefined if there is no such path. */
+function valueAt(tree: Json | undefined, segments: readonly string[]): Json | undefined {
 	let value = tree;
 	for (const segment of segments) {
 		if (Array.isArray(value)) value = value[Number(segment)];
@@ -87,7 +87,7 @@ function at(tree: Json | undefined, segments: readonly string[]): Json | undefin
 const pipeline = ['sites', '0', 'pipeline'];
 
 /** Returns a pipeline step that always compiles. */
-function step(): Tree {
+function randomStep(): Tree {
 	const body = `b${random.below(1000)}`;
 	return random.below(2) === 0
 		? { handler: 'respond', body, when: { type: 'path', patterns: [`/p${random.below(50)}`] } }
@@ -95,7 +95,7 @@ function step(): Tree {
 }
 
 /** Predicts the outcome of a write: the status, and the document afterwards. */
-function expected(
+function predictWrite(
 	method: string,
 	segments: readonly string[],
 	value: Json | undefined,
@@ -103,7 +103,7 @@ function expected(
 	const after = structuredClone(model);
 	const refused = (status: number) => ({ status, after: model });
 	const key = segments.at(-1)!;
-	const parent = at(after, segments.slice(0, -1));
+	const parent = valueAt(after, segments.slice(0, -1));
 	if (typeof parent !== 'object' || parent === null) return refused(404);
 	if (Array.isArray(parent)) {
 		const index = Number(key);
@@ -129,15 +129,15 @@ async function start(): Promise<void> {
 	server = await serve([file], port, { env: { XDG_STATE_HOME: path.join(folder, 'state') } });
 }
 
-/** Sends one random write. The answer, and what is read afterwards, must match the model. */
-async function write(): Promise<void> {
-	const steps = at(model, pipeline) as Json[];
+/** Sends one random write. Its reply, and what is read afterwards, must agree with the model. */
+async function writeRandomly(): Promise<void> {
+	const steps = valueAt(model, pipeline) as Json[];
 	const place = String(random.below(steps.length + 2));
 	const [method, segments, value] = random.of<() => [string, string[], Json | undefined]>([
-		() => ['POST', pipeline, step()],
-		() => ['POST', [...pipeline, place], step()],
-		() => ['PUT', [...pipeline, place], step()],
-		() => ['PATCH', [...pipeline, place], step()],
+		() => ['POST', pipeline, randomStep()],
+		() => ['POST', [...pipeline, place], randomStep()],
+		() => ['PUT', [...pipeline, place], randomStep()],
+		() => ['PATCH', [...pipeline, place], randomStep()],
 		() => ['DELETE', [...pipeline, place], undefined],
 		() => [random.of(['POST', 'PUT', 'PATCH']), ['settings', 'debug'], true],
 		() => ['DELETE', ['settings', 'debug'], undefined],
@@ -153,7 +153,7 @@ async function write(): Promise<void> {
 		headers['If-Match'] = '"/somewhere 0123456789abcdef"';
 		stale = true;
 	}
-	const outcome = stale ? { status: 412, after: model } : expected(method, segments, value);
+	const outcome = stale ? { status: 412, after: model } : predictWrite(method, segments, value);
 	const answer = await ask(method, target, value, headers);
 	assert.is(
 		answer.status,
@@ -164,8 +164,8 @@ async function write(): Promise<void> {
 }
 
 /** Reads a random part of the configuration and compares it with the model. */
-async function read(): Promise<void> {
-	const steps = at(model, pipeline) as Json[];
+async function readRandomly(): Promise<void> {
+	const steps = valueAt(model, pipeline) as Json[];
 	const segments = random.of([
 		[],
 		['sites'],
@@ -175,13 +175,13 @@ async function read(): Promise<void> {
 	]);
 	const { status, json } = await ask('GET', `/config/${segments.join('/')}`);
 	assert.is(status, 200);
-	assert.equal(json, at(model, segments) ?? null, `/config/${segments.join('/')}`);
+	assert.equal(json, valueAt(model, segments) ?? null, `/config/${segments.join('/')}`);
 }
 
-/** Lets three clients append at the same time. Each must get 200, and all three values must be stored. */
-async function race(): Promise<void> {
-	const added = Array.from({ length: 3 }, step);
-	const before = (at(model, pipeline) as Json[]).length;
+/** Three clients append at the same time. Each must get 200, and all three values must be stored. */
+async function raceAppends(): Promise<void> {
+	const added = Array.from({ length: 3 }, randomStep);
+	const before = (valueAt(model, pipeline) as Json[]).length;
 	const answers = await Promise.all(added.map(one => ask('POST', `/config/${pipeline.join('/')}`, one)));
 	assert.equal(
 		answers.map(({ status }) => status),
@@ -191,28 +191,28 @@ async function race(): Promise<void> {
 	assert.is(json.length, before + 3);
 	const sorted = (list: Json[]): string[] => list.map(one => JSON.stringify(one)).sort();
 	assert.equal(sorted(json.slice(before)), sorted(added));
-	(at(model, pipeline) as Json[]).push(...json.slice(before));
+	(valueAt(model, pipeline) as Json[]).push(...json.slice(before));
 }
 
-/** Lets two clients read the same value and then write conditionally. Exactly one must succeed. */
-async function conditionalRace(): Promise<void> {
+/** Two clients read the same value and then write conditionally. Exactly one must succeed. */
+async function raceConditionalWrites(): Promise<void> {
 	const target = '/config/settings/grace_period';
-	model = expected('POST', ['settings', 'grace_period'], 1).after;
+	model = predictWrite('POST', ['settings', 'grace_period'], 1).after;
 	await ask('POST', target, 1);
 	const { etag } = await ask('GET', target);
 	const values = [1000 + random.below(1000), 3000 + random.below(1000)];
 	const answers = await Promise.all(values.map(value => ask('PATCH', target, value, { 'If-Match': etag! })));
 	assert.equal(answers.map(({ status }) => status).sort(), [200, 412]);
 	const won = values[answers.findIndex(({ status }) => status === 200)]!;
-	model = expected('PATCH', ['settings', 'grace_period'], won).after;
+	model = predictWrite('PATCH', ['settings', 'grace_period'], won).after;
 }
 
 async function loadWhole(): Promise<void> {
 	const next = structuredClone(model);
-	const steps = at(next, pipeline) as Json[];
-	// Keeps the document small. Otherwise, each step would be slower than the one before.
+	const steps = valueAt(next, pipeline) as Json[];
+	// Keeps the document small, so that later steps are not slower than earlier ones.
 	if (steps.length > 20) steps.splice(2, steps.length - 4);
-	steps.splice(random.below(steps.length), 0, step());
+	steps.splice(random.below(steps.length), 0, randomStep());
 	const kind = random.below(4);
 	if (kind === 0) {
 		const { status, json } = await ask('POST', '/load?dry_run', next);
@@ -222,7 +222,7 @@ async function loadWhole(): Promise<void> {
 		assert.is((await ask('POST', '/load', { ...next, sites: 7 })).status, 400);
 	} else if (kind === 2) {
 		assert.is((await ask('POST', '/load?confirm=1h', next)).status, 200);
-		assert.is((await ask('POST', `/config/${pipeline.join('/')}`, step())).status, 409);
+		assert.is((await ask('POST', `/config/${pipeline.join('/')}`, randomStep())).status, 409);
 		const keeps = random.below(2) === 0;
 		assert.is((await ask('POST', keeps ? '/load/confirm' : '/load/revert')).status, 200);
 		if (keeps) model = next;
@@ -237,7 +237,7 @@ async function restart(): Promise<void> {
 	await server!.stop();
 	const saved = random.below(2) === 0;
 	if (saved) {
-		// The saved configuration equals the one that was served, whatever the file contains by now.
+		// The server must resume with the configuration that it served last, whatever the file contains now.
 		server = await serve(['--resume', file], port, { env: { XDG_STATE_HOME: path.join(folder, 'state') } });
 	} else await start();
 	await waitForPort(admin);
@@ -252,10 +252,10 @@ machine(`${STEPS} random steps leave server and model in agreement`, async () =>
 		let restarts = 0;
 		for (let count = 0; count < STEPS; count++) {
 			const kind = random.below(100);
-			if (kind < 45) await read();
-			else if (kind < 85) await write();
-			else if (kind < 90) await race();
-			else if (kind < 93) await conditionalRace();
+			if (kind < 45) await readRandomly();
+			else if (kind < 85) await writeRandomly();
+			else if (kind < 90) await raceAppends();
+			else if (kind < 93) await raceConditionalWrites();
 			else await loadWhole();
 			if (count % 2500 === 2499) {
 				await restart();

@@ -6,8 +6,8 @@ import { findDisagreements } from '../agreement/agreement.ts';
 const agreement = suite('explain and live serving, long run');
 
 agreement('agree on ten thousand random requests to random configurations', async () => {
-	// The seed is fixed, so that a failure is caused by the change under test. `npm run test:agreement -- --seed N` explores
-	// others.
+	// The seed is fixed, so that a failure is caused by the change under test. `npm run test:agreement -- --seed N` uses another
+	// seed.
 	const seed = Number(process.env.FUZZ_SEED ?? 1);
 	const { pairs, answers, disagreements } = await findDisagreements(10_000, seed);
 	assert.is(disagreements.length, 0, disagreements[0]);

@@ -1,7 +1,4 @@
-/**
- * A worker thread of cache-filed.test.ts: stores, reads and removes long bodies in a shared cache and verifies every
- * byte.
- */
+/** A worker thread of cache-filed.test.ts: stores, reads and removes long bodies in a shared cache, and verifies every byte. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { isStream } from '../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../compiler/exchange/response-cache.ts';

@@ -1,6 +1,6 @@
 /**
- * Three threads read, store and remove long bodies in one cache at its size limit. Meanwhile, bodies that other threads are reading
- * move to memory files, and the pages of their blocks are released. Every byte is verified.
+ * Three threads read, store and remove long bodies in one cache that is full. At the same time, bodies that other threads are
+ * reading move to memory files, and the pages of their blocks are released. Every byte is verified.
  */
 import { once } from 'node:events';
 import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
@@ -14,14 +14,12 @@ import { PAGE_BYTES } from '../../runtime/sockets/memory-files.ts';
 import type { FiledBodiesInput, FiledBodiesResult } from './cache-filed-thread.ts';
 
 const MIB = 1024 * 1024;
-const CEILING = 24 * MIB;
-const ROWS = 3;
+const MAX_BYTES = 24 * MIB;
+const THREADS = 3;
 const TIME = 12_000;
 
-/**
- * Returns the resident bytes of the store (bit 63 of its pages' entries in /proc/self/pagemap) and of the body files.
- */
-function resident(store: SharedArrayBuffer): { readonly store: number; readonly files: number } {
+/** Returns the resident bytes of the store (bit 63 of the entries of its pages in /proc/self/pagemap) and of the body files. */
+function residentBytes(store: SharedArrayBuffer): { readonly store: number; readonly files: number } {
 	const first = Number(foreignFunctions()!.getRawPointer(new Uint8Array(store)) / BigInt(PAGE_BYTES));
 	const entries = Buffer.alloc(Math.ceil(store.byteLength / PAGE_BYTES) * 8);
 	const map = openSync('/proc/self/pagemap', 'r');
@@ -35,7 +33,7 @@ function resident(store: SharedArrayBuffer): { readonly store: number; readonly 
 			if (readlinkSync(`/proc/self/fd/${name}`).startsWith('/memfd:svc-cache'))
 				files += fstatSync(Number(name)).blocks * 512;
 		} catch {
-			// This is the descriptor that readdir itself used, which is closed by now.
+			// The descriptor belonged to readdir itself, and is closed by now.
 		}
 	}
 	return { store: pages * PAGE_BYTES, files };
@@ -44,20 +42,20 @@ function resident(store: SharedArrayBuffer): { readonly store: number; readonly 
 const filed = suite('long cached bodies in memory files, shared by several threads');
 
 filed('every byte read is correct, and the cache stays within its size limit', async () => {
-	const buffer = new SharedArrayBuffer(cacheLayout(CEILING, ROWS).words * 4);
+	const buffer = new SharedArrayBuffer(cacheLayout(MAX_BYTES, THREADS).words * 4);
 	const registry = new CacheRegistry({ healingMs: 20, workingDirectory: '/', log: () => {} });
-	registry.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);
+	registry.cacheOpened('cache', { ceiling: MAX_BYTES }, buffer, THREADS);
 	const words = new Int32Array(buffer);
 	let most = 0;
 	let files = 0;
 	const look = setInterval(() => {
-		const now = resident(buffer);
+		const now = residentBytes(buffer);
 		most = Math.max(most, now.store + now.files);
 		files = Math.max(files, words[HEADER_WORD.files]!);
 	}, 100);
 	const outcomes = await Promise.all(
-		Array.from({ length: ROWS }, async (_, thread): Promise<FiledBodiesResult> => {
-			const order: FiledBodiesInput = { buffer, ceiling: CEILING, rows: ROWS, thread, time: TIME };
+		Array.from({ length: THREADS }, async (_, thread): Promise<FiledBodiesResult> => {
+			const order: FiledBodiesInput = { buffer, ceiling: MAX_BYTES, rows: THREADS, thread, time: TIME };
 			const worker = new Worker(new URL('./cache-filed-thread.ts', import.meta.url), { workerData: order });
 			const [outcome] = (await once(worker, 'message')) as [FiledBodiesResult];
 			return outcome;
@@ -66,7 +64,7 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 	clearInterval(look);
 	const sum = (field: keyof FiledBodiesResult): number => outcomes.reduce((total, one) => total + one[field], 0);
 	console.log(
-		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[HEADER_WORD.evictions]} evicted, at most ${files} files at the same time; ${(most / CEILING).toFixed(3)} of the ceiling in memory at most`,
+		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[HEADER_WORD.evictions]} evicted, at most ${files} files at the same time; ${(most / MAX_BYTES).toFixed(3)} of the ceiling in memory at most`,
 	);
 	assert.is(sum('wrong'), 0);
 	assert.ok(
@@ -74,12 +72,12 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 		'the run did too little work',
 	);
 	assert.ok(files > 5, 'too few bodies were moved to files');
-	assert.ok(most > CEILING / 2 && most < CEILING * 1.05, `${most} bytes`);
+	assert.ok(most > MAX_BYTES / 2 && most < MAX_BYTES * 1.05, `${most} bytes`);
 	await registry.close();
 	registry.cacheClosed('cache');
-	for (let tries = 0; tries < 100 && resident(buffer).files > 0; tries++)
+	for (let tries = 0; tries < 100 && residentBytes(buffer).files > 0; tries++)
 		await new Promise(resolve => setTimeout(resolve, 10));
-	assert.is(resident(buffer).files, 0);
+	assert.is(residentBytes(buffer).files, 0);
 });
 
 filed.run();

@@ -14,24 +14,22 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 const KILLS = 6;
 const PATHS = 300;
 
-/** A seeded generator: the same numbers in every run. */
-let state = 20_261_121;
+/** The state of a seeded random number generator, which yields the same numbers in every run. */
+let randomState = 20_261_121;
 function random(below: number): number {
-	state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x297a2d39) | 0;
-	return ((state ^ (state >>> 12)) >>> 0) % below;
+	randomState = (Math.imul(randomState ^ (randomState >>> 15), 0x2c1b3c6d) + 0x297a2d39) | 0;
+	return ((randomState ^ (randomState >>> 12)) >>> 0) % below;
 }
 
 /** The origin's current version of each path. */
 const versions = new Map<string, number>();
-/**
- * Per path, the newest version that must not be served any more, because a purge or an invalidating request succeeded.
- */
-const gone = new Map<string, number>();
+/** The newest version of each path that must not be served any more, because a purge or an invalidating request succeeded. */
+const removedVersions = new Map<string, number>();
 /** Number of requests that the origin has received. */
-let asked = 0;
+let originRequestCount = 0;
 
 const origin = createServer((received, answer) => {
-	asked++;
+	originRequestCount++;
 	const { url, method } = received;
 	if (method === 'POST') {
 		versions.set(url!, (versions.get(url!) ?? 1) + 1);
@@ -57,8 +55,8 @@ interface Answer {
 
 let agent = new Agent({ keepAlive: true, maxSockets: 16 });
 
-/** Resolves to undefined if the server died during the request. */
-function ask(port: number, target: string, method = 'GET', body?: string): Promise<Answer | undefined> {
+/** Sends a request. Resolves to undefined if the server died during the request. */
+function requestTarget(port: number, target: string, method = 'GET', body?: string): Promise<Answer | undefined> {
 	return new Promise(resolve => {
 		const headers = { Host: 'example.test', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
 		const sent = request({ host: '127.0.0.1', port, path: target, method, agent, headers }, response => {
@@ -113,8 +111,9 @@ http://:${port} {
 			const target = `/${'k'}${Math.min(random(PATHS), random(PATHS))}`;
 			const what = random(60);
 			if (what === 0) {
-				const changed = await ask(port, target, 'POST');
-				if (changed?.status === 204) gone.set(target, Math.max(gone.get(target) ?? 0, (versions.get(target) ?? 1) - 1));
+				const changed = await requestTarget(port, target, 'POST');
+				if (changed?.status === 204)
+					removedVersions.set(target, Math.max(removedVersions.get(target) ?? 0, (versions.get(target) ?? 1) - 1));
 				continue;
 			}
 			if (what === 1) {
@@ -124,12 +123,12 @@ http://:${port} {
 				const selection = tag
 					? { tag: `t${Number(target.slice(2)) % 10}`, host: 'example.test' }
 					: { host: 'example.test', path: target };
-				const purged = await ask(admin, '/cache/purge', 'POST', JSON.stringify(selection));
-				if (purged?.status === 200) gone.set(target, Math.max(gone.get(target) ?? 0, before));
+				const purged = await requestTarget(admin, '/cache/purge', 'POST', JSON.stringify(selection));
+				if (purged?.status === 200) removedVersions.set(target, Math.max(removedVersions.get(target) ?? 0, before));
 				continue;
 			}
-			const least = gone.get(target) ?? 0;
-			const answer = await ask(port, target);
+			const least = removedVersions.get(target) ?? 0;
+			const answer = await requestTarget(port, target);
 			if (answer === undefined || answer.status === 502) continue;
 			assert.is(answer.status, 200);
 			const sum = createHash('sha256').update(answer.body).digest('hex');
@@ -163,15 +162,17 @@ http://:${port} {
 			agent.destroy();
 			agent = new Agent({ keepAlive: true, maxSockets: 16 });
 		}
-		const report = JSON.parse((await ask(admin, '/cache'))!.body.toString());
-		console.log(`${hits} hits, ${asked} requests to the origin, disk ${JSON.stringify(report.stores[0].disk)}`);
+		const report = JSON.parse((await requestTarget(admin, '/cache'))!.body.toString());
+		console.log(
+			`${hits} hits, ${originRequestCount} requests to the origin, disk ${JSON.stringify(report.stores[0].disk)}`,
+		);
 		assert.ok(report.stores[0].disk.recalled > 20, 'too few entries survived the kills');
 		await server!.stop();
 		// After an orderly stop, nearly everything is served from disk.
 		server = await serve(['--config', file], port);
-		const before = asked;
-		for (let i = 0; i < 20; i++) await ask(port, `/k${i}`);
-		assert.ok(asked - before < 12, `${asked - before} of 20 requests went to the origin`);
+		const before = originRequestCount;
+		for (let i = 0; i < 20; i++) await requestTarget(port, `/k${i}`);
+		assert.ok(originRequestCount - before < 12, `${originRequestCount - before} of 20 requests went to the origin`);
 	} finally {
 		await server?.stop();
 		agent.destroy();

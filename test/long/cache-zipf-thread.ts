@@ -21,7 +21,7 @@ export interface ZipfThreadResult {
 	readonly counted: number;
 	/** CPU time of the most expensive request, in milliseconds. */
 	readonly longest: number;
-	/** 99th percentile and maximum (`delayMost`) of the delays of the event loop, in milliseconds. */
+	/** 99th percentile and maximum (`delayMost`) of event-loop delays, in milliseconds. */
 	readonly delay99: number;
 	readonly delayMost: number;
 	/** Growth of the thread's own heap and external memory during the run, in bytes. */
@@ -59,7 +59,7 @@ function batch(): void {
 		const key = `k${rank}`;
 		const counts = done > requests / 3;
 		if (counts) counted++;
-		// Measures CPU time, because other processes on a shared machine must not count.
+		// Measures CPU time, because the load of other processes on a shared machine must not count.
 		const begun = process.threadCpuUsage();
 		const [found] = cache.find(key);
 		if (found !== undefined) {
@@ -80,7 +80,7 @@ function batch(): void {
 	}
 	delays.disable();
 	const delay99 = delays.percentile(99) / 1e6;
-	// Memory behind collected buffers is released a little later.
+	// After a garbage collection, the memory of the collected buffers is released a little later.
 	gc!();
 	setTimeout(() => {
 		const kept = ownBytes() - before;

@@ -1,7 +1,7 @@
 /**
- * A thread of handover-under-load.test.ts that accepts upgrades and echoes. It has an event loop of its own, because
- * Node accepts one connection per turn: on the loop of the test's clients, hundreds of WebSockets would wait until the
- * grace period is over.
+ * A thread of handover-under-load.test.ts that accepts upgrades and echoes messages. It has its own event loop, because Node
+ * accepts one connection per turn: on the event loop of the test's clients, hundreds of WebSockets would wait until the grace
+ * period is over.
  */
 import type { AddressInfo } from 'node:net';
 import { parentPort } from 'node:worker_threads';

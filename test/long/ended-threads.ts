@@ -11,7 +11,7 @@ if (parentPort) {
 	const address = ffi.getRawPointer(Buffer.alloc(8));
 	parentPort.postMessage('calling');
 	for (let round = 0; ; round++) {
-		// Each round makes a new function, so that V8 always has one to optimize.
+		// Each round creates a new function, so that V8 always has one to optimize.
 		const calling = new Function(
 			'read',
 			'close',

@@ -1,6 +1,6 @@
 /**
- * A million requests over two threads and a thousand hosts: the counters must equal the client's counts. Scrape times
- * are printed.
+ * Sends a million requests over two threads and a thousand hosts. The counters must equal the client's counts. Scrape times are
+ * printed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,8 +15,8 @@ const CONNECTIONS = 20;
 const HOSTS = 1000;
 const BATCHES = 50;
 
-/** Sends every host's request `BATCHES` times over one connection. Resolves to the number of 200 responses. */
-async function load(port: number, first: number): Promise<number> {
+/** Sends `BATCHES` batches over one connection; a batch has one request for each host. Resolves to the number of 200 responses. */
+async function sendBatches(port: number, first: number): Promise<number> {
 	const hosts = Array.from({ length: HOSTS }, (_, at) => `h${(first + at) % HOSTS}.example`);
 	const batch = hosts.map(host => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`).join('');
 	const socket = connect(port, '127.0.0.1').setNoDelay();
@@ -26,7 +26,7 @@ async function load(port: number, first: number): Promise<number> {
 	socket.on('data', data => {
 		const text = rest + data.toString('latin1');
 		answers += text.split('HTTP/1.1 200').length - 1;
-		// Keeps the end of the data, which may contain the beginning of the next status line but never a complete one.
+		// Keeps the last characters, which may contain the beginning of the next status line but never a complete one.
 		rest = text.slice(-11);
 		arrived();
 	});
@@ -62,7 +62,7 @@ process.stdin.resume().on('end', () => { over = true; });
 `;
 
 /** Returns the CPU time that a process has used so far, in milliseconds; NaN on systems other than Linux. */
-function processorTime(pid: number): number {
+function cpuMilliseconds(pid: number): number {
 	if (process.platform !== 'linux') return Number.NaN;
 	const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
 	return (Number(fields[11]) + Number(fields[12])) * 10;
@@ -80,7 +80,7 @@ test("the per-host counters equal the client's counts after a million requests w
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	try {
 		const text = async () => (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
-		// Scrapes from a separate process, because the event loop of this one is busy with the load.
+		// A separate process scrapes, because the event loop of this process is busy with the load.
 		const scraper = spawn(process.execPath, ['-e', SCRAPER, `http://127.0.0.1:${admin}/metrics`], {
 			stdio: ['pipe', 'pipe', 'inherit'],
 		});
@@ -88,7 +88,7 @@ test("the per-host counters equal the client's counts after a million requests w
 		scraper.stdout.setEncoding('utf8').on('data', chunk => {
 			output += chunk;
 		});
-		const loads = Array.from({ length: CONNECTIONS }, (_, at) => load(port, (at * HOSTS) / CONNECTIONS));
+		const loads = Array.from({ length: CONNECTIONS }, (_, at) => sendBatches(port, (at * HOSTS) / CONNECTIONS));
 		const sent = (await Promise.all(loads)).reduce((sum, one) => sum + one, 0);
 		scraper.stdin.end();
 		await once(scraper, 'close');
@@ -102,9 +102,9 @@ test("the per-host counters equal the client's counts after a million requests w
 			[...durations].reduce((sum, [, count]) => sum + Number(count), 0),
 			sent,
 		);
-		const before = processorTime(server.child.pid!);
+		const before = cpuMilliseconds(server.child.pid!);
 		for (let count = 0; count < 20; count++) await text();
-		const cost = (processorTime(server.child.pid!) - before) / 20;
+		const cost = (cpuMilliseconds(server.child.pid!) - before) / 20;
 		const times = output
 			.trim()
 			.split('\n')

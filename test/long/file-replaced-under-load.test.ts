@@ -14,15 +14,15 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 /** Number of concurrent clients. */
 const CLIENTS = 16;
 /**
- * Milliseconds between replacements. `OFTEN` is so short that the file is always changing, `SELDOM` so long that the server
+ * Milliseconds between replacements. `OFTEN_MS` is so short that the file is always changing, `SELDOM_MS` so long that the server
  * caches the file in memory.
  */
-const OFTEN = 25;
-const SELDOM = 3000;
+const OFTEN_MS = 25;
+const SELDOM_MS = 3000;
 /** Milliseconds after a replacement within which the previous version may still be served. */
-const STALE = 1500;
+const STALE_MS = 1500;
 
-const replaced = suite('a file replaced under load');
+const replacedFile = suite('a file replaced under load');
 let server: ServerProcess;
 let port = 0;
 let root = '';
@@ -44,17 +44,17 @@ async function ask(file: string, headers: Record<string, string> = {}): Promise<
 }
 
 /** Returns the text of a version: every line names the version, and versions differ in length. */
-function version(number: number, lines: number): string {
+function versionText(number: number, lines: number): string {
 	return `version ${number}\n`.repeat(lines + (number % 7));
 }
 
 /** Returns the version number of a body, or undefined if the body is not exactly one version. */
 function versionOf(text: string, lines: number): number | undefined {
 	const number = Number(/^version (\d+)\n/.exec(text)?.[1]);
-	return text === version(number, lines) ? number : undefined;
+	return text === versionText(number, lines) ? number : undefined;
 }
 
-replaced.before(async () => {
+replacedFile.before(async () => {
 	const folder = temporaryFolder();
 	root = folder;
 	[port = 0] = await freePorts(1);
@@ -74,36 +74,36 @@ http://127.0.0.1:${port} {
 	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 });
 
-replaced.after(async () => {
+replacedFile.after(async () => {
 	agent.destroy();
 	await server?.stop();
 });
 
 for (const [what, lines, encoded, interval] of [
-	['small', 400, false, OFTEN],
-	['large', 60_000, false, OFTEN],
-	['small, encoded', 400, true, OFTEN],
-	['large, encoded', 60_000, true, OFTEN],
-	['small, cached in memory', 400, false, SELDOM],
-	['small, encoded, cached in memory', 400, true, SELDOM],
-	['large, replaced seldom', 60_000, false, SELDOM],
+	['small', 400, false, OFTEN_MS],
+	['large', 60_000, false, OFTEN_MS],
+	['small, encoded', 400, true, OFTEN_MS],
+	['large, encoded', 60_000, true, OFTEN_MS],
+	['small, cached in memory', 400, false, SELDOM_MS],
+	['small, encoded, cached in memory', 400, true, SELDOM_MS],
+	['large, replaced seldom', 60_000, false, SELDOM_MS],
 ] as const) {
-	replaced(`every response is one whole version: ${what}`, async () => {
+	replacedFile(`every response is one whole version: ${what}`, async () => {
 		const name = `${what.replaceAll(/, | /g, '-')}.txt`;
 		const file = path.join(root, name);
 		/** The ETag that the server gives each version, derived from the file's mtime and size. */
 		const tags: string[] = [];
 		let current = -1;
-		/** The time at which each version replaced the one before, by the number of the version. */
-		const since: number[] = [];
+		/** The time at which each version replaced the previous one, by the number of the version. */
+		const replacedAtMs: number[] = [];
 		const replace = (): void => {
 			const next = current + 1;
-			writeFileSync(`${file}.new`, version(next, lines));
+			writeFileSync(`${file}.new`, versionText(next, lines));
 			const { mtimeNs, size } = statSync(`${file}.new`, { bigint: true });
 			tags[next] = `"${mtimeNs.toString(36)}-${size.toString(36)}`;
 			renameSync(`${file}.new`, file);
 			current = next;
-			since[next] = performance.now();
+			replacedAtMs[next] = performance.now();
 		};
 		replace();
 		const timer = setInterval(replace, interval);
@@ -121,8 +121,8 @@ for (const [what, lines, encoded, interval] of [
 					...(last !== undefined && turn % 2 === 1 && { 'If-None-Match': last }),
 				});
 				const notStale = (number: number): void => {
-					const gone = since[number + 1];
-					assert.ok(gone === undefined || began - gone < STALE, `version ${number}, ${began - gone!} ms too late`);
+					const gone = replacedAtMs[number + 1];
+					assert.ok(gone === undefined || began - gone < STALE_MS, `version ${number}, ${began - gone!} ms too late`);
 				};
 				if (status === 304) {
 					notStale(lastNumber);
@@ -153,4 +153,4 @@ for (const [what, lines, encoded, interval] of [
 	});
 }
 
-replaced.run();
+replacedFile.run();

@@ -1,7 +1,4 @@
-/**
- * A server logs to a 3 MB disk that fills up: every access log entry is either complete in the file or counted as
- * dropped.
- */
+/** A server logs to a 3 MB disk that fills up. Every access log entry is either complete in the file or counted as dropped. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,8 +10,8 @@ import { eventually } from '../runtime/running-server.ts';
 const REQUESTS = 12_000;
 
 /** Arguments of `unshare` to create a mount namespace. No root is needed where the system allows user namespaces. */
-const NAMESPACE = ['--user', '--map-root-user', '--mount'];
-const hasNamespaces = spawnSync('unshare', [...NAMESPACE, 'true']).status === 0;
+const NAMESPACE_ARGUMENTS = ['--user', '--map-root-user', '--mount'];
+const hasNamespaces = spawnSync('unshare', [...NAMESPACE_ARGUMENTS, 'true']).status === 0;
 
 const disk = suite('full disk');
 
@@ -31,10 +28,10 @@ disk('entries that do not fit on a 3 MB disk are counted as dropped, and none is
 		path.join(folder, 'Configfile'),
 		`{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n}\nhttp://127.0.0.1:${port} {\n\tlog {\n\t\toutput file ${logs}/access.log\n\t\tformat json\n\t}\n\trespond hello\n}\n`,
 	);
-	// The launcher passes its arguments through to the server, separate from the shell's own.
+	// The arguments after the script go to the server unchanged.
 	const command = path.join(folder, 'svc-on-small-disk');
 	const script = `mount -t tmpfs -o size=3m tmpfs "${logs}" && exec "${SVC}" "$@"`;
-	writeFileSync(command, `#!/bin/sh\nexec unshare ${NAMESPACE.join(' ')} sh -c '${script}' svc "$@"\n`, {
+	writeFileSync(command, `#!/bin/sh\nexec unshare ${NAMESPACE_ARGUMENTS.join(' ')} sh -c '${script}' svc "$@"\n`, {
 		mode: 0o755,
 	});
 	const server = await serve(['Configfile'], port, { cwd: folder, command });
@@ -47,7 +44,7 @@ disk('entries that do not fit on a 3 MB disk are counted as dropped, and none is
 			const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
 			return Number(/^svc_access_log_dropped_total (\d+)$/m.exec(text)![1]);
 		};
-		// This path leads to the file in the server's own mount namespace.
+		// The path of the log file as seen in the server's own mount namespace.
 		const file = `/proc/${server.child.pid}/root${logs}/access.log`;
 		const lines = (): string[] => readFileSync(file, 'utf8').split('\n');
 		await eventually(

@@ -1,4 +1,4 @@
-/** A longer fuzzing run than in `npm test`. Seeds are the same each time; FUZZ_SEED sets the first one. */
+/** A longer fuzzing run than the one in `npm test`. The seeds are always the same; FUZZ_SEED sets the first one. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzz } from '../fuzz/fuzz.ts';

@@ -1,4 +1,4 @@
-/** Runs the growth tests with texts of ten million characters, each round in its own process. */
+/** Runs the growth tests with texts of ten million characters, each run in its own process. */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -18,16 +18,16 @@ import {
 
 const deaths = suite('deaths during handovers');
 
-/** Number of random kills. One takes a few seconds. */
+/** Number of random kills. Each kill takes a few seconds. */
 const KILLS = Number(process.env.KILLS ?? 20);
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /**
- * A program that runs the server and passes handover messages on in both directions. When a message has the type or
- * step `at`, it runs `action` instead, in which `pass()` passes the message on and `predecessor` is the ID of the
- * predecessor's process.
+ * Returns a program that runs the server and passes handover messages on in both directions. When a message has the type or step
+ * `at`, the program runs `action` instead. In `action`, `pass()` passes the message on, and `predecessor` is the PID of the
+ * predecessor.
  */
-const relay = (at: string, action: string): string => `#!${process.execPath}
+const relayProgram = (at: string, action: string): string => `#!${process.execPath}
 const { spawn } = require('node:child_process');
 const { readdirSync, fstatSync } = require('node:fs');
 const { Socket } = require('node:net');
@@ -60,7 +60,7 @@ connect(down, up);
 `;
 
 /** A running server and its folder. */
-class Trial {
+class RunningServer {
 	readonly folder = temporaryFolder();
 	readonly #socket = path.join(this.folder, 'admin.sock');
 	readonly program = path.join(this.folder, 'program');
@@ -81,7 +81,7 @@ class Trial {
 		return this;
 	}
 
-	/** Asks for a handover. Resolves to the status and the text of the answer; the status is 0 if there is none. */
+	/** Asks the server for a handover. Resolves to the status and text of the reply; the status is 0 if there is no reply. */
 	handOver(terms: { readonly [name: string]: string } = {}): Promise<{ status: number; text: string }> {
 		return new Promise(resolve => {
 			const headers = { host: 'svc', connection: 'close', 'content-type': 'application/json' };
@@ -101,7 +101,7 @@ class Trial {
 		return (await rawExchange(this.#port, text).catch(() => '')).endsWith('served');
 	}
 
-	/** Returns all running processes that have the folder in their command line. */
+	/** Returns all running processes whose command line contains the folder. */
 	processes(): number[] {
 		return readdirSync('/proc')
 			.filter(name => /^\d+$/.test(name))
@@ -115,8 +115,8 @@ class Trial {
 			});
 	}
 
-	/** Returns the processes that hold the site's listening socket, except programs that only pass it on. */
-	listening(): number[] {
+	/** Returns the processes that hold the site's listening socket, except for relay programs. */
+	listeningProcesses(): number[] {
 		const hexPort = this.#port.toString(16).toUpperCase().padStart(4, '0');
 		const sockets = ['tcp', 'tcp6']
 			.map(table => readFileSync(`/proc/net/${table}`, 'latin1'))
@@ -147,9 +147,9 @@ class Trial {
 	}
 }
 
-async function trial(test: (trial: Trial) => Promise<void>): Promise<void> {
+async function withRunningServer(test: (trial: RunningServer) => Promise<void>): Promise<void> {
 	const [port] = (await freePorts(1)) as [number];
-	const one = await new Trial(port).start();
+	const one = await new RunningServer(port).start();
 	try {
 		await test(one);
 	} finally {
@@ -159,42 +159,41 @@ async function trial(test: (trial: Trial) => Promise<void>): Promise<void> {
 
 for (const at of ['offer', 'compile', 'bind', 'threads', 'check', 'ready', 'go', 'done', 'after done']) {
 	deaths(`the predecessor is killed at ${at}`, async () => {
-		await trial(async one => {
+		await withRunningServer(async one => {
 			const kill = 'process.kill(predecessor, "SIGKILL")';
 			const action = at === 'after done' ? `pass(); setImmediate(() => ${kill})` : `${kill}; pass();`;
-			writeFileSync(one.program, relay(at === 'after done' ? 'done' : at, action), { mode: 0o700 });
+			writeFileSync(one.program, relayProgram(at === 'after done' ? 'done' : at, action), { mode: 0o700 });
 			await one.handOver({ binary: one.program });
 			await until('the death', () => one.server.child.signalCode === 'SIGKILL');
-			// The new process takes over if it has received the offer of its predecessor. Afterwards, only one process
-			// must be left.
+			// If the new process has received its predecessor's offer, it takes over. In the end, only one process may be left.
 			await until('served', () => one.isServed());
-			await until('one process accepts', () => one.listening().length === 1);
+			await until('one process accepts', () => one.listeningProcesses().length === 1);
 			for (let i = 0; i < 5; i++) assert.ok(await one.isServed());
-			process.kill(one.listening()[0]!, 'SIGTERM');
+			process.kill(one.listeningProcesses()[0]!, 'SIGTERM');
 			await until('stopped', () => one.processes().length === 0);
 		});
 	});
 }
 
 deaths('a new process that has not been told what to take over ends, if its predecessor dies', async () => {
-	await trial(async one => {
-		writeFileSync(one.program, relay('offer', 'process.kill(predecessor, "SIGKILL");'), { mode: 0o700 });
+	await withRunningServer(async one => {
+		writeFileSync(one.program, relayProgram('offer', 'process.kill(predecessor, "SIGKILL");'), { mode: 0o700 });
 		await one.handOver({ binary: one.program });
 		await until('no process is left', () => one.processes().length === 0);
 	});
 });
 
 deaths('a predecessor that hangs after the switch has been replaced', async () => {
-	await trial(async one => {
+	await withRunningServer(async one => {
 		const action = 'process.kill(predecessor, "SIGSTOP"); pass();';
-		writeFileSync(one.program, relay('done', action), { mode: 0o700 });
+		writeFileSync(one.program, relayProgram('done', action), { mode: 0o700 });
 		const asking = one.handOver({ binary: one.program });
 		const state = () => readFileSync(`/proc/${one.server.child.pid}/stat`, 'latin1').split(') ')[1]![0];
 		await until('it hangs', () => state() === 'T');
 		for (let i = 0; i < 5; i++) assert.ok(await one.isServed());
 		process.kill(one.server.child.pid!, 'SIGCONT');
 		assert.is((await asking).status, 200);
-		await until('one process accepts', () => one.listening().length === 1);
+		await until('one process accepts', () => one.listeningProcesses().length === 1);
 		assert.ok(await one.isServed());
 	});
 });
@@ -202,9 +201,9 @@ deaths('a predecessor that hangs after the switch has been replaced', async () =
 deaths(
 	'a predecessor that hangs before the switch goes on when it can, and the new process has ended by itself',
 	async () => {
-		await trial(async one => {
+		await withRunningServer(async one => {
 			const action = 'process.kill(predecessor, "SIGSTOP"); pass();';
-			writeFileSync(one.program, relay('ready', action), { mode: 0o700 });
+			writeFileSync(one.program, relayProgram('ready', action), { mode: 0o700 });
 			const asking = one.handOver({ binary: one.program, within: '1h' });
 			const state = () => readFileSync(`/proc/${one.server.child.pid}/stat`, 'latin1').split(') ')[1]![0];
 			await until('it hangs', () => state() === 'T');
@@ -220,7 +219,7 @@ deaths(
 	},
 );
 
-/** Returns a generator of numbers from 0 to 1, for a seed. */
+/** Returns a seeded generator of random numbers from 0 to 1. */
 function randomNumbers(seed: number): () => number {
 	let state = seed;
 	return () => {
@@ -232,13 +231,13 @@ function randomNumbers(seed: number): () => number {
 deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEED=${SEED})`, async () => {
 	const random = randomNumbers(SEED);
 	const [port] = (await freePorts(1)) as [number];
-	const one = await new Trial(port).start();
+	const one = await new RunningServer(port).start();
 	const kills = { predecessor: 0, successor: 0, afterwards: 0 };
 	let took = 3000;
 	try {
 		while (kills.predecessor + kills.successor < KILLS) {
 			const round = `SEED=${SEED}, kills ${JSON.stringify(kills)}`;
-			const [before] = one.listening() as [number];
+			const [before] = one.listeningProcesses() as [number];
 			const began = performance.now();
 			let ended = false;
 			const asking = one.handOver().finally(() => {
@@ -246,7 +245,7 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 			});
 			const victim = random() < 0.5 ? 'predecessor' : 'successor';
 			await pauseFor(random() * took);
-			// Until the new process has the offer, the death of the old one is an ordinary crash.
+			// If the old process dies before the new one has the offer, that is an ordinary crash.
 			const processes = one.processes();
 			const isStarted = (pid: number) => one.server.output().includes(`started","pid":${pid}}`);
 			const successor = processes.find(pid => pid !== before && isStarted(pid));
@@ -265,7 +264,7 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 				if (target === 'successor') assert.is(status, 503, `${text} (${round})`);
 			}
 			await until(`served (${round})`, () => one.isServed());
-			await until(`one process accepts (${round})`, () => one.listening().length === 1);
+			await until(`one process accepts (${round})`, () => one.listeningProcesses().length === 1);
 			await until(`few processes (${round})`, () => one.processes().length <= 2);
 			for (let i = 0; i < 3; i++) assert.ok(await one.isServed(), round);
 		}

@@ -1,7 +1,7 @@
 /**
  * Handovers that fail, at each step and in each way: the old server continues, logs the reason, and leaves nothing behind. The
- * successor is a program that misbehaves, or a real server behind a proxy that forwards the messages of the handover and tampers
- * with one of them.
+ * successor is either a program that misbehaves, or a real server behind a proxy that forwards the messages of the handover and
+ * tampers with one of them.
  */
 import { readdirSync, readFileSync, readlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -13,7 +13,7 @@ import { freePorts, rawExchange, SVC, serve, temporaryFolder, until } from '../h
 
 const failures = suite('failing handovers');
 
-/** A program that runs in place of the successor, and the error message that the operator gets. */
+/** A program that runs in place of the successor, and the error message that the operator must get. */
 interface Failure {
 	readonly name: string;
 	/** The text of the program. */
@@ -25,86 +25,86 @@ interface Failure {
 	readonly mode?: number;
 }
 
-const shell = (script: string): string => `#!/bin/sh\n${script}\n`;
-const node = (script: string): string => `#!${process.execPath}\n${script}\n`;
+const shellProgram = (script: string): string => `#!/bin/sh\n${script}\n`;
+const nodeProgram = (script: string): string => `#!${process.execPath}\n${script}\n`;
 
 const PROGRAMS: readonly Failure[] = [
 	{
 		name: 'ends at once',
-		program: shell('exit 7'),
+		program: shellProgram('exit 7'),
 		message: /ended with status 7 before it served\. It was starting\./,
 	},
 	{
 		name: 'kills itself',
-		program: shell('kill -9 $$'),
+		program: shellProgram('kill -9 $$'),
 		message: /ended with SIGKILL \(.*\) before it served\. It was starting\./,
 	},
 	{
 		name: 'is not executable',
-		program: shell('exit'),
+		program: shellProgram('exit'),
 		mode: 0o600,
 		message: /cannot be started: EACCES, it may not be executed\./,
 	},
 	{ name: 'is not a program', program: '\x7fELF nonsense', message: /cannot be started: |ended with status 12\d/ },
 	{
 		name: 'does nothing, nor does a process that it has started',
-		program: shell('sleep 1000 & wait'),
+		program: shellProgram('sleep 1000 & wait'),
 		within: '500ms',
 		message: /did not become ready in time \(500 ms\)/,
 	},
 	{
 		name: 'is another program that reads the channel',
-		program: shell('cat <&3 >/dev/null'),
+		program: shellProgram('cat <&3 >/dev/null'),
 		within: '500ms',
 		message: /did not become ready in time/,
 	},
 	{
 		name: 'sends what is not JSON',
-		program: node('require("fs").writeSync(3, "garbage\\n"); setInterval(() => {}, 1000);'),
+		program: nodeProgram('require("fs").writeSync(3, "garbage\\n"); setInterval(() => {}, 1000);'),
 		message: /broke the protocol/,
 	},
 	...['null', '7', '[]', '{"type":7}', '{"cmd":"NODE_HANDLE"}', '{"type":"unknown"}'].map(message => ({
 		name: `sends ${message}`,
-		program: node(`require("fs").writeSync(3, ${JSON.stringify(`${message}\n`)}); setInterval(() => {}, 1000);`),
+		program: nodeProgram(`require("fs").writeSync(3, ${JSON.stringify(`${message}\n`)}); setInterval(() => {}, 1000);`),
 		message: /broke the protocol/,
 	})),
 	{
 		name: 'sends half a message and ends',
-		program: node('require("fs").writeSync(3, "{\\"type\\":\\"rea"); process.exit(5);'),
+		program: nodeProgram('require("fs").writeSync(3, "{\\"type\\":\\"rea"); process.exit(5);'),
 		message: /ended with status 5/,
 	},
 	{
 		name: 'closes the channel and goes on',
-		program: node('require("fs").closeSync(3); setInterval(() => {}, 1000);'),
+		program: nodeProgram('require("fs").closeSync(3); setInterval(() => {}, 1000);'),
 		within: '2s',
 		message: /did not become ready in time/,
 	},
 	{
 		name: 'claims to serve before it was told to',
-		program: node(
+		program: nodeProgram(
 			'require("fs").writeSync(3, JSON.stringify({type:"done",generation:1,warnings:[]}) + "\\n"); setInterval(() => {}, 1000);',
 		),
 		message: /broke the protocol/,
 	},
 	{
 		name: 'is ready, but says nonsense about serving',
-		program: node(
+		program: nodeProgram(
 			'require("fs").writeSync(3, JSON.stringify({type:"ready"}) + "\\n"); setTimeout(() => require("fs").writeSync(3, JSON.stringify({type:"done"}) + "\\n"), 500);setInterval(() => {}, 1000);',
 		),
 		message: /broke the protocol/,
 	},
 	{
 		name: 'is a server that runs out of memory',
-		program: shell(`ulimit -v 400000; exec ${SVC} "$@"`),
+		program: shellProgram(`ulimit -v 400000; exec ${SVC} "$@"`),
 		message: /ended with |cannot|did not become ready/,
 	},
 ];
 
 type Step = 'offer' | 'ready' | 'go' | 'done';
 
-/** A program that runs the real server, forwards the messages of the handover, and tampers with one of them. */
-const interfering = (step: Step, action: string): string =>
-	node(`
+/** Returns a program that runs the real server and forwards the messages of the handover, but tampers with one of them. */
+const interferingProgram = (step: Step, action: string): string =>
+	nodeProgram(`
 const { spawn } = require('node:child_process');
 const { readdirSync, writeSync, fstatSync } = require('node:fs');
 const { Socket } = require('node:net');
@@ -138,26 +138,26 @@ pass(down, up);
 
 const INTERFERENCES: readonly Failure[] = (['offer', 'ready', 'go', 'done'] as const).flatMap(step => {
 	const early = step === 'offer' || step === 'ready';
-	// Handovers that fail after `ready` need enough time to get there, however slow the machine is.
+	// A handover that is to fail after `ready` needs enough time to get that far on a slow machine.
 	const within = early ? '6s' : '15s';
 	const late = early ? /did not become ready in time|did not say what/ : /did not accept connections in time/;
 	return [
-		{ name: `${step} is lost`, program: interfering(step, ''), within, message: late },
+		{ name: `${step} is lost`, program: interferingProgram(step, ''), within, message: late },
 		{
 			name: `the process hangs at ${step}`,
-			program: interfering(step, 'process.kill(child.pid, "SIGSTOP"); to.write(line + "\\n");'),
+			program: interferingProgram(step, 'process.kill(child.pid, "SIGSTOP"); to.write(line + "\\n");'),
 			within: step === 'ready' ? '15s' : within,
-			// Messages that a process sent before it hung still arrive.
+			// Messages that a process sent before it hung are still received.
 			message: step === 'ready' ? /did not accept connections in time/ : late,
 		},
 		{
 			name: `the process is killed at ${step}`,
-			program: interfering(step, 'child.kill("SIGKILL");'),
+			program: interferingProgram(step, 'child.kill("SIGKILL");'),
 			message: /ended with status 99/,
 		},
 		{
 			name: `${step} is garbled`,
-			program: interfering(step, 'to.write("{{{\\n");'),
+			program: interferingProgram(step, 'to.write("{{{\\n");'),
 			within: '60s',
 			message: /broke the protocol|did not say what to take over|ended with|did not accept/,
 		},
@@ -224,7 +224,7 @@ failures('change nothing, whatever the new process does', async () => {
 			assert.is(error.code, 'handover_failed', name);
 			assert.match(error.message, message, `${name}: ${error.message}`);
 			failed++;
-			// The log may arrive after the answer.
+			// The entry in the log may be written after the reply is sent.
 			const logged = () => server.output().split('the handover failed; serving on as before').length - 1;
 			await until(`${name}: an entry in the log`, () => logged() === failed);
 			for (let i = 0; i < 5; i++) assert.ok(await isServed(), `${name}: served afterwards`);
@@ -233,7 +233,7 @@ failures('change nothing, whatever the new process does', async () => {
 		}
 		const left = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
 		assert.ok(left.length < 6, left.join());
-		// The server can still hand over.
+		// After the failures, the server can still hand over.
 		const answer = await ask('POST', '/upgrade');
 		assert.is(answer.status, 200, answer.text);
 		assert.ok(await isServed());

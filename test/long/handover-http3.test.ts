@@ -10,17 +10,17 @@ import { freePorts, runCommand, type ServerProcess, serve, temporaryFolder, unti
 import { openControlStream, response } from '../runtime/protocols/http3/frames.ts';
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
 import { connect, QuicClient } from '../runtime/protocols/http3/quic-client.ts';
-import { asking, isLeaving, Visitor } from './http3-visitor.ts';
+import { getRequest, isLeaving, Visitor } from './http3-visitor.ts';
 
 const handover = http3Suite('handover of HTTP/3');
 
-interface Running {
+interface RunningServer {
 	readonly server: ServerProcess;
 	readonly port: number;
 	readonly file: string;
-	/** Writes the first configuration, with additional sites, to the file. */
+	/** Writes the first configuration to the file, with additional sites. */
 	write(more: string): void;
-	/** Hands over to a process that gives another answer and has the same number of threads. */
+	/** Hands over to a process that answers with another text, by default with the same number of threads. */
 	reload(
 		answer: string,
 		threads?: number,
@@ -28,10 +28,10 @@ interface Running {
 	): Promise<{ status: number | null; stdout: string; stderr: string }>;
 }
 
-/** Runs a server that answers with `one`. Its `/slow` is served by the application. */
-async function running(
+/** Runs a server that answers with `one`. Requests for `/slow` are proxied to the application. */
+async function withServer(
 	application: number,
-	test: (running: Running) => Promise<void>,
+	test: (running: RunningServer) => Promise<void>,
 	{ options = '', threads: first = 2 } = {},
 ): Promise<void> {
 	const folder = temporaryFolder();
@@ -47,7 +47,7 @@ async function running(
 		);
 	write('one', first);
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
-	const reload: Running['reload'] = (answer, threads = 2, more = []) => {
+	const reload: RunningServer['reload'] = (answer, threads = 2, more = []) => {
 		// Adds a listening address or removes it. Either change needs a handover.
 		write(answer, threads, answer === 'two' ? `http://127.0.0.1:${extra} {\n\trespond "more"\n}\n` : '');
 		return runCommand(['reload', file, '--handover', ...more], {});
@@ -85,10 +85,10 @@ for (const threads of [2, 1, 3]) {
 	handover(`to ${threads} threads, no request fails, and open connections are served to their end`, async () => {
 		const application = await slowApplication();
 		try {
-			await running(application.port, async ({ port, reload }) => {
+			await withServer(application.port, async ({ port, reload }) => {
 				const old = await Promise.all(Array.from({ length: 8 }, () => connect(port)));
 				for (const client of old) openControlStream(client);
-				const downloads = old.map(client => ({ client, stream: client.open().write(asking('/slow'), true) }));
+				const downloads = old.map(client => ({ client, stream: client.open().write(getRequest('/slow'), true) }));
 				await until('the downloads', () => application.open() === old.length);
 				const visitors = Array.from({ length: 4 }, () => new Visitor(port));
 				let stopped = false;
@@ -111,7 +111,7 @@ for (const threads of [2, 1, 3]) {
 				assert.is(status, 0, stderr);
 				await until('everybody at the successor', () => visitors.every(visitor => visitor.answers.at(-1) === 'two'));
 				for (const client of old) await client.until('the GOAWAY', () => isLeaving(client));
-				// The old connections still work, because their packets are forwarded to the process that has them.
+				// The old connections still work, because the new process forwards their packets to the process that owns them.
 				application.finish();
 				for (const { client, stream } of downloads) {
 					assert.is((await response(client, stream)).body, 'begun ended');
@@ -141,12 +141,12 @@ for (const [how, left] of [
 	handover(`that is rolled back ${how}: connections of the first process are served on`, async () => {
 		const application = await slowApplication();
 		try {
-			await running(application.port, async ({ server, port, file, reload }) => {
+			await withServer(application.port, async ({ server, port, file, reload }) => {
 				const downloads = await Promise.all(
 					Array.from({ length: left }, async () => {
 						const client = await connect(port);
 						openControlStream(client);
-						return { client, stream: client.open().write(asking('/slow'), true) };
+						return { client, stream: client.open().write(getRequest('/slow'), true) };
 					}),
 				);
 				await until('the downloads', () => application.open() === downloads.length);
@@ -183,14 +183,14 @@ for (const [how, left] of [
 handover('of handovers: connections of both predecessors are served', async () => {
 	const application = await slowApplication();
 	try {
-		await running(application.port, async ({ port, reload }) => {
+		await withServer(application.port, async ({ port, reload }) => {
 			const downloads: { client: QuicClient; stream: ReturnType<QuicClient['open']> }[] = [];
 			for (const answer of ['two', 'three', 'two']) {
 				const before = downloads.length;
 				for (let i = 0; i < 4; i++) {
 					const client = await connect(port);
 					openControlStream(client);
-					downloads.push({ client, stream: client.open().write(asking('/slow'), true) });
+					downloads.push({ client, stream: client.open().write(getRequest('/slow'), true) });
 				}
 				await until('the downloads', () => application.open() === before + 4);
 				const { status, stderr } = await reload(answer);
@@ -212,12 +212,12 @@ handover(
 	async () => {
 		const application = await slowApplication();
 		try {
-			await running(application.port, async ({ server, port, reload }) => {
+			await withServer(application.port, async ({ server, port, reload }) => {
 				const downloads = await Promise.all(
 					Array.from({ length: 8 }, async () => {
 						const client = await connect(port);
 						openControlStream(client);
-						return { client, stream: client.open().write(asking('/slow'), true) };
+						return { client, stream: client.open().write(getRequest('/slow'), true) };
 					}),
 				);
 				await until('the downloads', () => application.open() === downloads.length);
@@ -225,7 +225,7 @@ handover(
 					const { status, stderr } = await reload(answer);
 					assert.is(status, 0, stderr);
 					for (const { client } of downloads) await client.until('the GOAWAY', () => isLeaving(client));
-					// The old process must not read packets that belong to the one that serves.
+					// The old process must not read packets that belong to the process that serves.
 					for (let i = 0; i < 10; i++) {
 						const visitor = new Visitor(port);
 						await visitor.visit();
@@ -233,7 +233,7 @@ handover(
 						assert.equal([visitor.answers, visitor.failures], [[answer], []]);
 					}
 				}
-				// The processes in between have no clients and end. The first process drains.
+				// The processes between the first and the last have no clients, and end. The first process drains.
 				await until('two ends', () => server.output().split('ended after a handover').length === 3);
 				const visitors = Array.from({ length: 16 }, () => new Visitor(port));
 				await Promise.all(visitors.map(visitor => visitor.visit()));
@@ -257,7 +257,7 @@ handover(
 handover('to more threads: all take HTTP/3 connections, which the next process serves to their end', async () => {
 	const application = await slowApplication();
 	try {
-		await running(
+		await withServer(
 			application.port,
 			async ({ port, reload }) => {
 				const { status, stderr } = await reload('two', 3);
@@ -272,7 +272,7 @@ handover('to more threads: all take HTTP/3 connections, which the next process s
 					await until('a download or a refusal', () => {
 						if (client.connected && stream === undefined) {
 							openControlStream(client);
-							stream = client.open().write(asking('/slow'), true);
+							stream = client.open().write(getRequest('/slow'), true);
 						}
 						return application.open() > before || performance.now() > refusedAt;
 					});
@@ -306,10 +306,10 @@ handover('that fails leaves HTTP/3 as it was, and no descriptor open', async () 
 	await once(taken, 'listening');
 	const takenPort = (taken.address() as AddressInfo).port;
 	try {
-		await running(application.port, async ({ server, port, file, write, reload }) => {
+		await withServer(application.port, async ({ server, port, file, write, reload }) => {
 			const client = await connect(port);
 			openControlStream(client);
-			const download = client.open().write(asking('/slow'), true);
+			const download = client.open().write(getRequest('/slow'), true);
 			await until('the download', () => application.open() === 1);
 			const open = (): number => readdirSync(`/proc/${server.child.pid}/fd`).length;
 			const fail = async (): Promise<void> => {

@@ -20,8 +20,8 @@ import { Visitor } from './http3-visitor.ts';
 
 const trial = suite('handovers under load');
 
-const COUNT = Number(process.env.HANDOVERS ?? 3);
-const IS_FULL = COUNT >= 20;
+const HANDOVER_COUNT = Number(process.env.HANDOVERS ?? 3);
+const IS_FULL = HANDOVER_COUNT >= 20;
 const CLIENTS = Number(process.env.CLIENTS ?? (IS_FULL ? 64 : 16));
 const WEB_SOCKETS = Number(process.env.WEB_SOCKETS ?? (IS_FULL ? 500 : 60));
 const FILE_BYTES = Number(process.env.FILE_MB ?? (IS_FULL ? 1024 : 32)) * 1024 ** 2;
@@ -30,19 +30,19 @@ const UPLOAD_BYTES = IS_FULL ? 64 * 1024 ** 2 : 8 * 1024 ** 2;
  * Milliseconds for which a predecessor serves its open connections. Anything that takes longer is cut off, such as
  * uploads on a busy machine.
  */
-const GRACE = Number(process.env.GRACE_SECONDS ?? (IS_FULL ? 120 : 12)) * 1000;
+const GRACE_MS = Number(process.env.GRACE_SECONDS ?? (IS_FULL ? 120 : 12)) * 1000;
 
-/** Failures of all clients, with their kinds. */
+/** A description of each failure of a client, with the kind of client. */
 const failures: string[] = [];
-const done: { [kind: string]: number } = {};
-let stopped = false;
+const doneByKind: { [kind: string]: number } = {};
+let isStopped = false;
 
 /** Repeats a client's work until the trial ends. */
-async function loop(kind: string, work: () => Promise<void>): Promise<void> {
-	while (!stopped) {
+async function repeatWork(kind: string, work: () => Promise<void>): Promise<void> {
+	while (!isStopped) {
 		try {
 			await work();
-			done[kind] = (done[kind] ?? 0) + 1;
+			doneByKind[kind] = (doneByKind[kind] ?? 0) + 1;
 		} catch (error) {
 			failures.push(`${kind}: ${(error as Error).message}`);
 			await pauseFor(20);
@@ -75,7 +75,7 @@ async function download(port: number, checksum: string): Promise<void> {
 	if (hash.digest('hex') !== checksum) throw new Error('the checksum differs');
 }
 
-/** Uploads slowly enough that handovers happen meanwhile. The application answers with the checksum. */
+/** Uploads slowly, so that handovers happen during the upload. The application answers with the checksum. */
 async function upload(port: number): Promise<void> {
 	const asked = request({ host: '127.0.0.1', port, path: '/upload', method: 'POST', agent: false });
 	const answered = once(asked, 'response');
@@ -94,8 +94,8 @@ async function upload(port: number): Promise<void> {
 	if (text !== hash.digest('hex')) throw new Error(`status ${answer.statusCode}: the checksum differs`);
 }
 
-/** An upgraded connection, on which a client sends messages and reads their echoes until the server closes it. */
-class Echo {
+/** A client on an upgraded connection. It sends messages and reads their echoes until the server closes the connection. */
+class EchoConnection {
 	readonly #socket: Socket;
 	echoes = 0;
 	/** When the client began to connect, and when the connection opened and closed, in milliseconds of `performance.now()`. */
@@ -128,7 +128,7 @@ class Echo {
 		socket.on('close', () => {
 			clearTimeout(timer);
 			this.closedAt = performance.now();
-			if (this.openedAt !== 0 || stopped) return;
+			if (this.openedAt !== 0 || isStopped) return;
 			const since = (at: number | undefined) =>
 				at === undefined ? 'never' : `${Math.round(performance.now() - at)} ms ago`;
 			failures.push(`WebSocket: ${reason}; begun ${since(this.begunAt)}, connected ${since(connectedAt)}`);
@@ -141,7 +141,7 @@ class Echo {
 }
 
 /** Counts texts that are equal except for the numbers in them. */
-function counted(texts: readonly string[]): string[] {
+function countTexts(texts: readonly string[]): string[] {
 	const counts = new Map<string, number>();
 	for (const text of texts) {
 		const kind = text.replace(/\d+/g, '#').slice(0, 200);
@@ -174,53 +174,53 @@ trial('lose nothing, whatever changes', async () => {
 	writeFileSync(path.join(folder, 'site.crt'), certificate);
 	writeFileSync(path.join(folder, 'site.key'), key);
 	const port = (server: { address(): unknown }): number => (server.address() as AddressInfo).port;
-	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 2\n\tgrace_period ${GRACE}ms\n\tauto_https disable_redirects\n}\n`;
+	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 2\n\tgrace_period ${GRACE_MS}ms\n\tauto_https disable_redirects\n}\n`;
 	const plain = `http://127.0.0.1:${first} {\n\thandle /echo {\n\t\treverse_proxy 127.0.0.1:${echoPort}\n\t}\n\thandle /upload {\n\t\treverse_proxy 127.0.0.1:${port(application)}\n\t}\n\thandle /large {\n\t\troot ${folder}\n\t\tfile_server\n\t}\n\thandle {\n\t\trespond "plain"\n\t}\n}\n`;
 	const text = (extra: number, names: number): string =>
 		`${options}${plain}https://localhost:${tls}${names > 0 ? `, https://name${names}.localhost:${tls}` : ''} {\n\ttls ${folder}/site.crt ${folder}/site.key\n\trespond "tls"\n}\nhttp://127.0.0.1:${others[extra % 2]} {\n\trespond "extra"\n}\n`;
 	writeFileSync(file, text(0, 0));
 	const server = await serve([file], first, { env: { XDG_STATE_HOME: folder } });
-	/** The times of requests on new connections: when they began, and how long they took. */
+	/** The start times and durations of requests on new connections, in milliseconds. */
 	const times: { readonly at: number; readonly took: number }[] = [];
 	/** The times at which each handover began and ended. */
 	const handovers: { readonly from: number; to: number }[] = [];
-	const echoes = new Set<Echo>();
-	const ended: Echo[] = [];
+	const echoes = new Set<EchoConnection>();
+	const endedEchoes: EchoConnection[] = [];
 	const visitors = quicSupport().library === undefined ? [] : Array.from({ length: 4 }, () => new Visitor(tls));
 	const clients = startLoad({ plain: first, tls }, CLIENTS);
 	try {
 		const loops = [
-			loop('download', () => download(first, checksum)),
-			loop('upload', () => upload(first)),
+			repeatWork('download', () => download(first, checksum)),
+			repeatWork('upload', () => upload(first)),
 			...visitors.map(visitor =>
-				loop('HTTP/3', async () => {
+				repeatWork('HTTP/3', async () => {
 					await visitor.visit();
 					await pauseFor(5);
 				}),
 			),
-			loop('timed', async () => {
+			repeatWork('timed', async () => {
 				const at = performance.now();
 				const answer = await rawExchange(first, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
 				if (!answer.endsWith('plain')) throw new Error(`answered ${JSON.stringify(answer.slice(0, 60))}`);
 				times.push({ at, took: performance.now() - at });
 				await pauseFor(5);
 			}),
-			loop('WebSockets', async () => {
+			repeatWork('WebSockets', async () => {
 				for (const one of echoes) {
 					if (one.closedAt === undefined) continue;
 					echoes.delete(one);
-					ended.push(one);
+					endedEchoes.push(one);
 				}
-				while (echoes.size < WEB_SOCKETS) echoes.add(new Echo(first));
+				while (echoes.size < WEB_SOCKETS) echoes.add(new EchoConnection(first));
 				await pauseFor(50);
 			}),
 		];
-		await until('the first requests', () => (done.timed ?? 0) > 10);
+		await until('the first requests', () => (doneByKind.timed ?? 0) > 10);
 		await until('requests over HTTP/2', () => clients.done('HTTP/2') > 0);
-		await until('quiet requests', () => (done.timed ?? 0) > 100);
+		await until('quiet requests', () => (doneByKind.timed ?? 0) > 100);
 		let extra = 0;
 		let names = 0;
-		for (let round = 0; round < COUNT; round++) {
+		for (let round = 0; round < HANDOVER_COUNT; round++) {
 			const from = performance.now();
 			const handover = { from, to: Infinity };
 			handovers.push(handover);
@@ -232,47 +232,47 @@ trial('lose nothing, whatever changes', async () => {
 			assert.is(status, 0, stderr);
 			assert.match(stdout, 'has taken over');
 			handover.to = performance.now();
-			const count = done.timed ?? 0;
-			await until('a quiet request', () => (done.timed ?? 0) > count);
-			await until('quiet requests', () => (done.timed ?? 0) > count + 10);
-			await until('more quiet requests', () => (done.timed ?? 0) > count + 30);
+			const count = doneByKind.timed ?? 0;
+			await until('a quiet request', () => (doneByKind.timed ?? 0) > count);
+			await until('quiet requests', () => (doneByKind.timed ?? 0) > count + 10);
+			await until('more quiet requests', () => (doneByKind.timed ?? 0) > count + 30);
 		}
-		// The WebSockets of the last predecessor live until its grace period has ended.
+		// The WebSockets of the last predecessor stay open until its grace period has ended.
 		const last = handovers.at(-1)!;
-		while (performance.now() < last.to + GRACE) await pauseFor(100);
+		while (performance.now() < last.to + GRACE_MS) await pauseFor(100);
 		await until('the end of the last predecessor', () =>
 			[...echoes].every(one => one.openedAt > last.from || one.closedAt !== undefined),
 		);
-		stopped = true;
+		isStopped = true;
 		const report = await clients.stop();
 		await Promise.all(loops);
 		for (const visitor of visitors) failures.push(...visitor.failures.map(failure => `HTTP/3: ${failure}`));
 		failures.push(...report.failures);
 		assert.equal(failures.slice(0, 20), []);
-		for (const one of ended) {
-			// The grace period begins during the handover, of which only the start time is known exactly.
-			const left = handovers.find(({ to }) => to > one.begunAt);
-			if (left === undefined) continue;
-			const lived = one.closedAt! - left.from;
-			assert.ok(lived > GRACE - 500, `a WebSocket lived for ${lived} ms after a handover had begun`);
+		for (const one of endedEchoes) {
+			// The grace period begins at an unknown time during the handover; only the start of the handover is known exactly.
+			const handoverBefore = handovers.find(({ to }) => to > one.begunAt);
+			if (handoverBefore === undefined) continue;
+			const lived = one.closedAt! - handoverBefore.from;
+			assert.ok(lived > GRACE_MS - 500, `a WebSocket lived for ${lived} ms after a handover had begun`);
 		}
 		const isDuring = (at: number) => handovers.some(({ from, to }) => at >= from && at <= to);
 		const during = times.filter(({ at }) => isDuring(at)).map(({ took }) => took);
 		const quiet = times.filter(({ at }) => !isDuring(at)).map(({ took }) => took);
 		const [busy99, quiet99] = [percentile(during, 0.99), percentile(quiet, 0.99)];
 		console.log(
-			`${COUNT} handovers: ${JSON.stringify({ ...report.done, ...done, resumed: report.resumed, ended: ended.length })}; p99 ${busy99.toFixed(1)} ms during handovers, ${quiet99.toFixed(1)} ms otherwise`,
+			`${HANDOVER_COUNT} handovers: ${JSON.stringify({ ...report.done, ...doneByKind, resumed: report.resumed, ended: endedEchoes.length })}; p99 ${busy99.toFixed(1)} ms during handovers, ${quiet99.toFixed(1)} ms otherwise`,
 		);
 		assert.ok(report.resumed > 0);
 		for (const kind of ['download', 'upload', ...(visitors.length > 0 ? ['HTTP/3'] : [])])
-			assert.ok(done[kind]! > 0, kind);
+			assert.ok(doneByKind[kind]! > 0, kind);
 		// A handover starts a process on the same processors, so on a busy machine the server is not the only cause of delays.
 		assert.ok(busy99 < 20 * quiet99 + 500, `p99 ${busy99} ms during handovers, ${quiet99} ms otherwise`);
 	} catch (error) {
 		const report = await clients.stop(5000);
 		failures.push(...report.failures);
-		console.log(`failed in handover ${handovers.length}: ${JSON.stringify({ ...report.done, ...done })}`);
-		console.log([...failures.slice(0, 20), 'all failures:', ...counted(failures), 'log of the server:'].join('\n'));
+		console.log(`failed in handover ${handovers.length}: ${JSON.stringify({ ...report.done, ...doneByKind })}`);
+		console.log([...failures.slice(0, 20), 'all failures:', ...countTexts(failures), 'log of the server:'].join('\n'));
 		console.log(
 			server
 				.output()
@@ -283,7 +283,7 @@ trial('lose nothing, whatever changes', async () => {
 		);
 		throw error;
 	} finally {
-		stopped = true;
+		isStopped = true;
 		for (const one of echoes) one.close();
 		for (const visitor of visitors) visitor.close();
 		await server.stop();

@@ -8,7 +8,7 @@ import { freePorts, pauseFor, rawExchange, runCommand, serve, temporaryFolder, u
 
 const handovers = suite('many handovers');
 
-const COUNT = Number(process.env.HANDOVERS ?? 25);
+const HANDOVER_COUNT = Number(process.env.HANDOVERS ?? 25);
 const KILLS = Number(process.env.KILLS ?? 12);
 
 /** Returns the processes of the server whose configuration is in the folder. */
@@ -41,7 +41,7 @@ handovers('under load lose nothing, and leave nothing behind', async () => {
 	const clients = startLoad({ plain: first, tls }, 16);
 	try {
 		let descriptors = 0;
-		for (let round = 1; round <= COUNT; round++) {
+		for (let round = 1; round <= HANDOVER_COUNT; round++) {
 			const socket = await EchoClient.open(first, '/echo');
 			writeFileSync(file, `${options}${sites}${secure(round)}${added(round)}`);
 			const done = await runCommand(['reload', file, '--handover']);
@@ -63,7 +63,7 @@ handovers('under load lose nothing, and leave nothing behind', async () => {
 		assert.equal(report.failures.slice(0, 10), []);
 		const total = report.done['keep-alive']! + report.done['connection per request']!;
 		assert.is(await server.stop(), 0);
-		// Every line is complete and occurs once, whichever process wrote it or rolled the file.
+		// Every line is complete and occurs only once, whichever process wrote it or rolled the file.
 		const lines = readdirSync(folder)
 			.filter(name => name.startsWith('access'))
 			.flatMap(name => readFileSync(path.join(folder, name), 'utf8').trimEnd().split('\n'));
@@ -94,7 +94,8 @@ handovers('change the number of threads, and move a port to another address', as
 			const count = clients.done('connection per request');
 			await until('more requests', () => clients.done('connection per request') > count + 100);
 		};
-		// First, one thread takes over the sockets of four. Then three threads share four sockets, and then six threads do.
+		// First, one thread takes over the sockets of four threads. Then three threads share these four sockets, and then six
+		// threads do.
 		for (const threads of [1, 3, 6]) await change(text(threads, `${threads} threads`));
 		await change(text(2, 'moved', '\tbind 127.0.0.1\n'));
 		const answer = await rawExchange(first, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
@@ -128,12 +129,12 @@ handovers('with processes that are killed at random never leave nobody serving',
 			});
 			await pauseFor(Math.random() * 5000);
 			// A new process cannot take over before it has received its predecessor's offer.
-			const fresh = processesOf(folder).filter(
+			const newProcesses = processesOf(folder).filter(
 				pid => first.output().includes(`started","pid":${pid}}`) && !before.includes(pid),
 			);
 			// Kills the old process and its successor in turn.
-			const victim = (round % 2 ? fresh : before).at(-1);
-			const kills = !finished && fresh.length > 0 && victim !== undefined;
+			const victim = (round % 2 ? newProcesses : before).at(-1);
+			const kills = !finished && newProcesses.length > 0 && victim !== undefined;
 			if (kills) process.kill(victim, 'SIGKILL');
 			const { status } = await reload;
 			if (kills && round % 2 && status === 0) {

@@ -1,6 +1,5 @@
 /**
- * Clients violate TLS before, during and after the handshake: each loses its own connection, and nothing else is
- * affected.
+ * Clients violate TLS before, during and after the handshake. Each client loses its own connection, and nothing else is affected.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -18,7 +17,7 @@ import { CLOSE_NOTIFY, RECORD_TYPE, type SealedClient, sealedClient } from './se
 const hostile = suite('hostile TLS clients');
 
 const NAME = 'example.test';
-const FILE = randomBytes(2_000_000);
+const FILE_CONTENT = randomBytes(2_000_000);
 const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
 const get = (target: string): string => `GET ${target} HTTP/1.1\r\nHost: ${NAME}\r\n\r\n`;
 
@@ -42,7 +41,7 @@ hostile.before(async () => {
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: [NAME] });
 	writeFileSync(path.join(folder, 'site.pem'), certificate);
 	writeFileSync(path.join(folder, 'site.key'), key);
-	writeFileSync(path.join(folder, 'file.bin'), FILE);
+	writeFileSync(path.join(folder, 'file.bin'), FILE_CONTENT);
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`{
@@ -98,7 +97,7 @@ async function until(holds: () => boolean, milliseconds: number): Promise<boolea
 }
 
 /** Returns the number of sockets the server has open, or 0 where that cannot be determined. */
-function sockets(): number {
+function countSockets(): number {
 	const folder = `/proc/${server.child.pid}/fd`;
 	try {
 		return readdirSync(folder).filter(name => {
@@ -121,8 +120,8 @@ async function stillServes(): Promise<void> {
 }
 
 /** Waits until the server has no more open sockets than before, apart from pooled upstream connections. */
-async function socketsReleased(before: number): Promise<void> {
-	assert.ok(await until(() => sockets() <= before + 8, 5000), `${sockets()} sockets, ${before} before`);
+async function whenSocketsReleased(before: number): Promise<void> {
+	assert.ok(await until(() => countSockets() <= before + 8, 5000), `${countSockets()} sockets, ${before} before`);
 }
 
 for (const [how, end] of Object.entries({
@@ -139,7 +138,10 @@ for (const [how, end] of Object.entries({
 			assert.ok(await until(() => client.ended, 5000));
 			const answer = client.received();
 			const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
-			assert.ok(target === '/hello' ? String(body) === 'hello' : body.equals(FILE), `${target}: ${body.length}`);
+			assert.ok(
+				target === '/hello' ? String(body) === 'hello' : body.equals(FILE_CONTENT),
+				`${target}: ${body.length}`,
+			);
 			client.raw.destroy();
 		}
 	});
@@ -156,8 +158,8 @@ hostile('data after close_notify is not answered', async () => {
 	client.raw.destroy();
 });
 
-/** Protocol violations by name. Each ends the connection, except key updates. */
-const BREACHES: { readonly [name: string]: (client: SealedClient) => void } = {
+/** Protocol violations, by name. Each of them ends the connection, except for key updates. */
+const VIOLATIONS: { readonly [name: string]: (client: SealedClient) => void } = {
 	'an unencrypted record': ({ raw }) => raw.write(Buffer.concat([Buffer.of(23, 3, 3, 0, 40), randomBytes(40)])),
 	'an oversized record': ({ raw }) => raw.write(Buffer.concat([Buffer.of(23, 3, 3, 255, 255), randomBytes(65_535)])),
 	'plain HTTP': ({ raw }) => raw.write(get('/hello')),
@@ -178,9 +180,9 @@ const BREACHES: { readonly [name: string]: (client: SealedClient) => void } = {
 	},
 };
 
-for (const [what, breach] of Object.entries(BREACHES)) {
+for (const [what, breach] of Object.entries(VIOLATIONS)) {
 	hostile(`${what} during an idle connection, an upload, a download or a proxied response does no harm`, async () => {
-		const before = sockets();
+		const before = countSockets();
 		for (const request of [
 			'',
 			`POST /up/ HTTP/1.1\r\nHost: ${NAME}\r\nContent-Length: 100000\r\n\r\n${'x'.repeat(1000)}`,
@@ -198,12 +200,12 @@ for (const [what, breach] of Object.entries(BREACHES)) {
 			client.raw.destroy();
 		}
 		await stillServes();
-		await socketsReleased(before);
+		await whenSocketsReleased(before);
 	});
 }
 
 hostile('invalid and incomplete handshakes leak no sockets', async () => {
-	const before = sockets();
+	const before = countSockets();
 	const first = (...parts: readonly (string | Uint8Array)[]): Buffer =>
 		Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)));
 	const starts: readonly Buffer[] = [
@@ -239,7 +241,7 @@ hostile('invalid and incomplete handshakes leak no sockets', async () => {
 		else socket.destroy();
 	}
 	await stillServes();
-	await socketsReleased(before);
+	await whenSocketsReleased(before);
 });
 
 hostile('a graceful stop does not wait for connections that were reset during a response', async () => {

@@ -1,7 +1,7 @@
 /**
- * HTTP/3 under load: over a path that loses, repeats and reorders datagrams, and through reloads, new certificates and a
- * drain. No request may fail, and on the lossy path, no open connection may be silent for two seconds while it owes a response.
- * SECONDS sets how long the lossy path is used, ROUNDS the number of reloads.
+ * HTTP/3 under load: over a path that loses, repeats and reorders datagrams, and during reloads, new certificates and a drain. No
+ * request may fail. On the lossy path, no open connection may be silent for two seconds while it owes a response. SECONDS sets
+ * how long the lossy path is used, ROUNDS the number of reloads.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -16,14 +16,14 @@ import { data, headers, openControlStream, POST, REQUEST, response } from '../ru
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
 import { connect } from '../runtime/protocols/http3/quic-client.ts';
 import { udpRelay } from '../runtime/protocols/http3/udp-relay.ts';
-import { asking, Visitor } from './http3-visitor.ts';
+import { getRequest, Visitor } from './http3-visitor.ts';
 
 const SECONDS = Number(process.env.SECONDS ?? 60);
 const ROUNDS = Number(process.env.ROUNDS ?? 200);
 const VISITORS = 6;
 /** After this many milliseconds without any bytes of an expected response, an open connection counts as stalled. */
-const STALL = 2000;
-/** Shares of the datagrams that are lost in each direction, repeated, and delayed until later ones overtake them. */
+const STALL_MS = 2000;
+/** Shares of the datagrams that are lost (in each direction), repeated, and delayed so that later ones overtake them. */
 const LOSS = 0.05;
 const REPETITION = 0.03;
 const REORDERING = 0.1;
@@ -114,8 +114,8 @@ load('a path that loses, repeats and reorders datagrams fails no request and sta
 		data(text),
 	]);
 	const requests: readonly [request: Buffer, answer: string][] = [
-		[asking('/'), 'round 0'],
-		[asking('/file'), file],
+		[getRequest('/'), 'round 0'],
+		[getRequest('/file'), file],
 		[upload, text],
 	];
 	const end = performance.now() + SECONDS * 1000;
@@ -131,7 +131,7 @@ load('a path that loses, repeats and reorders datagrams fails no request and sta
 					const got = visitor.answers.pop();
 					if (got === answer) done++;
 					else wrong.push(`${got?.length} of ${answer.length} bytes`);
-					// Handshakes must get through as well.
+					// New connections are opened now and then, so that handshakes are tested as well.
 					if (at % 100 === 99) visitor.close();
 				}
 				visitor.close();
@@ -151,7 +151,7 @@ load('a path that loses, repeats and reorders datagrams fails no request and sta
 	);
 	assert.equal(wrong, []);
 	assert.ok(lost / (lost + passed) > LOSS / 2, `only ${lost} of ${lost + passed} datagrams were lost`);
-	assert.ok(longest < STALL, `a connection was silent for ${longest} ms`);
+	assert.ok(longest < STALL_MS, `a connection was silent for ${longest} ms`);
 });
 
 load('reloads, new certificates and a drain fail no request', async () => {
@@ -159,7 +159,7 @@ load('reloads, new certificates and a drain fail no request', async () => {
 	let round = 0;
 	const visiting = visitors.map(async visitor => {
 		do await visitor.visit();
-		while (!visitor.leaving || round < ROUNDS);
+		while (!visitor.isLeaving || round < ROUNDS);
 	});
 	const newcomers: string[] = [];
 	let newcomerCount = 0;

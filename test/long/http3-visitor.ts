@@ -1,19 +1,19 @@
-/** An HTTP/3 client that sends requests one after another, and opens another connection when the server asks for it. */
+/** An HTTP/3 client that sends one request after another, and opens another connection when the server asks for this. */
 import { framesOf, headers, openControlStream, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
 import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
 
-const GOAWAY = 7;
-const REJECTED = 0x10b;
+const GOAWAY_FRAME_TYPE = 7;
+const REJECTED_CODE = 0x10b;
 
 /** Returns the HEADERS frame of a GET request. */
-export function asking(to: string): Buffer {
+export function getRequest(to: string): Buffer {
 	return headers(REQUEST.map(([name, value]) => [name, name === ':path' ? to : value]));
 }
 
 /** Reports whether the server has asked the client to open another connection. */
 export function isLeaving(client: QuicClient): boolean {
 	const stream = client.stream(3);
-	return stream !== undefined && framesOf(stream.bytes, 1).some(({ type }) => type === GOAWAY);
+	return stream !== undefined && framesOf(stream.bytes, 1).some(({ type }) => type === GOAWAY_FRAME_TYPE);
 }
 
 /** A client with at most one connection at a time. */
@@ -31,9 +31,9 @@ export class Visitor {
 	}
 
 	/** Sends a request, by default for `/`. */
-	async visit(request: Uint8Array = asking('/')): Promise<void> {
+	async visit(request: Uint8Array = getRequest('/')): Promise<void> {
 		try {
-			if (this.#client === undefined || this.leaving) {
+			if (this.#client === undefined || this.isLeaving) {
 				this.#client?.close();
 				this.#client = undefined;
 				this.#client = await connect(this.#port);
@@ -43,7 +43,7 @@ export class Visitor {
 			const stream = this.#client.open().write(request, true);
 			const { body } = await response(this.#client, stream).catch(error => {
 				// A request that the server has rejected is sent again on another connection (RFC 9114 §4.1.1).
-				if (stream.resetCode !== REJECTED) throw error;
+				if (stream.resetCode !== REJECTED_CODE) throw error;
 				this.close();
 				return { body: undefined };
 			});
@@ -57,7 +57,7 @@ export class Visitor {
 	}
 
 	/** True if the server has asked the client to open another connection. */
-	get leaving(): boolean {
+	get isLeaving(): boolean {
 		return this.#client !== undefined && (this.#client.closed !== undefined || isLeaving(this.#client));
 	}
 

@@ -1,6 +1,6 @@
 /**
- * 100,000 first packets a second for ten seconds, from one address and from thousands: the requests and handshakes of another
- * client meanwhile succeed at nearly that client's usual pace, and memory is bounded.
+ * 100,000 first packets a second for ten seconds, from one address and from thousands. During the flood, the requests and
+ * handshakes of another client must succeed at nearly their usual pace, and memory must stay bounded.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,16 +17,16 @@ const folder = temporaryFolder();
 const SECONDS = Number(process.env.FLOOD_SECONDS ?? 10);
 const RATE = Number(process.env.FLOOD_RATE ?? 100_000);
 /**
- * Minimum share of a processor that this process needs for the full flood. With less, the flood is made smaller, because it would
- * only measure the other processes.
+ * Minimum share of a processor that this process must get to make the full flood. With a smaller share, the flood is made
+ * smaller, because the test would otherwise measure the other processes.
  */
-const ENOUGH = 0.8;
+const MIN_PROCESSOR_SHARE = 0.8;
 /** Maximum bytes by which a flood may increase the memory of the server. */
 const MEMORY_BOUND = 64 * 1024 * 1024;
 /** Response times below this number of milliseconds are good, even if they are a multiple of the usual time. */
 const GOOD_MS = 150;
 /** Maximum number of attempts. Several are made, because other programs may disturb a measurement. */
-const TRIES = 3;
+const MAX_TRIES = 3;
 let server: ServerProcess;
 let port = 0;
 let packets: Buffer[];
@@ -56,7 +56,7 @@ test.after(async () => {
 	await server.stop();
 });
 
-/** Returns the share of a processor that a busy process gets now. */
+/** Returns the share of a processor that a busy process gets at this time. */
 function processorShare(): number {
 	const [from, used] = [performance.now(), process.cpuUsage()];
 	while (performance.now() - from < 300);
@@ -92,10 +92,10 @@ const MAX_REQUESTS = 1000;
 /** A client that sends many requests on one connection before it opens another. */
 class SteadyClient {
 	#client: QuicClient | undefined;
-	#asked = 0;
+	#requestCount = 0;
 
 	async ask(): Promise<number> {
-		if (this.#asked++ % MAX_REQUESTS === 0) {
+		if (this.#requestCount++ % MAX_REQUESTS === 0) {
 			this.#client?.close();
 			this.#client = await connect(port);
 			openControlStream(this.#client);
@@ -109,8 +109,8 @@ class SteadyClient {
 }
 
 /**
- * Sends requests for a while, both on one open connection and on a new connection each. Returns the 99th percentile of
- * each kind in milliseconds.
+ * Sends requests for `seconds`, both on one open connection and on a new connection each. Returns the 99th percentile of the
+ * response times of each kind in milliseconds.
  */
 async function measure(client: SteadyClient, seconds: number) {
 	const requests: number[] = [];
@@ -132,9 +132,9 @@ for (const [who, from] of [
 		const client = new SteadyClient();
 		try {
 			for (let tries = 1; ; tries++) {
-				const slow = await flooded(client, who, from);
+				const slow = await floodServer(client, who, from);
 				if (slow === undefined) break;
-				assert.ok(tries < TRIES, slow);
+				assert.ok(tries < MAX_TRIES, slow);
 			}
 		} finally {
 			client.close();
@@ -142,11 +142,11 @@ for (const [who, from] of [
 	});
 }
 
-/** Floods the server. Returns a complaint if another client had to wait for too long. */
-async function flooded(client: SteadyClient, who: string, from: readonly string[]): Promise<string | undefined> {
+/** Floods the server. Returns a complaint if another client had to wait too long, otherwise undefined. */
+async function floodServer(client: SteadyClient, who: string, from: readonly string[]): Promise<string | undefined> {
 	const usual = await measure(client, 3);
 	const share = processorShare();
-	const wanted = share > ENOUGH ? RATE : Math.round((RATE * share) / 4);
+	const wanted = share > MIN_PROCESSOR_SHARE ? RATE : Math.round((RATE * share) / 4);
 	const before = memory();
 	const stop = startFlood({ packets, port, rate: wanted, from });
 	let meanwhile: Awaited<ReturnType<typeof measure>>;

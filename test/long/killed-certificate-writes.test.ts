@@ -1,6 +1,6 @@
 /**
- * A process killed at any moment while writing certificates leaves a matching certificate and key for each name, old or
- * new. KILLS sets the number of kills: `KILLS=500 node test/long/killed-certificate-writes.test.ts`.
+ * A process that is killed at any moment while it writes certificates leaves a matching certificate and key for each name, either
+ * old or new. KILLS sets the number of kills: `KILLS=500 node test/long/killed-certificate-writes.test.ts`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,15 +21,15 @@ import { ROOT, temporaryFolder } from '../harness.ts';
 const KILLS = Number(process.env.KILLS ?? 150);
 const NAMES = ['a.example', 'b.example', '*.c.example'];
 /** Number of certificates per name, written in rotation. */
-const PAIRS = 6;
+const PAIRS_PER_NAME = 6;
 
-const module = (file: string): string => JSON.stringify(pathToFileURL(path.join(ROOT, file)).href);
+const moduleUrl = (file: string): string => JSON.stringify(pathToFileURL(path.join(ROOT, file)).href);
 
-/** Writes one pair after another as fast as it can, starting at the index given as an argument. */
+/** A program that writes one pair after another as fast as it can, starting at the index given as an argument. */
 const PROGRAM = `
 import { readFileSync } from 'node:fs';
-const { createCertificateRecord, writeCertificateRecord } = await import(${module('runtime/certificates/certificate-records.ts')});
-const { openFileStore } = await import(${module('runtime/storage/file-store.ts')});
+const { createCertificateRecord, writeCertificateRecord } = await import(${moduleUrl('runtime/certificates/certificate-records.ts')});
+const { openFileStore } = await import(${moduleUrl('runtime/storage/file-store.ts')});
 const [folder, pairsFile, begin] = process.argv.slice(1);
 const pairs = JSON.parse(readFileSync(pairsFile, 'utf8'));
 const store = openFileStore(folder);
@@ -40,8 +40,8 @@ for (let at = Number(begin); ; at++) {
 }
 `;
 
-/** Returns a generator of numbers from 0 to 1 with a seed, which yields the same numbers in every run. */
-function numbers(seed: number): () => number {
+/** Returns a seeded generator of random numbers from 0 to 1. */
+function randomNumbers(seed: number): () => number {
 	let state = seed;
 	return () => {
 		state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -56,7 +56,7 @@ killed(`after each of ${KILLS} kills, every name has a matching certificate and 
 	const authority = await TestAuthority.make();
 	const issued = await Promise.all(
 		NAMES.flatMap(name =>
-			Array.from({ length: PAIRS }, async () => ({ name, ...(await authority.issue({ names: [name] })) })),
+			Array.from({ length: PAIRS_PER_NAME }, async () => ({ name, ...(await authority.issue({ names: [name] })) })),
 		),
 	);
 	const pairs = issued.sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -67,7 +67,7 @@ killed(`after each of ${KILLS} kills, every name has a matching certificate and 
 		const { certificate, key } = pairs.find(pair => pair.name === name)!;
 		await writeCertificateRecord(store, createCertificateRecord('ca', name, certificate, key)!, {});
 	}
-	const chance = numbers(6);
+	const chance = randomNumbers(6);
 	let unfinished = 0;
 	for (let count = 0; count < KILLS; count++) {
 		const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM, folder, pairsFile, String(count)], {

@@ -1,5 +1,5 @@
 /**
- * A process killed at any step of a certificate order and then restarted gets its certificate, with only one order
+ * A process that is killed at any step of a certificate order and then restarted gets its certificate, and only one order is
  * made.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -15,7 +15,7 @@ const killed = suite('killed orders');
 const PROGRAM = path.join(import.meta.dirname, 'ordering-process.ts');
 
 /** Starts the process that orders a certificate. */
-function order(server: ScriptedAcmeServer, store: string, dieAtWrite = 0): ChildProcess {
+function startOrder(server: ScriptedAcmeServer, store: string, dieAtWrite = 0): ChildProcess {
 	const wanted = planOfPolicies(
 		policyForNames(
 			['a.example.com'],
@@ -28,8 +28,8 @@ function order(server: ScriptedAcmeServer, store: string, dieAtWrite = 0): Child
 	});
 }
 
-/** Waits until the process has published a certificate or died, then ends it. Resolves to which of the two happened. */
-async function outcome(child: ChildProcess): Promise<'published' | 'died'> {
+/** Waits until the process has published a certificate or died, then ends it. Resolves to the event that happened. */
+async function waitForOutcome(child: ChildProcess): Promise<'published' | 'died'> {
 	const exited = once(child, 'exit');
 	const published = once(child.stdout!, 'data');
 	child.stderr!.resume();
@@ -51,7 +51,7 @@ killed('a process killed at any ACME request finishes the same order after a res
 		const store = temporaryFolder();
 		let requests = 0;
 		let at = '';
-		const first = order(server, store);
+		const first = startOrder(server, store);
 		server.faults.before = resource => {
 			if (++requests === step) {
 				at = resource;
@@ -59,9 +59,10 @@ killed('a process killed at any ACME request finishes the same order after a res
 			}
 			return undefined;
 		};
-		const how = await outcome(first);
+		const how = await waitForOutcome(first);
 		server.faults.before = () => undefined;
-		if (how === 'died') assert.is(await outcome(order(server, store)), 'published', `killed at request ${step}, ${at}`);
+		if (how === 'died')
+			assert.is(await waitForOutcome(startOrder(server, store)), 'published', `killed at request ${step}, ${at}`);
 		assert.is(server.orders.length, 1, `orders after a kill at request ${step}, ${at}`);
 		assert.is(server.issued.length, 1, `certificates after a kill at request ${step}, ${at}`);
 		assert.is(server.accounts, 1);
@@ -78,8 +79,9 @@ killed('a process killed at any write to the store finishes the same order after
 	for (let write = 1; ; write++) {
 		const server = await scriptedAcmeServer(folder);
 		const store = temporaryFolder();
-		const how = await outcome(order(server, store, write));
-		if (how === 'died') assert.is(await outcome(order(server, store)), 'published', `killed at write ${write}`);
+		const how = await waitForOutcome(startOrder(server, store, write));
+		if (how === 'died')
+			assert.is(await waitForOutcome(startOrder(server, store)), 'published', `killed at write ${write}`);
 		assert.is(server.orders.length, 1, `orders after a kill at write ${write}`);
 		assert.is(server.issued.length, 1, `certificates after a kill at write ${write}`);
 		await server.close();

@@ -1,7 +1,7 @@
 /**
- * A process killed at any moment while rolling and compressing its log loses, splits or duplicates no line that was
- * written. Only the line being written at the kill may be cut short, because Linux then ends a write at a page
- * boundary; the next process terminates that line. KILLS sets the number of kills.
+ * A process that is killed at any moment while it rolls and compresses its log loses, splits or duplicates no line that was
+ * written. Only the line that is being written at the kill may be cut short, because Linux then ends a write at a page boundary;
+ * the next process terminates that line. KILLS sets the number of kills.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,8 @@ import { ROOT, temporaryFolder } from '../harness.ts';
 const KILLS = Number(process.env.KILLS ?? 150);
 
 /**
- * Writes numbered lines as fast as the file accepts them, and prints the number of the last line that is in the file.
+ * A program that writes numbered lines as fast as the file accepts them, and prints the number of the last line that is in the
+ * file.
  */
 const PROGRAM = `
 import { openLogFile } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'runtime/logs/file-writer.ts')).href)};
@@ -38,8 +39,8 @@ const killed = suite('killed while rolling');
 killed(`after ${KILLS} kills, every line is there exactly once and complete`, async () => {
 	const folder = temporaryFolder();
 	const random = new Random(Number(process.env.SEED ?? 1));
-	/** The last line that each process reported as written. */
-	const sure: number[] = [];
+	/** The number of the last line that each process reported as written. */
+	const reportedLines: number[] = [];
 	for (let life = 0; life < KILLS; life++) {
 		const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM, folder, String(life)], {
 			stdio: ['ignore', 'pipe', 'inherit'],
@@ -52,7 +53,7 @@ killed(`after ${KILLS} kills, every line is there exactly once and complete`, as
 		await new Promise(resolve => setTimeout(resolve, random.below(25)));
 		child.kill('SIGKILL');
 		await once(child, 'close');
-		sure.push(Number(output.trimEnd().split('\n').at(-1)));
+		reportedLines.push(Number(output.trimEnd().split('\n').at(-1)));
 	}
 	// The next writer terminates the line that the last process left unfinished.
 	const writer = openLogFile('access.log', folder, { rolling: { size: 200_000, keep: 0, keep_for: 0 } });
@@ -60,7 +61,7 @@ killed(`after ${KILLS} kills, every line is there exactly once and complete`, as
 	for (let wait = 0; wait < 3000 && !compressed(); wait++) await new Promise(resolve => setTimeout(resolve, 10));
 	assert.ok(compressed());
 	await writer.close();
-	const seen = sure.map(() => new Set<number>());
+	const seen = reportedLines.map(() => new Set<number>());
 	const cut: string[] = [];
 	const files = readdirSync(folder);
 	for (const name of files) {
@@ -80,11 +81,11 @@ killed(`after ${KILLS} kills, every line is there exactly once and complete`, as
 			life.add(Number(parts[2]));
 		}
 	}
-	// A cut line must be the start of the line that follows its process's last complete one. Each process may leave at most one cut
-	// line, which it must not have reported as written.
+	// A line that was cut must be the start of the line that its process would have written next. Each process may leave at most
+	// one cut line, which it must not have reported as written.
 	const next = seen
 		.map((lines, life) => ({ life, line: lines.values().reduce((most, line) => Math.max(most, line), -1) + 1 }))
-		.filter(({ life, line }) => line > sure[life]!);
+		.filter(({ life, line }) => line > reportedLines[life]!);
 	for (const half of cut) {
 		const at = next.findIndex(({ life, line }) => `${life} ${line} ${'x'.repeat(80)} end`.startsWith(half));
 		assert.ok(at !== -1, `unexpected partial line: ${half}`);
@@ -92,7 +93,7 @@ killed(`after ${KILLS} kills, every line is there exactly once and complete`, as
 	}
 	let total = 0;
 	for (const [life, lines] of seen.entries()) {
-		for (let line = 0; line <= sure[life]!; line++) assert.ok(lines.has(line), `life ${life}, line ${line}`);
+		for (let line = 0; line <= reportedLines[life]!; line++) assert.ok(lines.has(line), `life ${life}, line ${line}`);
 		total += lines.size;
 	}
 	console.log(`killed ${KILLS} times, ${total} lines in ${files.length} files, ${cut.length} cut short by a kill`);

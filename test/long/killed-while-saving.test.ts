@@ -10,7 +10,7 @@ import { ROOT, temporaryFolder } from '../harness.ts';
 
 const KILLS = Number(process.env.KILLS ?? 200);
 
-/** Saves documents as fast as it can, each containing its own length. */
+/** A program that saves documents as fast as it can. Each document contains its own length. */
 const PROGRAM = `
 import { Autosave } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'cli/serving/autosave.ts')).href)};
 const autosave = new Autosave(process.argv[1], error => { console.error(error); process.exit(1); });
@@ -39,7 +39,7 @@ killed(`after each of ${KILLS} kills, the file is complete`, async () => {
 		assert.is(statSync(saved).mode & 0o777, 0o600);
 	}
 	assert.ok(existsSync(saved));
-	// Files left over from interrupted writes must not be readable by other users either.
+	// Files left over from interrupted writes must also be unreadable for other users.
 	for (const name of readdirSync(folder)) assert.is(statSync(path.join(folder, name)).mode & 0o077, 0, name);
 });
 

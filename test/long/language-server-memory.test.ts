@@ -8,11 +8,11 @@ import { temporaryFolder } from '../harness.ts';
 
 const EDITS = 20_000;
 /** Number of edits before the first measurement of memory, after which caches are full. */
-const WARM = 10_000;
+const WARM_UP_EDITS = 10_000;
 /** Number of edits between two waits for diagnostics, so that only every ninth state is compiled. */
-const BURST = 9;
+const BURST_EDITS = 9;
 /** Permitted growth of memory in megabytes. Retaining one text and its tree per compilation would exceed it. */
-const GROWTH = 40;
+const MAX_GROWTH_MB = 40;
 
 /** Returns the resident memory of a process in MB. */
 function residentMemory(pid: number): number {
@@ -32,19 +32,19 @@ memory('stays the same over 10,000 edits', async () => {
 	const editor = new Editor(folder);
 	await editor.initialize();
 	editor.open('Configfile', text);
-	await editor.shownVersions();
+	await editor.whenVersionsShown();
 	const measured: number[] = [];
 	for (let edit = 1; edit <= EDITS; edit++) {
-		// Types a letter into one site after another, and deletes it again.
+		// Types a letter into one site after another, and deletes each letter again.
 		const at = text.indexOf(`X-Site ${Math.floor((edit - 1) / 2) % 40}\n`) + 'X-Site '.length;
 		if (edit % 2 === 1) editor.edit('Configfile', at, at, 'x');
 		else editor.edit('Configfile', at, at + 1, '');
-		if (edit % BURST === 0) await editor.shownVersions();
-		if (edit === WARM || edit === EDITS) measured.push(residentMemory(editor.pid));
+		if (edit % BURST_EDITS === 0) await editor.whenVersionsShown();
+		if (edit === WARM_UP_EDITS || edit === EDITS) measured.push(residentMemory(editor.pid));
 	}
 	const [warm, end] = measured as [number, number];
-	console.log(`  ${warm.toFixed(0)} MB after ${WARM} edits, ${end.toFixed(0)} MB after ${EDITS}`);
-	assert.ok(end <= warm + GROWTH, `${warm} MB, then ${end} MB`);
+	console.log(`  ${warm.toFixed(0)} MB after ${WARM_UP_EDITS} edits, ${end.toFixed(0)} MB after ${EDITS}`);
+	assert.ok(end <= warm + MAX_GROWTH_MB, `${warm} MB, then ${end} MB`);
 	assert.is(await editor.quit(), 0);
 });
 

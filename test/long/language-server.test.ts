@@ -1,4 +1,7 @@
-/** `svc language-server` over 100,000 random edits: no crash, no stale answer, the diagnostics of a fresh compilation, steady memory. */
+/**
+ * `svc language-server` over 100,000 random edits: no crash, no stale answer, the same diagnostics as a fresh compilation, and
+ * constant memory.
+ */
 import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -7,7 +10,7 @@ import { editAtRandom } from '../cli/language-server/random-edits.ts';
 
 /** Number of edits per server. */
 const EDITS = 10_000;
-/** Number of servers. Together, they get 100,000 edits. */
+/** Number of servers, one after another. Together, they get 100,000 edits. */
 const SERVERS = 10;
 
 const edits = suite('language server: many random edits');

@@ -12,18 +12,18 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 
 const large = suite('large bodies');
 
-const SIZE = Number(process.env.GIGABYTES ?? 1) * 1_000_000_000;
+const BODY_BYTES = Number(process.env.GIGABYTES ?? 1) * 1_000_000_000;
 const PIECE = Buffer.alloc(65_536, 'x');
 /** Limit on memory growth, in bytes. */
-const GROWTH = 32 * 1024 * 1024;
+const MAX_GROWTH_BYTES = 32 * 1024 * 1024;
 
 /** Returns the resident memory of a process in bytes. */
-function resident(pid: number): number {
+function residentBytes(pid: number): number {
 	return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
 }
 
 /** Writes the given number of bytes as fast as the socket accepts them. */
-async function pour(socket: Socket, bytes: number): Promise<void> {
+async function writeBytes(socket: Socket, bytes: number): Promise<void> {
 	let left = bytes;
 	while (left > 0 && !socket.destroyed) {
 		const piece = left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
@@ -33,7 +33,7 @@ async function pour(socket: Socket, bytes: number): Promise<void> {
 }
 
 /** Reads the given number of bytes, pausing repeatedly so that the writer has to wait. */
-async function sip(socket: Socket, bytes: number): Promise<void> {
+async function readSlowly(socket: Socket, bytes: number): Promise<void> {
 	let got = 0;
 	let since = 0;
 	await new Promise<void>((resolve, reject) => {
@@ -51,12 +51,12 @@ async function sip(socket: Socket, bytes: number): Promise<void> {
 	});
 }
 
-/** Returns by how many bytes a server's memory rises above its initial value while `what` runs. */
-async function growth(pid: number, what: () => Promise<void>): Promise<number> {
-	const before = resident(pid);
+/** Returns by how many bytes the server's memory rises above its initial value while `what` runs. */
+async function memoryGrowth(pid: number, what: () => Promise<void>): Promise<number> {
+	const before = residentBytes(pid);
 	let most = before;
 	const timer = setInterval(() => {
-		most = Math.max(most, resident(pid));
+		most = Math.max(most, residentBytes(pid));
 	}, 20);
 	await what();
 	clearInterval(timer);
@@ -76,10 +76,10 @@ const upstream = createServer(socket => {
 		const size = Number(/\/(\d+)/.exec(head)![1]);
 		if (head.startsWith('GET')) {
 			socket.write(`HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${size}\r\n\r\n`);
-			void pour(socket, size).then(() => socket.end());
+			void writeBytes(socket, size).then(() => socket.end());
 			return;
 		}
-		void sip(socket, size - (head.length - end - 4)).then(() => {
+		void readSlowly(socket, size - (head.length - end - 4)).then(() => {
 			socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');
 		});
 	};
@@ -92,7 +92,7 @@ large.before(async () => {
 	const { port: behind } = upstream.address() as AddressInfo;
 	writeFileSync(file, `{\n\tadmin off\n\tthreads 1\n}\nhttp://:${port} {\n\treverse_proxy 127.0.0.1:${behind}\n}\n`);
 	server = await serve([file], port);
-	// Warms up, so that memory that grows only once, with the first bodies, does not count.
+	// Warms up, so that memory which grows only with the first bodies does not count.
 	for (let i = 0; i < 3; i++) {
 		await download(100_000_000);
 		await upload(100_000_000);
@@ -107,7 +107,7 @@ large.after(async () => {
 async function download(size: number): Promise<void> {
 	const client = connect(port, '127.0.0.1');
 	client.write(`GET /${size} HTTP/1.1\r\nHost: a\r\n\r\n`);
-	await sip(client, size);
+	await readSlowly(client, size);
 	client.destroy();
 }
 
@@ -115,7 +115,7 @@ async function upload(size: number): Promise<void> {
 	const client = connect(port, '127.0.0.1');
 	client.write(`POST /${size} HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`);
 	const answer = once(client, 'data');
-	await pour(client, size);
+	await writeBytes(client, size);
 	assert.match(String((await answer)[0]), 'HTTP/1.1 200 ');
 	client.destroy();
 }
@@ -124,14 +124,17 @@ for (const [name, move] of [
 	['download', download],
 	['upload', upload],
 ] as const) {
-	large(`resident memory grows by less than 32 MB during a ${SIZE / 1e9} GB ${name} with a slow reader`, async () => {
-		const began = performance.now();
-		const grown = await growth(server.child.pid!, () => move(SIZE));
-		const seconds = (performance.now() - began) / 1000;
-		const said = `${SIZE / 1e9} GB ${name}: ${(grown / 1e6).toFixed(1)} MB growth, ${seconds.toFixed(1)} s`;
-		console.log(said);
-		assert.ok(grown < GROWTH, said);
-	});
+	large(
+		`resident memory grows by less than 32 MB during a ${BODY_BYTES / 1e9} GB ${name} with a slow reader`,
+		async () => {
+			const began = performance.now();
+			const grown = await memoryGrowth(server.child.pid!, () => move(BODY_BYTES));
+			const seconds = (performance.now() - began) / 1000;
+			const said = `${BODY_BYTES / 1e9} GB ${name}: ${(grown / 1e6).toFixed(1)} MB growth, ${seconds.toFixed(1)} s`;
+			console.log(said);
+			assert.ok(grown < MAX_GROWTH_BYTES, said);
+		},
+	);
 }
 
 large.run();

@@ -1,7 +1,7 @@
 /** Processes that fail after a handover, before the new configuration has been confirmed. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bodyOf, exitStatus, isRefused, pidOf, plain, processesOf, running } from '../cli/handover-server.ts';
+import { bodyOf, exitStatus, isRefused, pidOf, processesOf, siteText, withServer } from '../cli/handover-server.ts';
 import { until } from '../harness.ts';
 
 const unconfirmed = suite('unconfirmed successors');
@@ -11,11 +11,11 @@ for (const [how, signal] of [
 	['hangs', 'SIGSTOP'],
 ] as const) {
 	unconfirmed(`one that ${how} is replaced by the process before it`, async () => {
-		await running(
-			([port, other]) => plain(port!, 'one') + plain(other!, 'other'),
+		await withServer(
+			([port, other]) => siteText(port!, 'one') + siteText(other!, 'other'),
 			async ({ server, folder, ports, load }) => {
 				const [first, dropped, added] = ports as [number, number, number];
-				const answer = await load(plain(first, 'new') + plain(added, 'two'), '?handover&confirm=1s');
+				const answer = await load(siteText(first, 'new') + siteText(added, 'two'), '?handover&confirm=1s');
 				assert.is(answer.status, 200, JSON.stringify(answer.body));
 				process.kill(pidOf(answer), signal);
 				await until('the previous configuration', async () => (await bodyOf(first).catch(() => '')) === 'one');
@@ -23,7 +23,7 @@ for (const [how, signal] of [
 				assert.ok(await isRefused(added));
 				assert.match(server.output(), 'the new process failed before it was confirmed');
 				// The third process can be replaced like any other.
-				const again = await load(plain(first, 'new') + plain(added, 'two'));
+				const again = await load(siteText(first, 'new') + siteText(added, 'two'));
 				assert.is(again.status, 200, JSON.stringify(again.body));
 				assert.is(await bodyOf(added), 'two');
 				process.kill(pidOf(again), 'SIGTERM');
@@ -35,11 +35,11 @@ for (const [how, signal] of [
 }
 
 unconfirmed('one returns to the previous configuration although the process before it has died', async () => {
-	await running(
-		([port]) => plain(port!, 'one'),
+	await withServer(
+		([port]) => siteText(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, added] = ports as [number, number];
-			const answer = await load(plain(first, 'new') + plain(added, 'two'), '?handover&confirm=2s');
+			const answer = await load(siteText(first, 'new') + siteText(added, 'two'), '?handover&confirm=2s');
 			assert.is(answer.status, 200, JSON.stringify(answer.body));
 			server.child.kill('SIGKILL');
 			await exitStatus(server);

@@ -5,13 +5,13 @@ import { temporaryFolder } from '../../harness.ts';
 
 /** Creates a folder readable by every server: 10 KB and 1 MB of letters, 10 KB of JSON. */
 export function fileTree(): string {
-	const made = temporaryFolder();
+	const folder = temporaryFolder();
 	// When started by root, some servers read files as another user.
-	chmodSync(made, 0o755);
-	writeFileSync(path.join(made, '10k.txt'), Buffer.alloc(10_240, 'x'));
-	writeFileSync(path.join(made, '1m.txt'), Buffer.alloc(1_048_576, 'x'));
-	writeFileSync(path.join(made, '10k.json'), JSON.stringify(entries()));
-	return made;
+	chmodSync(folder, 0o755);
+	writeFileSync(path.join(folder, '10k.txt'), Buffer.alloc(10_240, 'x'));
+	writeFileSync(path.join(folder, '1m.txt'), Buffer.alloc(1_048_576, 'x'));
+	writeFileSync(path.join(folder, '10k.json'), JSON.stringify(entries()));
+	return folder;
 }
 
 /** Number of folders in {@link createManyFiles}. */

@@ -4,16 +4,16 @@ import { createManyFiles, FILES_PER_FOLDER, FOLDER_COUNT, fileTree } from './fil
 import type { Contender, LoadTask } from './task.ts';
 
 /** The gzip level that every server uses. */
-const LEVEL = 5;
+const GZIP_LEVEL = 5;
 
 const NGINX = 'sendfile on; tcp_nopush on; open_file_cache max=1000; types { application/json json; text/plain txt; }';
 
 /** Contenders that serve one folder, which is created when the first of them starts. */
-function servers(makeRoot: () => string): readonly Contender[] {
-	let made: string | undefined;
+function fileContenders(makeRoot: () => string): readonly Contender[] {
+	let folder: string | undefined;
 	const root = (): string => {
-		made ??= makeRoot();
-		return made;
+		folder ??= makeRoot();
+		return folder;
 	};
 	return [
 		{
@@ -29,15 +29,15 @@ function servers(makeRoot: () => string): readonly Contender[] {
 }
 
 /** Contenders that also compress, either files or responses of an upstream. */
-function compressing(from: 'folder' | 'upstream'): readonly Contender[] {
+function compressionContenders(from: 'folder' | 'upstream'): readonly Contender[] {
 	const root = fileTree();
 	const site = (to: number): string => {
-		const block = `\tencode {\n\t\tgzip ${LEVEL}\n\t}\n`;
+		const block = `\tencode {\n\t\tgzip ${GZIP_LEVEL}\n\t}\n`;
 		return from === 'folder'
 			? `${block}\troot * ${root}\n\tfile_server\n`
 			: `${block}\treverse_proxy 127.0.0.1:${to}\n`;
 	};
-	const gzip = `gzip on; gzip_comp_level ${LEVEL}; gzip_types application/json; gzip_vary on;`;
+	const gzip = `gzip on; gzip_comp_level ${GZIP_LEVEL}; gzip_types application/json; gzip_vary on;`;
 	const location =
 		from === 'folder'
 			? `root ${root};`
@@ -65,7 +65,7 @@ function compressing(from: 'folder' | 'upstream'): readonly Contender[] {
 const row = (name: string, file: string, most: number): LoadTask => ({
 	name: `file ${name}`,
 	load: { kind: 'requests', path: file },
-	contenders: servers(fileTree),
+	contenders: fileContenders(fileTree),
 	bounds: { nginx: most, caddy: 0.5 },
 });
 
@@ -84,7 +84,7 @@ export const FILE_TASKS: readonly LoadTask[] = [
 				configuration: port =>
 					svcConfiguration(`http://127.0.0.1:${port} {\n\troot ${fileTree()}\n\tlimit_rate 100GiB\n\tfile_server\n}\n`),
 			},
-			servers(fileTree)[0]!,
+			fileContenders(fileTree)[0]!,
 			{
 				label: 'nginx, limited',
 				server: 'nginx',
@@ -96,19 +96,19 @@ export const FILE_TASKS: readonly LoadTask[] = [
 	{
 		name: 'file 4 KB, one of 100,000',
 		load: { kind: 'requests', path: '/%d/%d.txt', below: [FOLDER_COUNT, FILES_PER_FOLDER] },
-		contenders: servers(createManyFiles),
+		contenders: fileContenders(createManyFiles),
 		bounds: { nginx: 1.3, caddy: 0.5 },
 	},
 	{
 		name: 'file 10 KB of JSON, gzip',
 		load: { kind: 'requests', path: '/10k.json', headers: { 'Accept-Encoding': 'gzip' } },
-		contenders: compressing('folder'),
+		contenders: compressionContenders('folder'),
 		bounds: { nginx: 1.1, caddy: 0.5 },
 	},
 	{
 		name: 'file 10 KB of JSON by way of the proxy, gzip',
 		load: { kind: 'requests', path: '/tree/10k.json', headers: { 'Accept-Encoding': 'gzip' } },
-		contenders: compressing('upstream'),
+		contenders: compressionContenders('upstream'),
 		bounds: { nginx: 1.1, caddy: 0.5 },
 	},
 ];

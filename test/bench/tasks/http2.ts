@@ -2,7 +2,7 @@
 import { caddyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
-const SERVERS = (site: string, location: string): readonly Contender[] => [
+const createContenders = (site: string, location: string): readonly Contender[] => [
 	{
 		server: 'svc',
 		configuration: port =>
@@ -22,7 +22,7 @@ const SERVERS = (site: string, location: string): readonly Contender[] => [
 	},
 ];
 
-const HELLO = SERVERS(
+const HELLO = createContenders(
 	'\trespond "Hello, world!\n"\n',
 	'location / { default_type text/plain; return 200 "Hello, world!\\n"; }',
 );

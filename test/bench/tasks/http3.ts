@@ -10,7 +10,7 @@ const LARGE_BYTES = 2 ** 20;
 let folder: string | undefined;
 
 /** Returns the folder of the large file. */
-function root(): string {
+function fileFolder(): string {
 	if (folder === undefined) {
 		folder = temporaryFolder();
 		writeFileSync(path.join(folder, 'large'), Buffer.alloc(LARGE_BYTES, 'x'));
@@ -25,14 +25,14 @@ export const HTTP3_CONTENDERS: readonly Contender[] = [
 		configuration: port => {
 			const { certificate, key } = backendCertificate();
 			const options = 'threads 1\n\tauto_https off\n\tdefault_sni localhost';
-			return `{\n\t${options}\n}\nhttps://localhost:${port} {\n\ttls ${certificate} ${key}\n\thandle /large {\n\t\troot ${root()}\n\t\tfile_server\n\t}\n\trespond "Hello, world!\n"\n}\n`;
+			return `{\n\t${options}\n}\nhttps://localhost:${port} {\n\ttls ${certificate} ${key}\n\thandle /large {\n\t\troot ${fileFolder()}\n\t\tfile_server\n\t}\n\trespond "Hello, world!\n"\n}\n`;
 		},
 	},
 	{
 		server: 'caddy',
 		configuration: port => {
 			const { certificate, key } = backendCertificate();
-			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\thandle /large {\n\t\troot * ${root()}\n\t\tfile_server\n\t}\n\thandle {\n\t\trespond "Hello, world!\n"\n\t}\n}\n`;
+			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\thandle /large {\n\t\troot * ${fileFolder()}\n\t\tfile_server\n\t}\n\thandle {\n\t\trespond "Hello, world!\n"\n\t}\n}\n`;
 			return caddyConfiguration(site).replace('{', '{\n\tdefault_sni localhost');
 		},
 	},

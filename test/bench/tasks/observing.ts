@@ -1,9 +1,9 @@
-/** Bench rows of observability: the same responses with and without metrics, with and without an access log. */
+/** Bench rows of observability: the same responses with and without metrics, and with and without an access log. */
 import { caddyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { LoadTask } from './task.ts';
 
 /** Returns the configuration of a server that answers with 14 bytes, with extra lines in its site and its global options. */
-function hello(port: number, lines: string, options = ''): string {
+function fixedResponseConfiguration(port: number, lines: string, options = ''): string {
 	const site = `http://127.0.0.1:${port} {\n${lines}\trespond "Hello, world!\n"\n}\n`;
 	return svcConfiguration(site, 1, options);
 }
@@ -19,9 +19,9 @@ export const OBSERVABILITY_TASKS: readonly LoadTask[] = [
 			{
 				label: 'svc, metrics',
 				server: 'svc',
-				configuration: port => hello(port, '', '\tmetrics {\n\t\tper_host\n\t}\n'),
+				configuration: port => fixedResponseConfiguration(port, '', '\tmetrics {\n\t\tper_host\n\t}\n'),
 			},
-			{ label: 'svc', server: 'svc', configuration: port => hello(port, '') },
+			{ label: 'svc', server: 'svc', configuration: port => fixedResponseConfiguration(port, '') },
 		],
 		bounds: { svc: 1.03 },
 	},
@@ -29,8 +29,8 @@ export const OBSERVABILITY_TASKS: readonly LoadTask[] = [
 		name: 'an access log',
 		load: { kind: 'requests', path: '/' },
 		contenders: [
-			{ label: 'svc, log', server: 'svc', configuration: port => hello(port, LOG) },
-			{ label: 'svc', server: 'svc', configuration: port => hello(port, '') },
+			{ label: 'svc, log', server: 'svc', configuration: port => fixedResponseConfiguration(port, LOG) },
+			{ label: 'svc', server: 'svc', configuration: port => fixedResponseConfiguration(port, '') },
 			{
 				label: 'nginx, log with a buffer',
 				server: 'nginx',

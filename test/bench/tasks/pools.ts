@@ -6,14 +6,14 @@ import type { Contender, LoadTask } from './task.ts';
 export const HUNDRED_BACKEND_ADDRESSES: readonly string[] = Array.from({ length: 100 }, (_, i) => `127.0.1.${i + 1}`);
 
 /** An address on which no process listens, so that connections are refused at once. */
-const DEAD = '127.0.0.1:1';
+const DEAD_ADDRESS = '127.0.0.1:1';
 
 const PROXY =
 	'proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr;';
 const KEEPALIVE = 'keepalive 512; keepalive_requests 1000000000;';
 
 /** `least_conn` over a hundred upstreams. */
-const leastConn: readonly Contender[] = [
+const leastConnContenders: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: (port, { files }) =>
@@ -51,12 +51,12 @@ ${HUNDRED_BACKEND_ADDRESSES.map((host, i) => `\tserver s${i} ${host}:${files}`).
 ];
 
 /** Every second request first tries an upstream that refuses the connection. Caddy may choose the same upstream again. */
-const retried: readonly Contender[] = [
+const retryContenders: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: (port, { files }) =>
 			svcConfiguration(
-				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 1\n\t}\n}\n`,
+				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD_ADDRESS} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 1\n\t}\n}\n`,
 			),
 	},
 	{
@@ -64,14 +64,14 @@ const retried: readonly Contender[] = [
 		configuration: (port, { files }) =>
 			nginxConfiguration(
 				`listen 127.0.0.1:${port}; error_log /dev/null; location / { ${PROXY} }`,
-				`upstream b { server ${DEAD} max_fails=0; server 127.0.0.1:${files} max_fails=0; ${KEEPALIVE} }`,
+				`upstream b { server ${DEAD_ADDRESS} max_fails=0; server 127.0.0.1:${files} max_fails=0; ${KEEPALIVE} }`,
 			),
 	},
 	{
 		server: 'caddy',
 		configuration: (port, { files }) =>
 			caddyConfiguration(
-				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 50\n\t\tlb_try_interval 1ns\n\t}\n}\n`,
+				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD_ADDRESS} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 50\n\t\tlb_try_interval 1ns\n\t}\n}\n`,
 			),
 	},
 	{
@@ -85,7 +85,7 @@ backend b
 	http-reuse always
 	retries 1
 	option redispatch 1
-	server dead ${DEAD}
+	server dead ${DEAD_ADDRESS}
 	server s 127.0.0.1:${files}
 `),
 	},
@@ -100,13 +100,13 @@ export const POOL_TASKS: readonly LoadTask[] = [
 	{
 		name: 'proxy 14 B, least_conn over 100 upstreams',
 		load: { kind: 'requests', path: '/' },
-		contenders: leastConn,
+		contenders: leastConnContenders,
 		bounds: { caddy: 0.6 },
 	},
 	{
 		name: 'proxy 14 B, every second request retried',
 		load: { kind: 'requests', path: '/' },
-		contenders: retried,
+		contenders: retryContenders,
 		bounds: { caddy: 0.6 },
 	},
 ];

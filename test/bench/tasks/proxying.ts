@@ -23,7 +23,7 @@ export function backendConfiguration({ files, secure, h2c }: Backends): string {
 }
 
 /** Contenders that forward everything to one of the backends. */
-function proxies(backend: keyof Backends): readonly Contender[] {
+function proxyContenders(backend: keyof Backends): readonly Contender[] {
 	return [
 		{
 			server: 'svc',
@@ -62,7 +62,7 @@ backend b
 }
 
 /** Contenders that use TLS or HTTP/2 to the backend. None verifies certificates; all keep connections alive. */
-function otherTransports(kind: 'secure' | 'h2c'): readonly Contender[] {
+function transportContenders(kind: 'secure' | 'h2c'): readonly Contender[] {
 	const scheme = kind === 'secure' ? 'https' : 'h2c';
 	const block = kind === 'secure' ? ' {\n\t\ttransport http {\n\t\t\ttls_insecure_skip_verify\n\t\t}\n\t}' : '';
 	const site = (port: number, to: Backends) =>
@@ -96,24 +96,24 @@ backend b
 }
 
 /** Returns a row of proxied requests. */
-function row(
+function proxyTask(
 	name: string,
 	load: Omit<RequestLoad, 'kind'> | MessageLoad,
 	backend: keyof Backends,
 	bounds: LoadTask['bounds'],
 ): LoadTask {
-	const contenders = proxies(backend).filter(({ server }) => server !== 'node' || !('kind' in load));
+	const contenders = proxyContenders(backend).filter(({ server }) => server !== 'node' || !('kind' in load));
 	return { name, load: { kind: 'requests', ...load }, contenders, ...(bounds && { bounds }) };
 }
 
 /** The proxy rows. */
 export const PROXY_TASKS: readonly LoadTask[] = [
-	row('proxy 14 B', { path: '/' }, 'files', { nginx: 1.1, caddy: 0.5 }),
-	row('proxy 10 KB', { path: '/10k' }, 'files', { nginx: 1.2, caddy: 0.5 }),
-	row('proxy 1 MB', { path: '/1m' }, 'files', { nginx: 1.5, caddy: 0.5 }),
-	row('proxy 10 KB in chunks', { path: '/chunked' }, 'program', { caddy: 0.5 }),
-	row('proxy an upload of 1 MB', { path: '/upload', bodyBytes: 1_048_576 }, 'program', { caddy: 0.5 }),
-	row('proxy WebSocket messages', { kind: 'messages', path: '/echo', connections: 64, bytes: 100 }, 'program', {
+	proxyTask('proxy 14 B', { path: '/' }, 'files', { nginx: 1.1, caddy: 0.5 }),
+	proxyTask('proxy 10 KB', { path: '/10k' }, 'files', { nginx: 1.2, caddy: 0.5 }),
+	proxyTask('proxy 1 MB', { path: '/1m' }, 'files', { nginx: 1.5, caddy: 0.5 }),
+	proxyTask('proxy 10 KB in chunks', { path: '/chunked' }, 'program', { caddy: 0.5 }),
+	proxyTask('proxy an upload of 1 MB', { path: '/upload', bodyBytes: 1_048_576 }, 'program', { caddy: 0.5 }),
+	proxyTask('proxy WebSocket messages', { kind: 'messages', path: '/echo', connections: 64, bytes: 100 }, 'program', {
 		caddy: 0.5,
 	}),
 	{
@@ -168,13 +168,13 @@ export const PROXY_TASKS: readonly LoadTask[] = [
 	{
 		name: 'proxy 14 B over TLS',
 		load: { kind: 'requests', path: '/' },
-		contenders: otherTransports('secure'),
+		contenders: transportContenders('secure'),
 		bounds: { caddy: 0.6 },
 	},
 	{
 		name: 'proxy 14 B over HTTP/2',
 		load: { kind: 'requests', path: '/' },
-		contenders: otherTransports('h2c'),
+		contenders: transportContenders('h2c'),
 		bounds: { caddy: 0.6 },
 	},
 ];

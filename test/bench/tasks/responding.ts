@@ -37,7 +37,7 @@ export const CONTENDERS_FOR_10K_CONNECTIONS: readonly Contender[] = FIXED_RESPON
 );
 
 /** Returns a task that measures fixed responses. Its result is one row of the table. */
-function row(name: string, load: Partial<RequestLoad>, bounds: LoadTask['bounds']): LoadTask {
+function responseTask(name: string, load: Partial<RequestLoad>, bounds: LoadTask['bounds']): LoadTask {
 	const contenders = load.connections === 10_000 ? CONTENDERS_FOR_10K_CONNECTIONS : FIXED_RESPONSE_CONTENDERS;
 	return { name, load: { path: '/', ...load, kind: 'requests' }, contenders, ...(bounds && { bounds }) };
 }
@@ -50,29 +50,33 @@ const HOSTS = Array.from({ length: 1000 }, (_, index) => `host-${index}.example`
 const ROUTES = Array.from({ length: 20 }, (_, index) => `/route-${index}/`);
 
 /** Sites of one or many hosts with twenty routes each; the load requests the last route. */
-function sites(hosts: readonly string[], port: number): string {
+function siteTexts(hosts: readonly string[], port: number): string {
 	const routes = ROUTES.map(route => `\thandle ${route}* {\n\t\trespond "Hello, world!\n"\n\t}\n`).join('');
 	return hosts.map(host => `http://${host}:${port} {\n\tbind 127.0.0.1\n${routes}}\n`).join('');
 }
 
 /** The fixed-response rows. */
 export const RESPONSE_TASKS: readonly LoadTask[] = [
-	row('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
+	responseTask('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
 	// The server caches parsed request heads, so every request of this load has a different head.
-	row('respond 14 B, heads that differ', { path: '/page/%d', below: [1_000_000] }, { nginx: 1.05, caddy: 0.5 }),
-	row('respond 14 B, a connection for each request', { headers: { Connection: 'close' } }, { caddy: 0.5 }),
-	row('respond 14 B, 16 requests pipelined', { pipelined: 16 }, { caddy: 0.5 }),
-	row('respond 14 B, 16 connections', { connections: 16 }, { caddy: 0.5 }),
-	row('respond 14 B, 10,000 connections', { connections: 10_000 }, { caddy: 0.5 }),
-	row('respond 14 B, 30 request fields', { headers: FIELDS }, { caddy: 0.5 }),
+	responseTask(
+		'respond 14 B, heads that differ',
+		{ path: '/page/%d', below: [1_000_000] },
+		{ nginx: 1.05, caddy: 0.5 },
+	),
+	responseTask('respond 14 B, a connection for each request', { headers: { Connection: 'close' } }, { caddy: 0.5 }),
+	responseTask('respond 14 B, 16 requests pipelined', { pipelined: 16 }, { caddy: 0.5 }),
+	responseTask('respond 14 B, 16 connections', { connections: 16 }, { caddy: 0.5 }),
+	responseTask('respond 14 B, 10,000 connections', { connections: 10_000 }, { caddy: 0.5 }),
+	responseTask('respond 14 B, 30 request fields', { headers: FIELDS }, { caddy: 0.5 }),
 	{
 		name: '1,000 hosts with 20 routes each',
 		load: { kind: 'requests', path: '/route-19/', hosts: HOSTS },
 		warmUp: 3,
 		contenders: [
-			{ server: 'svc', configuration: port => svcConfiguration(sites(HOSTS, port)) },
+			{ server: 'svc', configuration: port => svcConfiguration(siteTexts(HOSTS, port)) },
 			// This one site serves every host; the load requests the same hosts as from the other servers.
-			{ label: 'svc, one site', server: 'svc', configuration: port => svcConfiguration(sites([''], port)) },
+			{ label: 'svc, one site', server: 'svc', configuration: port => svcConfiguration(siteTexts([''], port)) },
 			{
 				server: 'nginx',
 				configuration: port => {
@@ -86,7 +90,7 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 			},
 			{
 				server: 'caddy',
-				configuration: port => caddyConfiguration(sites(HOSTS, port)),
+				configuration: port => caddyConfiguration(siteTexts(HOSTS, port)),
 			},
 		],
 		bounds: { 'svc, one site': 1.1, caddy: 0.5 },
@@ -156,7 +160,7 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 			},
 			{ ...FIXED_RESPONSE_CONTENDERS[0]!, label: 'svc, 1 thread', cores: '0', loadCores: [0] },
 		],
-		// If a request costs two threads 1/0.9 times as much each, they do 1.8 times the work of one thread.
+		// 1.11 is 1/0.9: if a request costs that much more CPU time with two threads, they do 1.8 times the work of one thread.
 		bounds: { 'svc, 1 thread': 1.11 },
 	},
 ];

@@ -1,6 +1,6 @@
 /**
- * Bench rows for the cost of a server without load: its start and its memory. A row for Node alone shows the part that no change of
- * ours can reduce.
+ * Bench rows for the cost of a server without load: its start and its memory. A row for Node alone shows the part that no change
+ * to svc can reduce.
  */
 import { caddyConfiguration, svcConfiguration } from './configurations.ts';
 import type { StartContender, StartTask } from './task.ts';

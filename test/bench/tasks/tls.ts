@@ -7,7 +7,7 @@ const SERVERS: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: port => {
-			const { certificate, key } = files();
+			const { certificate, key } = certificateFiles();
 			const options = 'threads 1\n\tauto_https off\n\tdefault_sni localhost';
 			return `{\n\t${options}\n}\nhttps://localhost:${port} {\n\ttls ${certificate} ${key}\n\trespond "Hello, world!\n"\n}\n`;
 		},
@@ -15,7 +15,7 @@ const SERVERS: readonly Contender[] = [
 	{
 		server: 'nginx',
 		configuration: port => {
-			const { certificate, key } = files();
+			const { certificate, key } = certificateFiles();
 			const secure = `listen 127.0.0.1:${port} ssl http2; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ssl_session_cache shared:s:10m; ssl_protocols TLSv1.2 TLSv1.3`;
 			return nginxConfiguration(`${secure}; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`);
 		},
@@ -23,7 +23,7 @@ const SERVERS: readonly Contender[] = [
 	{
 		server: 'caddy',
 		configuration: port => {
-			const { certificate, key } = files();
+			const { certificate, key } = certificateFiles();
 			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\trespond "Hello, world!\n"\n}\n`;
 			return caddyConfiguration(site).replace('{', '{\n\tdefault_sni localhost');
 		},
@@ -35,7 +35,7 @@ const PROXIES: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: (port, to) => {
-			const { certificate, key } = files();
+			const { certificate, key } = certificateFiles();
 			const options = 'threads 1\n\tauto_https off\n\tdefault_sni localhost';
 			return `{\n\t${options}\n}\nhttps://localhost:${port} {\n\ttls ${certificate} ${key}\n\treverse_proxy 127.0.0.1:${to.files}\n}\n`;
 		},
@@ -43,7 +43,7 @@ const PROXIES: readonly Contender[] = [
 	{
 		server: 'nginx',
 		configuration: (port, to) => {
-			const { certificate, key } = files();
+			const { certificate, key } = certificateFiles();
 			const secure = `listen 127.0.0.1:${port} ssl; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3`;
 			return nginxConfiguration(
 				`${secure}; location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection "";
@@ -55,15 +55,15 @@ const PROXIES: readonly Contender[] = [
 	{
 		server: 'caddy',
 		configuration: (port, to) => {
-			const { certificate, key } = files();
+			const { certificate, key } = certificateFiles();
 			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\treverse_proxy 127.0.0.1:${to.files}\n}\n`;
 			return caddyConfiguration(site);
 		},
 	},
 ];
 
-// Creates a certificate for each server, which is cheap compared with starting the server.
-function files(): ReturnType<typeof backendCertificate> {
+// Creates a certificate for each server. This is cheap compared with starting the server.
+function certificateFiles(): ReturnType<typeof backendCertificate> {
 	return backendCertificate();
 }
 

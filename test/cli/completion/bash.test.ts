@@ -15,7 +15,7 @@ const script = path.join(folder, 'svc.bash');
 writeFileSync(script, bashCompletion(completionsOf(commands)));
 
 /** Returns the words offered for the last word of each line. A leading `!` means that bash adds no file names. */
-function offers(lines: readonly (readonly string[])[]): string[] {
+function offeredWords(lines: readonly (readonly string[])[]): string[] {
 	const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 	const calls = lines.map(
 		words =>
@@ -31,7 +31,7 @@ function offers(lines: readonly (readonly string[])[]): string[] {
 }
 
 function offer(...words: string[]): string {
-	return offers([['svc', ...words]])[0]!;
+	return offeredWords([['svc', ...words]])[0]!;
 }
 
 const completion = suite('completion for bash');
@@ -46,7 +46,7 @@ completion('commands are completed first, even after global flags', () => {
 
 completion('every option of every command is offered, except internal ones', () => {
 	const lines = commands.map(({ name }) => ['svc', name, '-']);
-	for (const [index, offered] of offers(lines).entries()) {
+	for (const [index, offered] of offeredWords(lines).entries()) {
 		const words = offered.split(' ').slice(1);
 		const { name, options = [] } = commands[index]!;
 		assert.equal(words.slice(-4).sort(), ['--help', '--verbose', '-h', '-v'], name);

@@ -17,7 +17,7 @@ import { runCommand, startServer, temporaryFolder, until } from '../../harness.t
 import { QUESTIONS } from '../manual/questions.ts';
 
 const folder = path.join(temporaryFolder(), 'new', 'docs');
-const written = await runCommand(['docs', '--output', folder]);
+const docsResult = await runCommand(['docs', '--output', folder]);
 const names = (readdirSync(folder, { recursive: true }) as string[]).filter(name =>
 	statSync(path.join(folder, name)).isFile(),
 );
@@ -42,9 +42,9 @@ function firstResult(question: string): SearchData['entries'][number] | undefine
 const site = suite('the documentation site');
 
 site('says how many files it has written', () => {
-	assert.is(written.stderr, '');
-	assert.is(written.status, 0);
-	assert.is(written.stdout, `${names.length} files written to ${folder}.\n`);
+	assert.is(docsResult.stderr, '');
+	assert.is(docsResult.status, 0);
+	assert.is(docsResult.stdout, `${names.length} files written to ${folder}.\n`);
 });
 
 site('has every guide, directive, option, matcher, lint rule and command', () => {

@@ -125,13 +125,13 @@ export interface FakeDiagnostic {
 
 type Provider = { readonly [method: string]: (...args: unknown[]) => unknown };
 
-/** A cancellation token. */
+/** A cancellation token that is never canceled. */
 export const NEVER_CANCELED = {
 	isCancellationRequested: false,
 	onCancellationRequested: () => new Disposable(() => {}),
 };
 
-/** Returns an empty class for each class and enumeration of the API. */
+/** Returns an empty class for every class and enumeration of the real API, so that the extension can refer to all of them. */
 function unknownClasses(): { [name: string]: unknown } {
 	const types = readFileSync(path.join(ROOT, 'node_modules/@types/vscode/index.d.ts'), 'utf8');
 	const names = [...types.matchAll(/^\texport (?:abstract )?(?:class|enum) (\w+)/gm)].map(([, name]) => name!);
@@ -150,11 +150,11 @@ export class FakeEditor {
 	readonly shown: string[] = [];
 	/** The text in each output channel. */
 	readonly output = new Map<string, string>();
-	/** The text that the user enters in an input box. */
+	/** The text that the user enters in the next input box; undefined to cancel it. */
 	entered: string | undefined;
 	/** The initial value of the last input box. */
 	proposed: string | undefined;
-	/** Results of test runs. */
+	/** The results of all test runs. */
 	readonly results: {
 		readonly state: string;
 		readonly label: string;
@@ -192,7 +192,7 @@ export class FakeEditor {
 		for (const one of this.#subscriptions.splice(0)) await one.dispose();
 	}
 
-	/** Opens a file with a text. */
+	/** Opens a document with the given text. */
 	open(file: string, languageId: string, text: string): FakeDocument {
 		const document = TextDocument.create(pathToFileURL(path.join(this.folder, file)).href, languageId, 1, text);
 		this.#documents.push(document);
@@ -219,7 +219,7 @@ export class FakeEditor {
 		return (await this.providers.get(feature)![method]!(...args, NEVER_CANCELED)) as T;
 	}
 
-	/** Runs tests, all of them unless some are given. */
+	/** Runs the given tests, or all tests if none are given. */
 	async run(include?: readonly FakeItem[]): Promise<void> {
 		await this.runTests!({ include }, NEVER_CANCELED);
 	}
@@ -245,7 +245,7 @@ export class FakeEditor {
 		return event;
 	}
 
-	/** Returns an object whose missing members are events (`onDid…`) and registrations of providers. */
+	/** Returns an object with the given members. Members that are missing are events (`onDid…`) or registrations of providers. */
 	#open(namespace: string, members: { [name: string]: unknown }): object {
 		return new Proxy(members, {
 			get: (_, name) => {

@@ -30,7 +30,7 @@ const registry = new textmate.Registry({
 });
 
 /** The kind of semantic token that corresponds to each TextMate scope. */
-const KINDS: readonly (readonly [scope: string, kind: TokenType])[] = [
+const KINDS_BY_SCOPE: readonly (readonly [scope: string, kind: TokenType])[] = [
 	['comment', 'comment'],
 	['keyword.operator', 'operator'],
 	['keyword', 'keyword'],
@@ -46,13 +46,16 @@ const KINDS: readonly (readonly [scope: string, kind: TokenType])[] = [
 	['constant.language', 'enumMember'],
 ];
 
-/** The server knows from the module what kind of value a word is, but a grammar sees only its spelling. */
-const LESS_EXACT: { readonly [kind in TokenType]?: readonly TokenType[] } = {
+/**
+ * Kinds that a grammar may give to a word instead of the server's kind: the server knows what the value is, but a grammar sees
+ * only its spelling.
+ */
+const KINDS_BY_SPELLING: { readonly [kind in TokenType]?: readonly TokenType[] } = {
 	enumMember: ['number', 'property'],
 	regexp: ['string'],
 };
 
-/** Returns the kind that the grammar gives to each offset of a text. */
+/** Returns the kind of token that the grammar assigns to each character of a text. */
 async function kindsOf(text: string, dialect: string): Promise<(TokenType | undefined)[]> {
 	const grammar = (await registry.loadGrammar(`source.${dialect}`))!;
 	const kinds: (TokenType | undefined)[] = [];
@@ -65,7 +68,7 @@ async function kindsOf(text: string, dialect: string): Promise<(TokenType | unde
 		for (const { startIndex, endIndex, scopes } of tokens) {
 			const kind = scopes
 				.toReversed()
-				.map(scope => KINDS.find(([prefix]) => scope.startsWith(prefix))?.[1])
+				.map(scope => KINDS_BY_SCOPE.find(([prefix]) => scope.startsWith(prefix))?.[1])
 				.find(kind => kind !== undefined);
 			known.fill(kind, startIndex, Math.min(endIndex, line.length));
 		}
@@ -89,7 +92,7 @@ grammars('agree with semantic tokens in all fixtures', async () => {
 			seen.set(type, count);
 			if (given === type) count.agreed++;
 			else if (!given) count.plain++;
-			else if (given && !LESS_EXACT[type]?.includes(given)) {
+			else if (given && !KINDS_BY_SPELLING[type]?.includes(given)) {
 				const line = text.slice(0, start).split('\n').length;
 				differences.push(`${file}:${line}: \`${text.slice(start, end)}\` is ${type}, colored as ${given}`);
 			}
@@ -97,7 +100,7 @@ grammars('agree with semantic tokens in all fixtures', async () => {
 		for (const token of semanticTokens(parseSyntax(`/${file}`, text, dialect))) compare(token);
 	}
 	assert.equal(differences, []);
-	for (const kind of new Set(KINDS.map(([, kind]) => kind))) {
+	for (const kind of new Set(KINDS_BY_SCOPE.map(([, kind]) => kind))) {
 		const { agreed, plain } = seen.get(kind)!;
 		assert.ok(agreed > 0, kind);
 		// To a grammar, file names and choices look like any other word.

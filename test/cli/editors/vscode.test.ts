@@ -11,8 +11,8 @@ import { type FakeDiagnostic, FakeEditor, NEVER_CANCELED } from './fake-vscode.t
 
 const extension = suite('extension of Visual Studio Code');
 
-/** Packages the extension and unpacks it. Returns its folder. */
-function unpacked(): { folder: string; files: readonly string[] } {
+/** Packages the extension and unpacks the package. Returns the folder and the names of the files in it. */
+function unpackExtension(): { folder: string; files: readonly string[] } {
 	const folder = temporaryFolder();
 	const output = path.join(folder, 'svc.vsix');
 	const script = path.join(ROOT, 'cli/editors/vscode/package-extension.ts');
@@ -26,7 +26,7 @@ function unpacked(): { folder: string; files: readonly string[] } {
 	return { folder, files: Object.keys(files) };
 }
 
-const { folder: unpackedFolder, files: packed } = unpacked();
+const { folder: unpackedFolder, files: packed } = unpackExtension();
 const MAIN = path.join(unpackedFolder, 'extension/extension.cjs');
 const read = (name: string): string => readFileSync(path.join(unpackedFolder, name), 'utf8');
 const manifest = JSON.parse(read('extension/package.json'));
@@ -47,7 +47,7 @@ test "it is wrong" {
 
 const active: FakeEditor[] = [];
 
-/** Opens an editor whose setting names the binary. */
+/** Opens an editor with the given settings; by default, the setting `path` names the server's binary. */
 async function editorWith(settings: { [name: string]: unknown } = { path: SVC }): Promise<FakeEditor> {
 	const editor = new FakeEditor(temporaryFolder(), settings);
 	active.push(editor);
@@ -76,10 +76,10 @@ extension('the package has what its manifests name', () => {
 	for (const { scopeName, path: file } of grammars)
 		assert.is(JSON.parse(read(path.posix.join('extension', file))).scopeName, scopeName);
 	// The bundle needs no files outside of the package.
-	const wanted = new Set(
+	const requiredModules = new Set(
 		[...read('extension/extension.cjs').matchAll(/\brequire\("([^"]+)"\)/g)].map(([, name]) => name!),
 	);
-	const builtin = [...wanted].filter(name => name !== 'vscode' && !process.getBuiltinModule(name));
+	const builtin = [...requiredModules].filter(name => name !== 'vscode' && !process.getBuiltinModule(name));
 	assert.equal(builtin, []);
 });
 

@@ -16,7 +16,7 @@ interface Message {
 }
 
 /** A `textDocument/publishDiagnostics` notification. */
-export interface Published {
+export interface PublishedDiagnostics {
 	readonly uri: string;
 	readonly version?: number;
 	readonly diagnostics: readonly PublishedDiagnostic[];
@@ -42,7 +42,7 @@ interface OpenBuffer {
 
 const running = new Set<ChildProcess>();
 
-/** Ends the servers of all editors; otherwise, those of a failed case would keep the test running. */
+/** Kills the servers of all editors. The server of a failed case would otherwise keep the test process running. */
 export function endEditors(): void {
 	for (const server of running) server.kill('SIGKILL');
 }
@@ -54,10 +54,10 @@ export class Editor {
 	readonly folder: string;
 	readonly buffers = new Map<string, OpenBuffer>();
 	/** The last diagnostics of each file, by its name in the folder. */
-	readonly published = new Map<string, Published>();
-	/** Called for each published message, in the order of the messages. */
-	onPublished: ((file: string, published: Published) => void) | undefined;
-	/** Requests from the server. Each is answered with null. */
+	readonly published = new Map<string, PublishedDiagnostics>();
+	/** Called for each published notification, in order. */
+	onPublished: ((file: string, published: PublishedDiagnostics) => void) | undefined;
+	/** The requests that the server has sent. Each is answered with null. */
 	readonly asked: { readonly method: string; readonly params: unknown }[] = [];
 	stderr = '';
 	readonly exited: Promise<number | null>;
@@ -108,13 +108,13 @@ export class Editor {
 		return pathToFileURL(path.resolve(this.folder, file)).href;
 	}
 
-	/** Returns the path of a file in the folder, given its URI. */
+	/** Converts the URI of a file in the folder to a path relative to the folder. */
 	file(uri: string): string {
 		const root = `${pathToFileURL(this.folder).href}/`;
 		return uri.startsWith(root) ? decodeURIComponent(uri.slice(root.length)) : uri;
 	}
 
-	/** Opens a file, with its text on disk unless another is given. */
+	/** Opens a file with the given text; by default, with its text on disk. */
 	open(
 		file: string,
 		text: string = readFileSync(path.resolve(this.folder, file), 'utf8'),
@@ -150,15 +150,15 @@ export class Editor {
 	}
 
 	/** Resolves once the diagnostics of all files are known, and those of every open file belong to its current version. */
-	async settled(): Promise<void> {
-		await this.shownVersions();
-		// A change to one file may change the diagnostics of another. Those of all files are published together, before
-		// this answer.
+	async whenSettled(): Promise<void> {
+		await this.whenVersionsShown();
+		// A change to one file may change the diagnostics of another. The server publishes the diagnostics of all files together,
+		// before it answers this request.
 		await this.request('textDocument/foldingRange', { textDocument: { uri: 'untitled:none' } });
 	}
 
 	/** Resolves once the diagnostics of every open file belong to its current version. */
-	async shownVersions(): Promise<void> {
+	async whenVersionsShown(): Promise<void> {
 		const isSettled = (): boolean =>
 			[...this.buffers].every(([file, { version }]) => this.published.get(file)?.version === version);
 		while (!isSettled()) await new Promise<void>(resolve => this.#changed.push(resolve));
@@ -218,7 +218,7 @@ export class Editor {
 			this.#send({ jsonrpc: '2.0', id: message.id, result: null });
 		}
 		if (message.method === 'textDocument/publishDiagnostics') {
-			const published = message.params as Published;
+			const published = message.params as PublishedDiagnostics;
 			const file = this.file(published.uri);
 			this.published.set(file, published);
 			this.onPublished?.(file, published);
@@ -229,7 +229,7 @@ export class Editor {
 	}
 }
 
-/** Converts an offset to a position. To the protocol, a lone carriage return ends a line as well. */
+/** Converts an offset to a position. In the protocol, a lone carriage return also ends a line. */
 export function positionIn(text: string, offset: number): Position {
 	return TextDocument.create('', '', 0, text).positionAt(offset);
 }

@@ -1,5 +1,5 @@
 /**
- * `svc language-server` survives random edits, and ends with the diagnostics of a fresh compilation. test/long has a
+ * `svc language-server` survives random edits, and its final diagnostics equal those of a fresh compilation. test/long has a
  * longer run.
  */
 import { suite } from 'uvu';

@@ -1,4 +1,4 @@
-/** Random edits of a workspace, as a person and as an editor's macros would make them, with requests in between. */
+/** Makes random edits of a workspace, such as a person and an editor's macros would make, with requests in between. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';
@@ -70,8 +70,8 @@ c.test {
 `,
 };
 
-/** Texts that edits insert: parts of the languages, and characters that break them. */
-const PIECES = [
+/** Texts that edits insert: fragments of the languages, and characters that are likely to break something. */
+const INSERTED_TEXTS = [
 	...[
 		'{',
 		'}',
@@ -141,7 +141,7 @@ const REQUESTS = [
 ];
 
 /** Returns a repeatable source of numbers from 0 up to, not including, `below`. */
-export function seeded(seed: number): (below: number) => number {
+export function seededRandom(seed: number): (below: number) => number {
 	let state = seed >>> 0;
 	return below => {
 		state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -157,11 +157,12 @@ export interface RandomEdits {
 }
 
 /**
- * Makes edits. Fails if the server answers with an internal error, if an answer is about another text than the last one sent before
- * the request, if the version of a text decreases, or if diagnostics differ from those of a fresh compilation of the same texts.
+ * Makes random edits. Fails if the server answers with an internal error, if an answer refers to an older text than the one at
+ * the time of the request, if the version of a text decreases, or if the diagnostics differ from those of a fresh compilation of
+ * the same texts.
  */
 export async function editAtRandom(edits: number, seed: number, every: number): Promise<RandomEdits> {
-	const next = seeded(seed);
+	const next = seededRandom(seed);
 	const pick = <T>(from: readonly T[]): T => from[next(from.length)]!;
 	const folder = temporaryFolder();
 	const names = Object.keys(FILES);
@@ -192,9 +193,9 @@ export async function editAtRandom(edits: number, seed: number, every: number): 
 		if (edit % every !== 0 && edit !== edits) continue;
 		await Promise.all(pending);
 		pending = [];
-		await editor.settled();
+		await editor.whenSettled();
 		comparisons++;
-		assert.equal(shown(editor), await fresh(editor), `seed ${seed}, after ${edit} edits`);
+		assert.equal(shownDiagnostics(editor), await freshDiagnostics(editor), `seed ${seed}, after ${edit} edits`);
 		assert.equal(wrong, [], `seed ${seed}, after ${edit} edits`);
 	}
 	assert.is(editor.stderr, '');
@@ -207,8 +208,8 @@ function put(folder: string, name: string, text: string): void {
 	writeFileSync(file, text);
 }
 
-/** Returns the offset, or the start of the character if the offset is inside one. No editor splits a character. */
-function between(text: string, offset: number): number {
+/** Returns `offset`, or the start of the character that contains it. An editor never splits a character. */
+function characterStart(text: string, offset: number): number {
 	return /[\uDC00-\uDFFF]/.test(text[offset] ?? '') ? offset - 1 : offset;
 }
 
@@ -219,11 +220,11 @@ function change(
 	next: (below: number) => number,
 	pick: <T>(from: readonly T[]) => T,
 ): void {
-	const at = between(text, next(text.length + 1));
+	const at = characterStart(text, next(text.length + 1));
 	const choice = next(100);
 	if (choice < 2 || text.length > 6000) editor.replace(file, FILES[file]!);
-	else if (choice < 45) editor.edit(file, at, at, pick(PIECES));
-	else if (choice < 70) editor.edit(file, at, between(text, Math.min(text.length, at + 1 + next(4))), '');
+	else if (choice < 45) editor.edit(file, at, at, pick(INSERTED_TEXTS));
+	else if (choice < 70) editor.edit(file, at, characterStart(text, Math.min(text.length, at + 1 + next(4))), '');
 	else if (choice < 85) {
 		const start = text.lastIndexOf('\n', at) + 1;
 		const end = text.indexOf('\n', at);
@@ -235,9 +236,12 @@ function change(
 		);
 	} else {
 		// Half of the edits repair the text, so that later phases are reached as well.
-		const whole = FILES[file]!;
-		const start = next(whole.length);
-		editor.replace(file, next(2) === 0 ? whole : whole.slice(0, start) + pick(PIECES) + whole.slice(start));
+		const originalText = FILES[file]!;
+		const start = next(originalText.length);
+		editor.replace(
+			file,
+			next(2) === 0 ? originalText : originalText.slice(0, start) + pick(INSERTED_TEXTS) + originalText.slice(start),
+		);
 	}
 }
 
@@ -252,8 +256,8 @@ async function ask(
 	const start = next(text.length + 1);
 	const end = start + next(text.length - start + 1);
 	const position = positionIn(text, start);
-	// A refusal is an answer; an internal error is not.
-	const refused = (error: Error): void => {
+	// The server may refuse a request, but must not fail with an internal error.
+	const checkRefusal = (error: Error): void => {
 		if (!error.message.startsWith('-32803')) wrong.push(`${method}: ${error.message}`);
 	};
 	const answer = await editor
@@ -263,11 +267,11 @@ async function ask(
 			...{ options: { tabSize: 4, insertSpaces: false }, context: { diagnostics: [], includeDeclaration: true } },
 			...{ newName: 'renamed', ch: '}' },
 		})
-		.catch(refused);
+		.catch(checkRefusal);
 	if (method === 'codeAction') {
-		// The text may have changed when a command runs, which an editor cannot prevent either.
+		// As in a real editor, the text may have changed by the time a command runs.
 		for (const { command } of (answer ?? []) as readonly { command?: object }[])
-			if (command) await editor.request('workspace/executeCommand', command).catch(refused);
+			if (command) await editor.request('workspace/executeCommand', command).catch(checkRefusal);
 	}
 	if (method === 'semanticTokens/full') {
 		const comments = commentsOf(text, (answer as { data: readonly number[] } | undefined)?.data ?? []);
@@ -285,7 +289,7 @@ async function ask(
 	if (formatted !== formatText(text)) wrong.push(`formatting ${file} is not that of its text`);
 }
 
-/** Returns the texts that semantic tokens call comments. */
+/** Returns the texts of the semantic tokens that are comments. */
 function commentsOf(text: string, data: readonly number[]): string[] {
 	const comments: string[] = [];
 	let at: Position = { line: 0, character: 0 };
@@ -299,7 +303,7 @@ function commentsOf(text: string, data: readonly number[]): string[] {
 }
 
 /** Returns the diagnostics that the editor shows. */
-function shown(editor: Editor): object {
+function shownDiagnostics(editor: Editor): object {
 	return Object.fromEntries(
 		[...editor.buffers.keys()].sort().map(file => [
 			file,
@@ -314,7 +318,7 @@ function shown(editor: Editor): object {
 }
 
 /** Returns the diagnostics of a fresh compilation of the same texts. */
-async function fresh(editor: Editor): Promise<object> {
+async function freshDiagnostics(editor: Editor): Promise<object> {
 	const folders = new Set([editor.folder]);
 	const workspace = new Workspace(workspaceReader(folders), [...folders]);
 	for (const [file, { text }] of editor.buffers) {

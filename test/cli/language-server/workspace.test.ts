@@ -1,4 +1,4 @@
-/** `svc language-server`: the files that it reads, and those that it never reads. */
+/** `svc language-server`: which files it reads, and which files it never reads. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -9,7 +9,7 @@ import { Editor, endEditors } from './editor.ts';
 const workspace = suite('language server: workspace');
 
 /** Starts an editor in a folder with files. */
-async function editing(
+async function startEditor(
 	files: { readonly [name: string]: string },
 	command?: string,
 	more?: { readonly capabilities: object },
@@ -29,24 +29,27 @@ function codes(editor: Editor, file: string): string[] {
 }
 
 workspace('unsaved texts count in place of the files on disk', async () => {
-	const editor = await editing({ Configfile: 'import part.conf\nhttp://a.test {\n\tuse part\n}\n', 'part.conf': '' });
+	const editor = await startEditor({
+		Configfile: 'import part.conf\nhttp://a.test {\n\tuse part\n}\n',
+		'part.conf': '',
+	});
 	editor.open('Configfile');
 	editor.open('part.conf', '(part) {\n\trespond hi\n}\n');
-	await editor.settled();
+	await editor.whenSettled();
 	assert.equal(codes(editor, 'Configfile'), []);
 	editor.replace('part.conf', '(other) {\n\trespond hi\n}\n');
-	await editor.settled();
+	await editor.whenSettled();
 	assert.ok(codes(editor, 'Configfile').includes('snippet/unknown'));
 	await editor.quit();
 });
 
 workspace('an imported file is checked in the configuration that imports it, in its language', async () => {
-	const editor = await editing({
+	const editor = await startEditor({
 		Caddyfile: 'http://a.test {\n\timport part.conf\n}\n',
 		'part.conf': 'redir /a /b\nrespond {hostt}\n',
 	});
 	editor.open('part.conf');
-	await editor.settled();
+	await editor.whenSettled();
 	// If it were treated as a Configfile, directives outside of sites would be reported.
 	assert.equal(codes(editor, 'part.conf'), ['placeholder/unknown']);
 	await editor.quit();
@@ -54,13 +57,13 @@ workspace('an imported file is checked in the configuration that imports it, in 
 
 workspace('a file that two configurations import shows a finding of both once', async () => {
 	const text = 'import part.conf\nhttp://NAME.test {\n\timport part\n}\n';
-	const editor = await editing({
+	const editor = await startEditor({
 		Configfile: text.replace('NAME', 'a'),
 		'b.configfile': text.replace('NAME', 'b'),
 		'part.conf': '(part) {\n\trspond hi\n}\n',
 	});
 	editor.open('part.conf');
-	await editor.settled();
+	await editor.whenSettled();
 	assert.equal(codes(editor, 'part.conf'), ['directive/unknown']);
 	await editor.quit();
 });
@@ -82,15 +85,15 @@ workspace('files outside of the workspace are neither read nor probed', async ()
 		'}',
 		'',
 	].join('\n');
-	const editor = await editing({ Configfile: text });
+	const editor = await startEditor({ Configfile: text });
 	symlinkSync(path.join(outside, 'secret.conf'), path.join(editor.folder, 'link.conf'));
 	symlinkSync(outside, path.join(editor.folder, 'folder'));
 	editor.open('Configfile');
-	await editor.settled();
+	await editor.whenSettled();
 	const { diagnostics } = editor.published.get('Configfile')!;
 	const at = (line: number): string[] =>
 		diagnostics.filter(({ range }) => range.start.line === line).map(({ code }) => code);
-	// An existing file and a missing one look the same.
+	// The server must not reveal whether a file outside the workspace exists.
 	assert.equal([at(0), at(1)], [['import/withheld'], ['import/withheld']]);
 	assert.equal(at(2), ['import/no-match']);
 	assert.equal([at(3), at(4)], [['import/withheld'], ['import/withheld']]);
@@ -116,13 +119,13 @@ workspace('a file that belongs to no workspace makes its folder one', async () =
 	const editor = new Editor(folder);
 	await editor.initialize({ rootUri: null, workspaceFolders: null });
 	editor.open('Configfile');
-	await editor.settled();
+	await editor.whenSettled();
 	assert.equal(codes(editor, 'Configfile'), []);
 	await editor.quit();
 });
 
 workspace('texts that are no files are checked too', async () => {
-	const editor = await editing({});
+	const editor = await startEditor({});
 	const uri = 'untitled:Untitled-1';
 	const text = 'http://a.test {\n\trspond hi\n}\n';
 	editor.notify('textDocument/didOpen', { textDocument: { uri, languageId: 'configfile', version: 1, text } });
@@ -135,13 +138,13 @@ workspace('texts that are no files are checked too', async () => {
 });
 
 workspace('JSON and files of other hosts are left alone or checked as texts', async () => {
-	const editor = await editing({ 'site.json': '{"sites": []}', Configfile: 'http://a.test {\n\trespond hi\n}\n' });
+	const editor = await startEditor({ 'site.json': '{"sites": []}', Configfile: 'http://a.test {\n\trespond hi\n}\n' });
 	const open = (uri: string, languageId: string, text: string): void =>
 		editor.notify('textDocument/didOpen', { textDocument: { uri, languageId, version: 1, text } });
 	open(editor.uri('site.json'), 'json', '{"sites": []}');
 	open('file://elsewhere/Configfile', 'plaintext', 'http://a.test {\n\trspond hi\n}\n');
 	editor.open('Configfile');
-	await editor.settled();
+	await editor.whenSettled();
 	assert.equal(
 		[...editor.published].map(([file, { diagnostics }]) => [file, diagnostics.length]),
 		[
@@ -155,7 +158,7 @@ workspace('JSON and files of other hosts are left alone or checked as texts', as
 const TWO_SITES = 'http://a.test {\n\tfile_server\n\theader X y\n}\nhttp://b.test {\n\trespond hi\n}\n';
 
 workspace('a site is converted to a new file, and an existing file stays as it is', async () => {
-	const editor = await editing({ Caddyfile: TWO_SITES, 'b.test.configfile': '' });
+	const editor = await startEditor({ Caddyfile: TWO_SITES, 'b.test.configfile': '' });
 	editor.open('Caddyfile');
 	const convert = (line: number) =>
 		editor.request('workspace/executeCommand', {
@@ -189,7 +192,7 @@ workspace('conversions are offered only to editors that can create files', async
 		const capabilities = {
 			workspace: { applyEdit: true, workspaceEdit: { documentChanges: true, resourceOperations } },
 		};
-		const editor = await editing({ Caddyfile: TWO_SITES }, undefined, { capabilities });
+		const editor = await startEditor({ Caddyfile: TWO_SITES }, undefined, { capabilities });
 		editor.open('Caddyfile');
 		const start = { line: 1, character: 0 };
 		const actions = (await editor.request('textDocument/codeAction', {
@@ -206,18 +209,18 @@ workspace('conversions are offered only to editors that can create files', async
 });
 
 workspace('the server ends when its editor has ended', async () => {
-	const editor = await editing({});
+	const editor = await startEditor({});
 	editor.hangUp();
 	assert.is(await editor.exited, 1);
 });
 
 workspace('the language is that of the editor, otherwise of the file name', async () => {
 	const text = 'http://a.test {\n\trespond {nothing}\n}\n';
-	const editor = await editing({ one: text, 'site.caddyfile': text, two: text });
+	const editor = await startEditor({ one: text, 'site.caddyfile': text, two: text });
 	editor.open('one', text, 'caddyfile');
 	editor.open('site.caddyfile', text);
 	editor.open('two', text);
-	await editor.settled();
+	await editor.whenSettled();
 	const severities = ['one', 'site.caddyfile', 'two'].map(
 		file => editor.published.get(file)!.diagnostics.find(({ code }) => code === 'placeholder/unknown')?.severity,
 	);
@@ -226,7 +229,7 @@ workspace('the language is that of the editor, otherwise of the file name', asyn
 });
 
 workspace('`lsp` is another name of the command, and exiting without shutdown is a failure', async () => {
-	const editor = await editing({}, 'lsp');
+	const editor = await startEditor({}, 'lsp');
 	editor.notify('exit', null);
 	assert.is(await editor.exited, 1);
 	const { stdout } = await runCommand(['help', 'lsp']);

@@ -12,7 +12,7 @@ import { options } from '../../../compiler/modules/registry/options.ts';
 import { runCommand, temporaryFolder } from '../../harness.ts';
 
 const folder = temporaryFolder();
-const written = await runCommand(['manpage', '--directory', folder]);
+const manpageResult = await runCommand(['manpage', '--directory', folder]);
 const page = (name: string): string => readFileSync(path.join(folder, name), 'utf8');
 
 const manual = suite('manual pages');
@@ -25,8 +25,8 @@ manual('there is a page for each command and guide, one for svc and one for the 
 		...TOPICS.map(topic => `svc-${topic}.7`),
 	].sort();
 	assert.equal(readdirSync(folder).sort(), names);
-	assert.is(written.stdout, `${names.length} manual pages written to ${folder}.\n`);
-	assert.is(written.status, 0);
+	assert.is(manpageResult.stdout, `${names.length} manual pages written to ${folder}.\n`);
+	assert.is(manpageResult.status, 0);
 });
 
 manual('every directive, matcher, option and balancing policy has a heading, its usage and its summary', () => {

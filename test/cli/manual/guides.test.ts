@@ -1,6 +1,6 @@
 /**
- * The guides are correct: every configuration in them is valid, and every command prints what they show. A configuration that is
- * named by a command of its guide is checked only by this command, because it may show a mistake on purpose.
+ * The guides are correct: every configuration in them is valid, and every command prints what the guide shows. A configuration
+ * that a command of its guide names is checked only by this command, because the guide may show a mistake on purpose.
  */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,9 +14,9 @@ import { BLOCK_LANGUAGES, type CodeBlock, executeBlocks, readBlocks } from '../.
 import { ROOT, temporaryFolder } from '../../harness.ts';
 
 /** Number of guides whose commands run at the same time. Most of the time is spent waiting for processes to start. */
-const CONCURRENT = 3;
+const CONCURRENT_GUIDES = 3;
 
-const FOLDER = 'cli/manual';
+const GUIDES_FOLDER = 'cli/manual';
 
 // Variables from which the guides take secrets.
 for (const name of ['CLOUDFLARE_TOKEN', 'COOKIE_SECRET', 'ADMIN_TOKEN', 'REDIS_PASSWORD']) {
@@ -27,7 +27,7 @@ process.env.CLUSTER_KEY = Buffer.alloc(32).toString('base64');
 const guides = suite('guides');
 
 guides('every file is a topic, and no topic is a command', () => {
-	const files = readdirSync(path.join(ROOT, FOLDER)).filter(name => name.endsWith('.md'));
+	const files = readdirSync(path.join(ROOT, GUIDES_FOLDER)).filter(name => name.endsWith('.md'));
 	assert.equal(files.sort(), TOPICS.map(topic => `${topic}.md`).sort());
 	assert.equal(
 		COMMANDS.filter(({ name }) => TOPICS.some(topic => topic === name)).map(({ name }) => name),
@@ -47,10 +47,10 @@ guides('every guide has a title, a summary of one sentence, and 300 to 900 words
 	assert.equal(wrong, []);
 });
 
-const blocks = new Map<string, CodeBlock[]>(TOPICS.map(topic => [topic, readBlocks(`${FOLDER}/${topic}.md`)]));
+const blocks = new Map<string, CodeBlock[]>(TOPICS.map(topic => [topic, readBlocks(`${GUIDES_FOLDER}/${topic}.md`)]));
 
 /** Reports whether a command of the guide uses the configuration file, by name or by default. */
-function isCommanded({ file }: CodeBlock, all: readonly CodeBlock[]): boolean {
+function isUsedByCommand({ file }: CodeBlock, all: readonly CodeBlock[]): boolean {
 	const commands = all.filter(({ language }) => language === 'console').map(({ text }) => text);
 	return commands.some(text =>
 		file === 'Configfile' || file === 'Caddyfile'
@@ -75,7 +75,7 @@ guides('every configuration is valid, and its tests pass', async () => {
 			const { language, line, text, file = `line-${line}.conf` } = block;
 			if (!BLOCK_LANGUAGES.has(language)) wrong.push(`${topic}.md:${line}: unknown language ${language}`);
 			if (language !== 'configfile' && language !== 'caddyfile') continue;
-			if (block.file !== undefined && isCommanded(block, all)) continue;
+			if (block.file !== undefined && isUsedByCommand(block, all)) continue;
 			count++;
 			const format = language === 'caddyfile' ? 'compatfile' : 'configfile';
 			const input = { format, text, name: file, path: path.join(folder, file) } as const;
@@ -90,11 +90,11 @@ guides('every configuration is valid, and its tests pass', async () => {
 	assert.ok(count > 0);
 });
 
-// Each guide has a folder and ports of its own, so that several can run at once.
-const lanes: Promise<void>[] = Array.from({ length: CONCURRENT }, () => Promise.resolve());
+// Each guide has its own folder and ports, so that several guides can run at the same time.
+const lanes: Promise<void>[] = Array.from({ length: CONCURRENT_GUIDES }, () => Promise.resolve());
 for (const [index, [topic, all]] of [...blocks].entries()) {
-	const execution = lanes[index % CONCURRENT]!.then(() => executeBlocks(`${FOLDER}/${topic}.md`, all));
-	lanes[index % CONCURRENT] = execution.catch(() => {});
+	const execution = lanes[index % CONCURRENT_GUIDES]!.then(() => executeBlocks(`${GUIDES_FOLDER}/${topic}.md`, all));
+	lanes[index % CONCURRENT_GUIDES] = execution.catch(() => {});
 	guides(`the commands of ${topic} print what it shows`, () => execution);
 }
 

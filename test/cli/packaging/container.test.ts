@@ -20,14 +20,14 @@ const read = (name: string): string => readFileSync(path.join(folder, name), 'ut
 const seconds = (text: string): number => Number(/^(\d+)s$/.exec(text)![1]);
 
 /** Returns the seconds of an option in a configuration; 0 if it is missing. */
-const option = (configuration: string, name: string): number =>
+const optionSeconds = (configuration: string, name: string): number =>
 	Number(new RegExp(`^\\t${name} (\\d+)s$`, 'm').exec(configuration)?.[1] ?? 0);
 
 /**
- * Serves a configuration as the container does, but on free ports, and requests the targets, which are given with the ports of the
- * configuration. Returns the answers.
+ * Serves a configuration as the container does, but on free ports, and requests the given targets. A target names the port that
+ * the configuration has in the container. Returns the answers.
  */
-async function answers(
+async function serveAndRequest(
 	configuration: string,
 	words: readonly string[],
 	ports: readonly number[],
@@ -57,8 +57,8 @@ async function answers(
 	}
 }
 
-/** Fails if the linter reports anything about a configuration. */
-async function assertFlawless(configuration: string): Promise<void> {
+/** Fails if `svc validate --lint` reports anything about a configuration. */
+async function assertNoFindings(configuration: string): Promise<void> {
 	const file = path.join(temporaryFolder(), 'Configfile');
 	writeFileSync(file, configuration);
 	const { status, stderr, stdout } = await runCommand(['validate', '--lint', '--strict', file]);
@@ -76,12 +76,12 @@ containers('the pods of Kubernetes answer their probes, are stopped gracefully a
 	const { spec: pod, metadata } = of('Deployment').spec.template as Fields;
 	const [container] = pod.containers as [Fields];
 	const configuration = of('ConfigMap').data.Configfile as string;
-	await assertFlawless(configuration);
+	await assertNoFindings(configuration);
 
 	const ports = new Map<string, number>(container.ports.map((one: Fields) => [one.name, one.containerPort]));
 	const probes = ['startupProbe', 'readinessProbe', 'livenessProbe'].map(name => container[name].httpGet as Fields);
 	const { annotations } = metadata;
-	const [site, ...asked] = await answers(
+	const [site, ...asked] = await serveAndRequest(
 		configuration,
 		container.args,
 		[...ports.values()],
@@ -102,10 +102,10 @@ containers('the pods of Kubernetes answer their probes, are stopped gracefully a
 	);
 	assert.match(asked[3]!.body, /^svc_ready 1$/m);
 
-	const delay = option(configuration, 'shutdown_delay');
+	const delay = optionSeconds(configuration, 'shutdown_delay');
 	const { periodSeconds, failureThreshold, timeoutSeconds } = container.readinessProbe;
 	assert.ok(delay >= failureThreshold * (periodSeconds + timeoutSeconds));
-	assert.ok(pod.terminationGracePeriodSeconds > delay + option(configuration, 'grace_period'));
+	assert.ok(pod.terminationGracePeriodSeconds > delay + optionSeconds(configuration, 'grace_period'));
 	assert.is(pod.securityContext.runAsUser, IMAGE_USER);
 	assert.equal(container.securityContext, {
 		allowPrivilegeEscalation: false,
@@ -127,11 +127,11 @@ containers(
 		const { services, configs, volumes } = parse(read('docker-compose.yml')) as Fields;
 		const { svc } = services;
 		const configuration = configs[svc.configs[0].source].content as string;
-		await assertFlawless(configuration);
+		await assertNoFindings(configuration);
 		assert.equal(svc.entrypoint, ['svc']);
 		const published = new Set<number>(svc.ports.map((port: string) => Number(/:(\d+)(?:\/udp)?$/.exec(port)![1])));
 		assert.equal([...published], [8080, 8443, 9090]);
-		const [site, live, ready, metrics] = await answers(
+		const [site, live, ready, metrics] = await serveAndRequest(
 			configuration,
 			svc.command,
 			[...published],
@@ -144,7 +144,7 @@ containers(
 		);
 		assert.is(site!.body, 'Hello from a container.');
 		assert.equal([live!.status, ready!.status, metrics!.status], [200, 200, 200]);
-		assert.ok(seconds(svc.stop_grace_period) > option(configuration, 'grace_period'));
+		assert.ok(seconds(svc.stop_grace_period) > optionSeconds(configuration, 'grace_period'));
 		assert.is(svc.user, `${IMAGE_USER}:${IMAGE_USER}`);
 		assert.is(svc.read_only, true);
 		assert.equal(svc.cap_drop, ['ALL']);

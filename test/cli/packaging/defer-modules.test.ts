@@ -1,10 +1,10 @@
-/** The binary loads Node's modules when they are first used. They then have the same exports as in Node. */
+/** The binary loads a module of Node when one of its exports is first used. The module has the same exports as in Node. */
 import http from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { deferModules } from '../../../cli/packaging/defer-modules.js';
 
-const deferring = suite('deferred modules');
+const deferredModules = suite('deferred modules');
 
 function requireFrom(modules: { readonly [name: string]: object }) {
 	const loaded: string[] = [];
@@ -18,7 +18,7 @@ function requireFrom(modules: { readonly [name: string]: object }) {
 	return { loaded, require };
 }
 
-deferring('a module is loaded at the first use of an export, once', () => {
+deferredModules('a module is loaded at the first use of an export, once', () => {
 	const { loaded, require } = requireFrom({ 'node:http': http });
 	const deferred = require('node:http');
 	assert.is(require('node:http'), deferred);
@@ -29,7 +29,7 @@ deferring('a module is loaded at the first use of an export, once', () => {
 	assert.equal(loaded, ['node:http']);
 });
 
-deferring('exports stay as Node defines them', () => {
+deferredModules('exports stay as Node defines them', () => {
 	const { require } = requireFrom({ 'node:http': http });
 	const deferred = require('node:http');
 	assert.is(deferred.STATUS_CODES, http.STATUS_CODES);
@@ -50,10 +50,10 @@ deferring('exports stay as Node defines them', () => {
 	}
 });
 
-deferring('other modules are loaded at once', () => {
+deferredModules('other modules are loaded at once', () => {
 	const { loaded, require } = requireFrom({ 'node:path': { sep: '/' } });
 	assert.is(require('node:path').sep, '/');
 	assert.equal(loaded, ['node:path']);
 });
 
-deferring.run();
+deferredModules.run();

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../harness.ts';
 const folder = temporaryFolder();
 const executable = path.join(folder, 'executable');
 
-/** A program that prints what depends on Unicode data, while threads allocate functions and WebAssembly code. */
+/** A program whose output depends on Unicode data, while threads allocate functions and WebAssembly code. */
 const PROGRAM = `
 const { Worker } = require('node:worker_threads');
 const { domainToASCII } = require('node:url');
@@ -53,7 +53,7 @@ Promise.all(sums).then(sums => console.log(JSON.stringify({ ...texts, sums })));
 `;
 
 /** Returns a program in the form that Node embeds. */
-function blob(source: string): Buffer {
+function embeddableProgram(source: string): Buffer {
 	writeFileSync(path.join(folder, 'main.js'), source);
 	const config = { main: 'main.js', output: 'blob', disableExperimentalSEAWarning: true };
 	writeFileSync(path.join(folder, 'sea.json'), JSON.stringify(config));
@@ -65,7 +65,7 @@ function blob(source: string): Buffer {
 const node = readFileSync(process.execPath);
 const linux = suite('linux executable');
 
-linux.before(() => writeFileSync(executable, linuxExecutable(node, blob(PROGRAM)), { mode: 0o755 }));
+linux.before(() => writeFileSync(executable, linuxExecutable(node, embeddableProgram(PROGRAM)), { mode: 0o755 }));
 
 linux('the executable needs no libatomic, and the dynamic linker resolves all it needs', () => {
 	const needs = (file: string): string =>

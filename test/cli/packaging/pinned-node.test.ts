@@ -7,14 +7,14 @@ import * as assert from 'uvu/assert';
 import { INSTALLED_NODE, verifyNode } from '../../../cli/packaging/pinned-node.js';
 import { ROOT, temporaryFolder } from '../../harness.ts';
 
-const CHECK = path.join(ROOT, 'cli/packaging/pinned-node.js');
+const CHECK_SCRIPT = path.join(ROOT, 'cli/packaging/pinned-node.js');
 
 function read(name: string) {
 	return JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 }
 
 /** Returns a copy of the installed executable with one byte appended. */
-function tampered(): string {
+function tamperedNode(): string {
 	const copy = path.join(temporaryFolder(), 'node');
 	copyFileSync(INSTALLED_NODE, copy);
 	appendFileSync(copy, '!');
@@ -57,7 +57,7 @@ pinned(
 	'only the pinned executable is accepted: not a changed or missing one, nor one for a platform without a pin',
 	async () => {
 		assert.is(await refusal(INSTALLED_NODE), 'accepted');
-		const copy = tampered();
+		const copy = tamperedNode();
 		assert.match(
 			await refusal(copy),
 			/is not the Node [\d.]+ for \S+ that svc is built with: its SHA-256 is [0-9a-f]{64}/,
@@ -70,9 +70,9 @@ pinned(
 );
 
 pinned('the check that npm and CI run fails for a tampered executable', () => {
-	const check = (...args: string[]) => spawnSync(process.execPath, [CHECK, ...args], { encoding: 'utf8' });
+	const check = (...args: string[]) => spawnSync(process.execPath, [CHECK_SCRIPT, ...args], { encoding: 'utf8' });
 	assert.equal([check().status, check().stderr], [0, '']);
-	const { status, stderr } = check(tampered());
+	const { status, stderr } = check(tamperedNode());
 	assert.is(status, 1);
 	assert.match(stderr, /^error: .* is not the Node /);
 	const { scripts } = read('package.json');
@@ -81,7 +81,10 @@ pinned('the check that npm and CI run fails for a tampered executable', () => {
 
 pinned('the build refuses a tampered executable before it writes anything', () => {
 	const output = path.join(temporaryFolder(), 'dist/svc');
-	const build = spawnSync(tampered(), ['cli/packaging/build.ts', '--output', output], { cwd: ROOT, encoding: 'utf8' });
+	const build = spawnSync(tamperedNode(), ['cli/packaging/build.ts', '--output', output], {
+		cwd: ROOT,
+		encoding: 'utf8',
+	});
 	assert.is(build.status, 1);
 	assert.match(build.stderr, /^error: .* is not the Node [\d.]+ for .*, but [0-9a-f]{64} is pinned/);
 	assert.not.ok(existsSync(path.dirname(output)));

@@ -65,7 +65,7 @@ function isOpen(port: number): Promise<boolean> {
 	});
 }
 
-/** Returns the ids of all descendants of a process. */
+/** Returns the PIDs of all descendants of a process. */
 function descendants(pid: number): number[] {
 	let children: number[] = [];
 	try {

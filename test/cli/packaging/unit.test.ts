@@ -12,7 +12,7 @@ const text = readFileSync(path.join(ROOT, `cli/packaging/${SYSTEMD_UNIT_NAME}.se
 
 /** Parses the unit into values by `Section.Key`. Throws on an invalid line and on a repeated key. */
 function parseUnit(): Map<string, string> {
-	const found = new Map<string, string>();
+	const valuesByKey = new Map<string, string>();
 	let section = '';
 	for (const [index, line] of text.split('\n').entries()) {
 		if (line === '' || line.startsWith('#')) continue;
@@ -22,11 +22,11 @@ function parseUnit(): Map<string, string> {
 		else if (!assignment || section === '') throw new Error(`line ${index + 1}: ${line}`);
 		else {
 			const key = `${section}.${assignment[1]}`;
-			if (found.has(key)) throw new Error(`line ${index + 1}: ${key} is repeated`);
-			found.set(key, assignment[2]!);
+			if (valuesByKey.has(key)) throw new Error(`line ${index + 1}: ${key} is repeated`);
+			valuesByKey.set(key, assignment[2]!);
 		}
 	}
-	return found;
+	return valuesByKey;
 }
 
 const unit = suite('systemd unit');

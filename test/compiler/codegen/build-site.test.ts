@@ -10,7 +10,7 @@ import { BuildError } from '../../../compiler/modules/contract/compile-context.t
 import { bodyText, buildTestSite, fakeExchange, NO_LEASES, responseLines, serveRequest } from '../fake-exchange.ts';
 
 const path = (...patterns: string[]): Matcher => ({ type: 'path', patterns });
-const mark = (name: string, more: Partial<Step> = {}): Step => ({
+const markStep = (name: string, more: Partial<Step> = {}): Step => ({
 	handler: 'edit_headers',
 	response: { add: [{ name: 'M', value: name }] },
 	...more,
@@ -24,22 +24,22 @@ async function marks(pipeline: readonly Step[], target = '/'): Promise<string> {
 const pipelines = suite('pipelines');
 
 pipelines('steps run in order, and those whose matcher does not hold are skipped', async () => {
-	const steps = [mark('a'), mark('b', { when: path('/x') }), mark('c'), END, mark('d')];
+	const steps = [markStep('a'), markStep('b', { when: path('/x') }), markStep('c'), END, markStep('d')];
 	assert.is(await marks(steps), 'ac');
 	assert.is(await marks(steps, '/x'), 'abc');
 });
 
 pipelines('a matcher sees the edits of the steps before it', async () => {
-	assert.is(await marks([{ handler: 'rewrite_target', to: '/x' }, mark('a', { when: path('/x') }), END]), 'a');
+	assert.is(await marks([{ handler: 'rewrite_target', to: '/x' }, markStep('a', { when: path('/x') }), END]), 'a');
 });
 
 pipelines('of consecutive steps in one exclusive group, only the first whose matcher holds runs', async () => {
 	const steps = [
-		mark('a', { exclusive: 'g', when: path('/a*') }),
-		mark('b', { exclusive: 'g', when: path('/*b') }),
-		mark('c', { exclusive: 'g' }),
-		mark('d', { exclusive: 'g' }),
-		mark('-'),
+		markStep('a', { exclusive: 'g', when: path('/a*') }),
+		markStep('b', { exclusive: 'g', when: path('/*b') }),
+		markStep('c', { exclusive: 'g' }),
+		markStep('d', { exclusive: 'g' }),
+		markStep('-'),
 		END,
 	];
 	assert.is(await marks(steps, '/ab'), 'a-');
@@ -49,12 +49,12 @@ pipelines('of consecutive steps in one exclusive group, only the first whose mat
 
 pipelines('exclusive groups may be interrupted by other steps, and interleaved', async () => {
 	const steps = [
-		mark('a', { exclusive: 'g', when: path('/a*') }),
-		mark('1', { exclusive: 'h' }),
-		mark('b', { exclusive: 'g', when: path('/*b') }),
-		mark('-'),
-		mark('c', { exclusive: 'g' }),
-		mark('2', { exclusive: 'h' }),
+		markStep('a', { exclusive: 'g', when: path('/a*') }),
+		markStep('1', { exclusive: 'h' }),
+		markStep('b', { exclusive: 'g', when: path('/*b') }),
+		markStep('-'),
+		markStep('c', { exclusive: 'g' }),
+		markStep('2', { exclusive: 'h' }),
 		END,
 	];
 	assert.is(await marks(steps, '/ab'), 'a1-');
@@ -65,23 +65,23 @@ pipelines('exclusive groups may be interrupted by other steps, and interleaved',
 pipelines('there may be more interrupted groups than bits in an integer', async () => {
 	const steps: Step[] = [];
 	for (const round of ['x', 'y']) {
-		for (let i = 0; i < 40; i++) steps.push(mark(round, { exclusive: `g${i}` }));
+		for (let i = 0; i < 40; i++) steps.push(markStep(round, { exclusive: `g${i}` }));
 	}
 	assert.is(await marks([...steps, END]), 'x'.repeat(40));
 });
 
 pipelines('`group` runs every matching step, `first_match` only the first', async () => {
 	const steps: Step[] = [
-		{ handler: 'group', when: path('/g*'), pipeline: [mark('a'), mark('b')] },
+		{ handler: 'group', when: path('/g*'), pipeline: [markStep('a'), markStep('b')] },
 		{
 			handler: 'first_match',
 			branches: [
-				{ when: path('/gx'), pipeline: [mark('1')] },
-				{ when: path('/y'), pipeline: [mark('2'), END] },
-				{ pipeline: [mark('3')] },
+				{ when: path('/gx'), pipeline: [markStep('1')] },
+				{ when: path('/y'), pipeline: [markStep('2'), END] },
+				{ pipeline: [markStep('3')] },
 			],
 		},
-		mark('-'),
+		markStep('-'),
 		END,
 	];
 	assert.is(await marks(steps, '/gx'), 'ab1-');
@@ -192,7 +192,7 @@ errors('E4: each site has its own error routes', async () => {
 });
 
 errors('a route that does not respond passes the error on; if none responds, the error is thrown', async () => {
-	const silent: ErrorRoute = { pipeline: [mark('s')] };
+	const silent: ErrorRoute = { pipeline: [markStep('s')] };
 	assert.is(
 		await outcome([failing(404)], [silent, { statuses: ['5xx'], pipeline: answer('no') }, { pipeline: answer('yes') }]),
 		'404 yes',

@@ -5,17 +5,17 @@ import { planDocument } from '../../../compiler/codegen/plan/plan-document.ts';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
 import type { Settings, Site } from '../../../compiler/document/document.ts';
 
-function plan(sites: readonly Partial<Site>[], settings: Settings = {}) {
-	const found: Diagnostic[] = [];
+function planSites(sites: readonly Partial<Site>[], settings: Settings = {}) {
+	const diagnostics: Diagnostic[] = [];
 	const document = { settings, sites: sites.map(site => ({ addresses: [], pipeline: [], ...site })) };
-	const { listeners } = planDocument(document, diagnostic => found.push(diagnostic));
-	return { listeners, codes: found.map(({ code }) => code), pointers: found.map(({ pointer }) => pointer) };
+	const { listeners } = planDocument(document, diagnostic => diagnostics.push(diagnostic));
+	return { listeners, codes: diagnostics.map(({ code }) => code), pointers: diagnostics.map(({ pointer }) => pointer) };
 }
 
 const plans = suite('plans');
 
 plans('a listener has a host and a port, and lists the sites it serves', () => {
-	const { listeners } = plan([
+	const { listeners } = planSites([
 		{ addresses: [':8080', 'http://a'] },
 		{ addresses: ['http://b:8080'], bind: ['127.0.0.1', '::1'] },
 	]);
@@ -31,7 +31,7 @@ plans('a listener has a host and a port, and lists the sites it serves', () => {
 });
 
 plans('the most specific host comes first and catch-alls last; equally specific hosts keep the file order', () => {
-	const { listeners } = plan(
+	const { listeners } = planSites(
 		[
 			{ addresses: ['http://a'] },
 			{ addresses: ['http://*.example.com'] },
@@ -52,13 +52,13 @@ plans('the most specific host comes first and catch-alls last; equally specific 
 });
 
 plans('a duplicate address is ambiguous on one listener, but not on two', () => {
-	assert.equal(plan([{ addresses: ['http://a'] }, { addresses: ['http://A:80'] }]), {
-		listeners: plan([{ addresses: ['http://a'] }]).listeners,
+	assert.equal(planSites([{ addresses: ['http://a'] }, { addresses: ['http://A:80'] }]), {
+		listeners: planSites([{ addresses: ['http://a'] }]).listeners,
 		codes: ['site/ambiguous'],
 		pointers: ['/sites/1/addresses/0'],
 	});
-	assert.equal(plan([{ addresses: ['http://a'] }, { addresses: ['http://a:81'] }]).codes, []);
-	const bound = plan([
+	assert.equal(planSites([{ addresses: ['http://a'] }, { addresses: ['http://a:81'] }]).codes, []);
+	const bound = planSites([
 		{ addresses: [':80'], bind: ['127.0.0.1'] },
 		{ addresses: [':80'], bind: ['127.0.0.2'] },
 	]);
@@ -66,7 +66,7 @@ plans('a duplicate address is ambiguous on one listener, but not on two', () => 
 });
 
 plans('sites with host names use TLS, and a plain HTTP listener redirects to them', () => {
-	const { codes, listeners } = plan([
+	const { codes, listeners } = planSites([
 		{ addresses: ['a.com', 'b.com'] },
 		{ addresses: ['localhost:8443'] },
 		{ addresses: ['http://c'] },
@@ -85,7 +85,7 @@ plans('sites with host names use TLS, and a plain HTTP listener redirects to the
 });
 
 plans('a listener serves either HTTP or HTTPS', () => {
-	const { codes, pointers } = plan([
+	const { codes, pointers } = planSites([
 		{ addresses: ['http://a:9000', 'https://b:9000'] },
 		{ addresses: [':8080', 'localhost:8080'] },
 	]);
@@ -95,7 +95,7 @@ plans('a listener serves either HTTP or HTTPS', () => {
 
 plans('invalid listen addresses are rejected', () => {
 	assert.equal(
-		plan([
+		planSites([
 			{ addresses: ['http://{env.HOST}'] },
 			{ addresses: [':80'], bind: ['unix//run/a.sock|0660'] },
 			{ addresses: ['http://b'], bind: ['unix//run/a.sock'] },
@@ -105,7 +105,7 @@ plans('invalid listen addresses are rejected', () => {
 });
 
 plans('Unix sockets and file descriptors have no port, and no redirects point to their sites', () => {
-	const { codes, listeners } = plan([
+	const { codes, listeners } = planSites([
 		{ addresses: ['http://a:9000', 'http://b'], bind: ['unix//run/a.sock|0660', 'fd/{env.SOCKET}'] },
 		{ addresses: ['c'], bind: ['fd/4', 'unix//run/tls.sock'] },
 		{ addresses: ['http://d:81'], bind: ['tcp4/0.0.0.0', 'tcp6/[::]', 'tcp6/[::1]'] },
@@ -126,7 +126,7 @@ plans('Unix sockets and file descriptors have no port, and no redirects point to
 });
 
 plans('`default_bind` applies to sites without `bind`', () => {
-	const { listeners } = plan([{ addresses: [':8080'] }, { addresses: [':8081'], bind: ['::1'] }], {
+	const { listeners } = planSites([{ addresses: [':8080'] }, { addresses: [':8081'], bind: ['::1'] }], {
 		default_bind: ['127.0.0.1'],
 	});
 	assert.equal(

@@ -5,7 +5,7 @@ import { compileRegexp, RegexpError, RegexpTooLarge } from '../../../compiler/co
 
 const test = suite('regexp');
 
-/** An expression, a subject, and the whole match or null. */
+/** An expression, a subject, and the text that the expression matches in it, or null if it does not match. */
 const MATCHES: readonly (readonly [string, string, string | null])[] = [
 	['(?i)abc', 'xABc', 'ABc'],
 	['a(?i)b|c', 'C', 'C'],
@@ -48,10 +48,10 @@ const MATCHES: readonly (readonly [string, string, string | null])[] = [
 ];
 
 /**
- * Expressions that keep a backtracking engine busy for seconds or more, each with the text that a subject must repeat to provoke
+ * Expressions that keep a backtracking engine busy for seconds or longer, each with the text that a subject must repeat to cause
  * this.
  */
-const SLOW: readonly (readonly [string, string])[] = [
+const SLOW_EXPRESSIONS: readonly (readonly [string, string])[] = [
 	['^/a/(.*)/(.*)/(.*)/(.*)\\.html$', '/'],
 	['^/blog/([^/]+?)-([^/]+?)-([^/]+?)-([^/]+?)\\.html$', '-'],
 	['(.+)-(.+)-(.+)', '-'],
@@ -76,7 +76,7 @@ const SLOW: readonly (readonly [string, string])[] = [
 ];
 
 /** Returns the CPU milliseconds of a call: the minimum of three runs. */
-function milliseconds(what: () => unknown): number {
+function cpuMilliseconds(what: () => unknown): number {
 	const times = [1, 2, 3].map(() => {
 		const { user } = process.threadCpuUsage();
 		what();
@@ -134,10 +134,10 @@ test('syntax that RE2 does not support is refused by name', () => {
 });
 
 test('matching takes linear time even for input chosen to cause backtracking', () => {
-	for (const [source, subject] of SLOW) {
+	for (const [source, subject] of SLOW_EXPRESSIONS) {
 		const regexp = compileRegexp(source);
 		for (const text of [subject.repeat(Math.ceil(16_384 / subject.length)), subject.repeat(10)]) {
-			const took = milliseconds(() => regexp.exec(text));
+			const took = cpuMilliseconds(() => regexp.exec(text));
 			assert.ok(took < 50, `${source} took ${took} ms`);
 		}
 	}
@@ -146,7 +146,7 @@ test('matching takes linear time even for input chosen to cause backtracking', (
 test('finding all matches takes linear time', () => {
 	for (const source of ['a*b|a', '.*x|a', '(a*)(?:b|$)|(?:)', '[^b]*b|[ac]']) {
 		const regexp = compileRegexp(source, 'g');
-		const took = milliseconds(() => `${'a'.repeat(16_383)}c`.replace(regexp, '-'));
+		const took = cpuMilliseconds(() => `${'a'.repeat(16_383)}c`.replace(regexp, '-'));
 		assert.ok(took < 50, `${source} took ${took} ms`);
 	}
 });
@@ -217,7 +217,7 @@ test('the check of the longest expressions takes bounded time', () => {
 	for (const piece of ['(.|', 'a?', '(a*)*', '[^x]*', '(a|b*)', '.*a', '\\w+\\s?', '(?i)é', '[a-z]{1,100}']) {
 		const count = Math.floor(8000 / piece.length);
 		const source = piece === '(.|' ? `(${'.|'.repeat(4000)}x)*y` : piece.repeat(count);
-		const took = milliseconds(() => {
+		const took = cpuMilliseconds(() => {
 			try {
 				compileRegexp(source);
 			} catch (error) {

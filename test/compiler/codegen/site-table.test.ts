@@ -1,4 +1,6 @@
-/** How the site that serves a request is selected: order, wildcards, address paths, and hosts that cannot be disguised. */
+/**
+ * The selection of the site that serves a request: the order of sites, wildcards, address paths, and unusual spellings of hosts.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ListenedSite } from '../../../compiler/codegen/plan/plan.ts';
@@ -8,13 +10,13 @@ import { fakeExchange } from '../fake-exchange.ts';
 
 const test = suite('site table');
 
-function table(...hosts: readonly (readonly string[])[]): (authority: string, target?: string) => number {
+function siteLookup(...hosts: readonly (readonly string[])[]): (authority: string, target?: string) => number {
 	const sites = new SiteTable(hosts.map((names, site): ListenedSite => ({ site, hosts: names, paths: [] })));
 	return (authority, target = '/') => sites.find(fakeExchange({ authority, target }).request);
 }
 
 test('exact hosts match regardless of case, trailing dot and port', () => {
-	const find = table(['a.test'], ['b.test', 'c.test']);
+	const find = siteLookup(['a.test'], ['b.test', 'c.test']);
 	for (const authority of ['a.test', 'A.TEST', 'a.test.', 'a.test:8080', 'A.Test.:1'])
 		assert.is(find(authority), 0, authority);
 	assert.is(find('c.test'), 1);
@@ -23,14 +25,14 @@ test('exact hosts match regardless of case, trailing dot and port', () => {
 });
 
 test('the catch-all site serves the remaining hosts', () => {
-	const find = table(['a.test'], []);
+	const find = siteLookup(['a.test'], []);
 	assert.is(find('a.test'), 0);
 	assert.is(find('b.test'), 1);
 	assert.is(find('[::1]:80'), 1);
 });
 
 test('wildcards match one label, and exact hosts take precedence', () => {
-	const find = table(['www.example.com'], ['*.example.com'], ['*.*.com'], ['*'], []);
+	const find = siteLookup(['www.example.com'], ['*.example.com'], ['*.*.com'], ['*'], []);
 	assert.is(find('www.example.com'), 0);
 	assert.is(find('api.example.com'), 1);
 	assert.is(find('a.b.com'), 2);
@@ -40,14 +42,14 @@ test('wildcards match one label, and exact hosts take precedence', () => {
 });
 
 test('the first matching site in search order wins, even if a later one is more exact', () => {
-	const find = table(['*.io', 'very-long-host.example.com'], ['short.io'], []);
+	const find = siteLookup(['*.io', 'very-long-host.example.com'], ['short.io'], []);
 	assert.is(find('short.io'), 0);
-	const before = table([], ['short.io']);
+	const before = siteLookup([], ['short.io']);
 	assert.is(before('short.io'), 0);
 });
 
 test('C5: the order of the sites decides; hosts next to a catch-all do not limit it', () => {
-	const find = table(['abcdefg'], ['abcdef'], ['abcde'], ['abc'], []);
+	const find = siteLookup(['abcdefg'], ['abcdef'], ['abcde'], ['abc'], []);
 	assert.is(find('abcdef'), 1);
 	assert.is(find('abcdefg'), 0);
 	assert.is(find('ab'), 4);

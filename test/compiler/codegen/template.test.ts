@@ -85,8 +85,8 @@ templates.run();
 
 const names = suite('placeholders');
 
-/** The name of a placeholder, a request, and the expected text. */
-const TABLE: readonly (readonly [string, RequestFields, string])[] = [
+/** The name of a placeholder, a request, and the text that the placeholder then has. */
+const PLACEHOLDER_CASES: readonly (readonly [string, RequestFields, string])[] = [
 	['http.request.method', { method: 'PUT' }, 'PUT'],
 	['http.request.scheme', { scheme: 'https' }, 'https'],
 	['http.request.proto', { protocol: 'HTTP/2.0' }, 'HTTP/2.0'],
@@ -143,7 +143,7 @@ const TABLE: readonly (readonly [string, RequestFields, string])[] = [
 	['system.wd', {}, '/work'],
 ];
 
-for (const [name, request, expected] of TABLE) {
+for (const [name, request, expected] of PLACEHOLDER_CASES) {
 	names(`{${name}} evaluates to ${JSON.stringify(expected)}`, () => {
 		assert.is(rendered(`{${name}}`, request), expected);
 	});

@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileText, errors } from './page.ts';
 
-/** Lines of a site `:80`, or a whole file if it starts with `{` or `&`, and an expected error. */
+/** Pairs of lines of a site `:80` (or a whole file, if it starts with `{` or `&`) and the expected error. */
 const DIRECTIVES: readonly (readonly [lines: string, message: string])[] = [
 	['bind 127.0.0.1 {\nprotocols\n}', 'protocols requires one or more arguments'],
 	['bind 127.0.0.1 {\nnope\n}', 'unknown subdirective: nope'],
@@ -152,7 +152,7 @@ const DIRECTIVES: readonly (readonly [lines: string, message: string])[] = [
 	['invoke nope', "cannot invoke named route 'nope', which was not defined"],
 ];
 
-/** Lines of global options, and an expected error. */
+/** Pairs of lines of global options and the expected error. */
 const OPTIONS: readonly (readonly [lines: string, message: string])[] = [
 	['nope', 'unrecognized global option: nope'],
 	['storage_check on', "storage_check must be 'off'"],

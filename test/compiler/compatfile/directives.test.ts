@@ -4,8 +4,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileToDocument, type DryRunQuery, DryRunServer } from './page.ts';
 
-/** The compared parts of a response. */
-interface Wanted {
+/** The expected parts of a response. */
+interface ExpectedResponse {
 	readonly status?: number;
 	readonly body?: string;
 	/** Expected fields; undefined means that the field must be absent. */
@@ -16,7 +16,7 @@ type Case = readonly [
 	statement: string,
 	lines: string,
 	asked: string | (DryRunQuery & { readonly url: string }),
-	wanted: Wanted,
+	wanted: ExpectedResponse,
 ];
 
 const CONTROL: readonly Case[] = [
@@ -392,7 +392,7 @@ for (const [name, table] of Object.entries({ CONTROL, RESPOND, HEADERS, URI, MAP
 }
 
 /** Pairs of configurations with the same meaning. */
-const SAME: readonly (readonly [statement: string, one: string, other: string])[] = [
+const EQUIVALENT_LINES: readonly (readonly [statement: string, one: string, other: string])[] = [
 	['encode: the block first, then the arguments', 'encode gzip {\nzstd\n}', 'encode zstd gzip'],
 	['header lines and one line', 'header {\nX y\n}', 'header X y'],
 	['a naked precompressed', 'file_server {\nprecompressed\n}', 'file_server {\nprecompressed br zstd gzip\n}'],
@@ -406,7 +406,7 @@ const SAME: readonly (readonly [statement: string, one: string, other: string])[
 	],
 ];
 const same = suite('equivalent spellings');
-for (const [statement, one, other] of SAME) {
+for (const [statement, one, other] of EQUIVALENT_LINES) {
 	same(statement, () =>
 		assert.equal(compileToDocument(`:80 {\n${one}\n}\n`), compileToDocument(`:80 {\n${other}\n}\n`)),
 	);

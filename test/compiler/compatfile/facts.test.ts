@@ -237,7 +237,7 @@ for (const [fact, sites, url, [status, body, headers = {}], asked] of FACTS) {
 }
 
 /** Returns the listeners of each site as `scheme :port hosts…`. */
-const listening = (text: string): string[] => {
+const listenersOf = (text: string): string[] => {
 	const found = compileText(text);
 	assert.ok(found.plan, errors(found).join('\n'));
 	return found.plan!.listeners.flatMap(({ scheme, port, sites }) =>
@@ -245,9 +245,9 @@ const listening = (text: string): string[] => {
 	);
 };
 facts('C1', () => {
-	assert.equal(listening('localhost {\n}\n'), ['https 443 localhost']);
-	assert.equal(listening('https://localhost {\n}\n'), ['https 443 localhost']);
-	assert.equal(listening('http://localhost {\n}\n'), ['http 80 localhost']);
+	assert.equal(listenersOf('localhost {\n}\n'), ['https 443 localhost']);
+	assert.equal(listenersOf('https://localhost {\n}\n'), ['https 443 localhost']);
+	assert.equal(listenersOf('http://localhost {\n}\n'), ['http 80 localhost']);
 });
 facts('C2', () => {
 	const to = (upstream: string): unknown => compileToDocument(`:80 {\nreverse_proxy ${upstream}\n}\n`);
@@ -262,11 +262,11 @@ facts('C2', () => {
 	);
 });
 facts('C4: default_sni alone does not enable TLS on a listener', () => {
-	assert.equal(listening('{\ndefault_sni foo.localhost\n}\n:80 {\n}\n'), ['http 80']);
+	assert.equal(listenersOf('{\ndefault_sni foo.localhost\n}\n:80 {\n}\n'), ['http 80']);
 });
 facts('C5', () => {
 	const text = 'abcdef {\n}\nabcdefg {\n}\nabc {\n}\nabcde, http://abcde {\n}\n:443, ab {\n}\n';
-	assert.equal(listening(text), [
+	assert.equal(listenersOf(text), [
 		'https 443 abcdefg',
 		'https 443 abcdef',
 		'https 443 abcde',
@@ -327,7 +327,7 @@ facts('C13: equivalent matchers', () => {
 		'`{query.a} == "1"`',
 		'expression "{query.a} == \\"1\\""',
 	];
-	// If the matcher has a single argument, captures are named after the matcher.
+	// If the matcher has only one argument, its captures are named after the matcher.
 	const documents = forms.map(form =>
 		JSON.stringify(compileToDocument(`(s) {\n@g ${form}\nrespond @g x\n}\n:80 {\nimport s\n}\n`)).replace(
 			',"name":"g"',
@@ -424,7 +424,7 @@ facts('C37: global metrics and those of servers are merged', () => {
 	assert.match(JSON.stringify(found.document!.settings!.metrics), '"per_host":true');
 });
 facts('C32', () => {
-	assert.equal(listening('http://foo:8447, http://127.0.0.1:8447 {\n}\n').length, 1);
+	assert.equal(listenersOf('http://foo:8447, http://127.0.0.1:8447 {\n}\n').length, 1);
 	assert.is(
 		compileText('http://foo:8447, http://127.0.0.1:8447 {\n}\n').plan!.certificates?.managed.policies.length ?? 0,
 		0,

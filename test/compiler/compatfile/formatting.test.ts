@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { formatText } from '../../../compiler/syntax/format.ts';
 
 /** Input and expected output; `⏎` is a line break, `→` a tab. Without an output, the input must stay unchanged. */
-const ROWS: readonly (readonly [row: string, input: string, output?: string])[] = [
+const FORMATTING_CASES: readonly (readonly [row: string, input: string, output?: string])[] = [
 	['spacing', 'abc   def⏎→g hi jkl⏎mn', 'abc def⏎g hi jkl⏎mn'],
 	['one-line blocks', 'e { f⏎}', 'e {⏎→f⏎}'],
 	['nested one-line', 'j { k {⏎l⏎}⏎}', 'j {⏎→k {⏎→→l⏎→}⏎}'],
@@ -31,7 +31,7 @@ const ROWS: readonly (readonly [row: string, input: string, output?: string])[] 
 	['heredoc in block', 'a {⏎→respond <<E⏎  x   y⏎E⏎  b    c⏎}', 'a {⏎→respond <<E⏎  x   y⏎E⏎→b c⏎}'],
 	['blank line then env span', 'a⏎⏎→{$X}', 'a⏎⏎{$X}'],
 	['imports, then global block', 'import a⏎import b⏎{⏎→order x first⏎}'],
-	// These rows show the formatter's rules in brief.
+	// The remaining rows each show one rule of the formatter in brief.
 	['white space at both ends', '⏎ →a ⏎⏎', 'a'],
 	['nothing', '', ''],
 	['no blank lines at the edges of a block', 'a {⏎⏎b⏎⏎}', 'a {⏎→b⏎}'],
@@ -46,7 +46,7 @@ const ROWS: readonly (readonly [row: string, input: string, output?: string])[] 
 ];
 
 const rows = suite('formatting');
-for (const [row, input, output = input] of ROWS) {
+for (const [row, input, output = input] of FORMATTING_CASES) {
 	rows(row, () => {
 		const read = (text: string): string => text.replaceAll('⏎', '\n').replaceAll('→', '\t');
 		const formatted = formatText(read(input));

@@ -3,7 +3,10 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseInMemory } from '../syntax/memory-config.ts';
 
-/** A statement of the documentation, lines of a site, and their tree. Quoted words keep their quotes; heredocs are in `<>`. */
+/**
+ * A statement of the documentation, lines of a site, and the tree into which they are parsed. Quoted words keep their quotes;
+ * heredocs are in `<>`.
+ */
 const TOKENS: readonly (readonly [statement: string, lines: string, outline: string])[] = [
 	['a comment begins at the start of a word', 'a #b c\nd', ' a\n d\n'],
 	['and not inside of one', 'a#b c', ' a#b c\n'],

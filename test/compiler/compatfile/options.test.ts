@@ -6,7 +6,7 @@ import { compileText, compileToDocument, DryRunServer, errors } from './page.ts'
 const settings = (lines: string): unknown => compileToDocument(`{\n${lines}\n}\n:80 {\n}\n`).settings;
 
 const options = suite('options');
-/** For each repeated option, the single option that it is equivalent to. */
+/** Pairs of an option that is given twice and the single option that has the same effect. */
 for (const [twice, once] of [
 	['grace_period 1s\ngrace_period 2s', 'grace_period 2s'],
 	['http_port 81\nhttp_port 82', 'http_port 82'],
@@ -29,7 +29,7 @@ options('repeated servers, log and pki options accumulate', () => {
 	assert.equal(Object.keys(accumulated.logs), ['a', 'b']);
 	assert.equal(Object.keys(accumulated.pki.authorities), ['a', 'b']);
 });
-/** Every form of each option; every form is accepted. */
+/** Two accepted forms of each option. */
 for (const [short, long] of [
 	['storage file_system /x', 'storage file_system {\nroot /x\n}'],
 	['admin off', 'admin off'],
@@ -88,7 +88,7 @@ options('protocols on default_bind apply to sites without bind', () => {
 });
 
 const shorthands = suite('shorthands');
-/** The placeholder shorthands listed in the documentation. */
+/** Pairs of a placeholder shorthand from the documentation and its full name. */
 for (const [short, full] of [
 	...['host', 'hostport', 'port', 'method', 'scheme', 'uuid'].map(name => [name, `http.request.${name}`]),
 	...[

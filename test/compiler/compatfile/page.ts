@@ -46,7 +46,7 @@ export function compileToDocument(
 	return printedForm(found.document) as { readonly [key: string]: unknown };
 }
 
-/** A request: its method, header fields and body. */
+/** A request other than `GET` without fields and body: its method, header fields, body and time. */
 export interface DryRunQuery {
 	readonly method?: string;
 	readonly headers?: { readonly [name: string]: string } | readonly (readonly [string, string])[];
@@ -56,7 +56,7 @@ export interface DryRunQuery {
 	readonly at?: number;
 }
 
-/** A response. */
+/** A response, and the result of the dry run that produced it. */
 export interface DryRunResponse {
 	readonly seen: DryRunResult;
 	readonly status: number;
@@ -76,7 +76,7 @@ export class DryRunServer {
 		this.#dryRun = new DryRun(found.plan, dryRunEnvironment(folder));
 	}
 
-	/** Requests an absolute URL. Throws if no listener matches. */
+	/** Requests an absolute URL. Throws if no listener matches the URL. */
 	async ask(text: string, { method = 'GET', headers = {}, body, from, at }: DryRunQuery = {}): Promise<DryRunResponse> {
 		const url = parseRequestUrl(text);
 		if (!isRequestUrl(url)) throw new Error(url.message);

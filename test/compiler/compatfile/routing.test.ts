@@ -14,7 +14,8 @@ order('directives run in the default order', () => {
 		'file_server acme_server',
 	];
 	const words = written.join(' ').split(' ');
-	// Directives that the compatible server lacks are in between.
+	// The default order also contains directives that the compatible server lacks, so only the directives in `words` are
+	// compared.
 	assert.equal(
 		DEFAULT_ORDER.filter(name => words.includes(name)),
 		words,
@@ -29,15 +30,16 @@ order('deprecated names are accepted', () => {
 });
 
 /** Returns the order in which the `header` lines of a site add to the field X. */
-const sequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
+const fieldSequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
 	const served = new DryRunServer(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
 	const { seen } = await served.ask(url);
 	return [...seen.response!.headers.getAll('x')].join(' ');
 };
 order('route runs its lines as written, and a site sorts them', async () => {
-	assert.is(await sequence('route {\nvars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}\n}'), '1 2');
-	// Consecutive `vars` with equal matchers are reversed, because the comparison puts each of two such directives before the other.
-	assert.is(await sequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '1 1');
+	assert.is(await fieldSequence('route {\nvars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}\n}'), '1 2');
+	// Consecutive `vars` with equal matchers run in reverse order, because the comparison function of the sort puts each of the
+	// two before the other.
+	assert.is(await fieldSequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '1 1');
 });
 order('the order option moves directives: first, last, before, after; applied in file order', async () => {
 	const lines = 'respond "x"\nredir https://y\n';
@@ -73,7 +75,7 @@ order(
 );
 order('vars run from the least to the most specific', async () => {
 	assert.is(
-		await sequence('vars /foo/bar a 2\nvars * a 0\nvars /foo* a 1\nheader X {vars.a}', 'http://a/foo/bar'),
+		await fieldSequence('vars /foo/bar a 2\nvars * a 0\nvars /foo* a 1\nheader X {vars.a}', 'http://a/foo/bar'),
 		'2',
 	);
 });
@@ -88,7 +90,7 @@ order('consecutive directives with equal matchers form one route, whose matcher 
 	// The order of the matchers in a set and their names do not matter.
 	const named = '@a {\npath /api/*\nmethod GET\n}\n@b {\nmethod GET\npath /api/*\n}\n';
 	assert.is(await body(`${named}uri @a strip_prefix /api\nrespond @b "api {path}"`, 'http://a/api/x'), 'api /x');
-	// Routes of an exclusive group are merged, too; all merged routes then run. A `rewrite` is merged only with other rewrites.
+	// Routes of an exclusive group are merged as well, and then all of them run. A `rewrite` is merged only with other rewrites.
 	assert.is(await body('root * /one\nroot * /two\nrespond {vars.root}', 'http://a/'), '/two');
 	assert.is(await body('handle /a {\nvars x 1\n}\nhandle /a {\nrespond "x={vars.x}"\n}', 'http://a/a'), 'x=1');
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');
@@ -103,11 +105,11 @@ order('in a Configfile, every matcher is evaluated at its directive', async () =
 	assert.is((await served.ask('http://a/api/x')).body, 'last /x');
 });
 order('of several root, rewrite or handle directives, only the first that matches runs', async () => {
-	assert.is(await sequence('root /x/* /one\nroot * /two\nheader X {vars.root}', 'http://a/x/y'), '/one');
-	assert.is(await sequence('rewrite /a* /b\nrewrite /b* /c\nroute {\nheader X {path}\n}', 'http://a/a'), '/b');
-	assert.is(await sequence('route {\nrewrite /a* /b\nrewrite /b* /c\nheader X {path}\n}', 'http://a/a'), '/b');
+	assert.is(await fieldSequence('root /x/* /one\nroot * /two\nheader X {vars.root}', 'http://a/x/y'), '/one');
+	assert.is(await fieldSequence('rewrite /a* /b\nrewrite /b* /c\nroute {\nheader X {path}\n}', 'http://a/a'), '/b');
+	assert.is(await fieldSequence('route {\nrewrite /a* /b\nrewrite /b* /c\nheader X {path}\n}', 'http://a/a'), '/b');
 	assert.is(
-		await sequence(
+		await fieldSequence(
 			'handle /a* {\nheader +X 1\n}\nhandle_path /a/b* {\nheader +X 2\n}\nhandle {\nheader +X 3\n}',
 			'http://a/a/b',
 		),
@@ -115,10 +117,13 @@ order('of several root, rewrite or handle directives, only the first that matche
 	);
 });
 order('all other matching directives run until one responds', async () => {
-	assert.is(await sequence('header +X 1\nheader /a* +X 2\nheader +X 3', 'http://a/a'), '2 1 3');
+	assert.is(await fieldSequence('header +X 1\nheader /a* +X 2\nheader +X 3', 'http://a/a'), '2 1 3');
 });
 order('matchers are evaluated when their route is reached', async () => {
-	assert.is(await sequence('route {\nrewrite * /new\nheader /new X new\nheader /old X old\n}', 'http://a/old'), 'new');
+	assert.is(
+		await fieldSequence('route {\nrewrite * /new\nheader /new X new\nheader /old X old\n}', 'http://a/old'),
+		'new',
+	);
 });
 
 const cycle = suite('life cycle');
@@ -137,7 +142,7 @@ cycle('if no error route responds, the response has the status and no body', asy
 	}
 });
 
-/** A matcher, requests that match, and requests that do not. */
+/** A URL to request, or the properties of a request that include its URL. */
 type Ask = string | (DryRunQuery & { readonly url?: string });
 const MATCHERS: readonly (readonly [statement: string, lines: string, holds: readonly Ask[], not: readonly Ask[]])[] = [
 	[
@@ -593,8 +598,8 @@ for (const [statement, text, message] of REFUSED) {
 	});
 }
 
-/** Matchers of `intercept`, and whether each matches a response with status 404, `X-A: abc` and `X-B: 1`. */
-const RESPONSES: readonly (readonly [rule: string, holds: boolean])[] = [
+/** Matchers of `intercept`, and whether each of them matches a response with status 404, `X-A: abc` and `X-B: 1`. */
+const RESPONSE_MATCHERS: readonly (readonly [rule: string, holds: boolean])[] = [
 	['@r status 404', true],
 	['@r status 2xx 4xx', true],
 	['@r status 4', true],
@@ -611,7 +616,7 @@ const RESPONSES: readonly (readonly [rule: string, holds: boolean])[] = [
 	['@r {\nstatus 404 405\nheader X-A x\nheader X-A abc\nheader X-B 1\n}', true],
 ];
 const responses = suite('response matchers');
-for (const [rule, holds] of RESPONSES) {
+for (const [rule, holds] of RESPONSE_MATCHERS) {
 	responses(rule.replaceAll('\n', '; '), async () => {
 		const lines = `header X-A abc\nheader X-B 1\nintercept {\n${rule}\nreplace_status @r 299\n}\nrespond x 404`;
 		assert.is((await new DryRunServer(`:80 {\n${lines}\n}\n`).ask('http://x/')).status, holds ? 299 : 404);

@@ -295,24 +295,25 @@ servers('without a site, or if the site writes nothing, the response is an empty
 });
 
 const imports = suite('imports');
-/** A snippet, a line that imports it, and lines with the same meaning. */
-const SAME: readonly (readonly [statement: string, snippet: string, importing: string, same: string])[] = [
-	['arguments inside of words and quotes', 'header X{args[0]} "a {args[1]}"', 'import s 1 2', 'header X1 "a 2"'],
-	['a slice', 'log_name {args[1:]}', 'import s a b c', 'log_name b c'],
-	['a slice to', 'log_name {args[:2]}', 'import s a b c', 'log_name a b'],
-	['a slice from to', 'log_name {args[1:2]}', 'import s a b c', 'log_name b'],
-	['all', 'log_name {args[:]}', 'import s a b c', 'log_name a b c'],
-	['the old form', 'header X {args.1}', 'import s a b', 'header X b'],
-	['braces lose their backslash', 'respond "\\{a\\}"', 'import s', 'respond "{a}"'],
-	['a block', 'header {\n{block}\n}', 'import s {\nA b\nC d\n}', 'header {\nA b\nC d\n}'],
-	['no block', 'header X y\n{block}', 'import s', 'header X y'],
-	['a named block', 'header {\n{blocks.h}\n}', 'import s {\nh {\nA b\n}\n}', 'header {\nA b\n}'],
-	['a named line', 'header {blocks.h}', 'import s {\nh A b\n}', 'header A b'],
-	['a name with a dot', 'header {blocks.h.i}', 'import s {\nh.i A b\n}', 'header A b'],
-	['a named block that is not there', 'header X y\n{blocks.none}', 'import s {\nh A b\n}', 'header X y'],
-	['snippets import snippets', 'import t {args[0]}', 'import s 1', 'header T 1'],
-];
-for (const [statement, snippet, importing, same] of SAME) {
+/** A snippet, a line that imports the snippet, and lines with the same meaning as the import. */
+const EQUIVALENT_IMPORTS: readonly (readonly [statement: string, snippet: string, importing: string, same: string])[] =
+	[
+		['arguments inside of words and quotes', 'header X{args[0]} "a {args[1]}"', 'import s 1 2', 'header X1 "a 2"'],
+		['a slice', 'log_name {args[1:]}', 'import s a b c', 'log_name b c'],
+		['a slice to', 'log_name {args[:2]}', 'import s a b c', 'log_name a b'],
+		['a slice from to', 'log_name {args[1:2]}', 'import s a b c', 'log_name b'],
+		['all', 'log_name {args[:]}', 'import s a b c', 'log_name a b c'],
+		['the old form', 'header X {args.1}', 'import s a b', 'header X b'],
+		['braces lose their backslash', 'respond "\\{a\\}"', 'import s', 'respond "{a}"'],
+		['a block', 'header {\n{block}\n}', 'import s {\nA b\nC d\n}', 'header {\nA b\nC d\n}'],
+		['no block', 'header X y\n{block}', 'import s', 'header X y'],
+		['a named block', 'header {\n{blocks.h}\n}', 'import s {\nh {\nA b\n}\n}', 'header {\nA b\n}'],
+		['a named line', 'header {blocks.h}', 'import s {\nh A b\n}', 'header A b'],
+		['a name with a dot', 'header {blocks.h.i}', 'import s {\nh.i A b\n}', 'header A b'],
+		['a named block that is not there', 'header X y\n{blocks.none}', 'import s {\nh A b\n}', 'header X y'],
+		['snippets import snippets', 'import t {args[0]}', 'import s 1', 'header T 1'],
+	];
+for (const [statement, snippet, importing, same] of EQUIVALENT_IMPORTS) {
 	imports(statement, () => {
 		const other = compileToDocument(`:80 {\n${same}\n}\n`);
 		assert.equal(

@@ -8,7 +8,7 @@ import { memoryReader } from '../syntax/memory-config.ts';
 
 const ask = async (text: string, url: string, asked?: DryRunQuery): Promise<string> =>
 	(await new DryRunServer(text, { format: 'configfile' }).ask(url, asked)).body;
-const same = (one: string, other: string): void =>
+const assertSameDocument = (one: string, other: string): void =>
 	assert.equal(compileToDocument(one, {}, 'configfile'), compileToDocument(other, {}, 'configfile'));
 const mistakes = (text: string): string[] => errors(compileText(text, {}, 'configfile'));
 const codes = (text: string, severity: 'error' | 'warning' = 'error'): string[] =>
@@ -100,13 +100,13 @@ for (const [path, body, method] of [
 
 const lets = suite('let');
 lets('let defines a port, a path or a list, also for addresses', () => {
-	same(
+	assertSameDocument(
 		'let port 8080\nlet nets 10.0.0.0/8 ::1\nlet dir /srv\n:{let.port} {\n\t@m remote_ip {let.nets}\n\troot {let.dir}/www\n\trespond @m x\n}\n',
 		':8080 {\n\t@m remote_ip 10.0.0.0/8 ::1\n\troot /srv/www\n\trespond @m x\n}\n',
 	);
 });
 lets('a let in a site hides the one in the file', () => {
-	same('let a 1\n:80 {\n\tlet a 2\n\trespond {let.a}00\n}\n', ':80 {\n\trespond 200\n}\n');
+	assertSameDocument('let a 1\n:80 {\n\tlet a 2\n\trespond {let.a}00\n}\n', ':80 {\n\trespond 200\n}\n');
 });
 lets('a list inside a longer word is an error', () => {
 	assert.is(mistakes('let a 1 2\n:80 {\n\trespond "x{let.a}"\n}\n').length, 1);
@@ -129,11 +129,11 @@ const snippets = suite('snippets with parameters');
 const secure =
 	'(secure) max_age policy="default-src self" {\n\theader A "max-age={param.max_age}"\n\theader B "{param.policy}"\n}\n';
 snippets('parameters have defaults, and values may be quoted', () => {
-	same(
+	assertSameDocument(
 		`${secure}:80 {\n\tuse secure max_age=600\n}\n`,
 		':80 {\n\theader A "max-age=600"\n\theader B "default-src self"\n}\n',
 	);
-	same(
+	assertSameDocument(
 		`${secure}:80 {\n\tuse secure max_age=600 policy="a b"\n}\n`,
 		':80 {\n\theader A "max-age=600"\n\theader B "a b"\n}\n',
 	);
@@ -147,7 +147,7 @@ for (const [what, use] of [
 	snippets(`a parameter that is ${what}`, () => assert.is(mistakes(`${secure}:80 {\n\t${use}\n}\n`).length >= 1, true));
 }
 snippets('import still works', () => {
-	same('(s) {\n\theader A {args[0]}\n}\n:80 {\n\timport s 1\n}\n', ':80 {\n\theader A 1\n}\n');
+	assertSameDocument('(s) {\n\theader A {args[0]}\n}\n:80 {\n\timport s 1\n}\n', ':80 {\n\theader A 1\n}\n');
 });
 
 const upstreams = suite('named upstreams');
@@ -176,7 +176,7 @@ upstreams('an unknown upstream is an error that suggests the nearest name', () =
 });
 
 const strict = suite('strictness');
-/** An unknown name of each kind is an error that suggests the nearest known name. */
+/** A kind of name, a configuration with an unknown name of that kind, and the known name that the error suggests. */
 for (const [what, text, near] of [
 	['directive', ':80 {\n\trespnd x\n}\n', 'respond'],
 	['sub-directive', ':80 {\n\tfile_server {\n\t\tindx a\n\t}\n}\n', 'index'],
@@ -271,7 +271,7 @@ for (const [one, other] of [
 	['250ms', '0.25s'],
 ] as const) {
 	values(`${one} equals ${other}`, () =>
-		same(`{\n\tgrace_period ${one}\n}\n:80 {\n}\n`, `{\n\tgrace_period ${other}\n}\n:80 {\n}\n`),
+		assertSameDocument(`{\n\tgrace_period ${one}\n}\n:80 {\n}\n`, `{\n\tgrace_period ${other}\n}\n:80 {\n}\n`),
 	);
 }
 for (const [one, other] of [
@@ -282,13 +282,13 @@ for (const [one, other] of [
 ] as const) {
 	values(`${one} equals ${other}`, () => {
 		const body = (size: string): string => `:80 {\n\trequest_body {\n\t\tmax_size ${size}\n\t}\n}\n`;
-		same(body(one), body(other));
+		assertSameDocument(body(one), body(other));
 	});
 }
 values('on, yes and true are equal; so are off, no and false', () => {
 	const cache = (word: string): string => `:80 {\n\tcache {\n\t\tclient_control ${word}\n\t}\n}\n`;
-	for (const word of ['yes', 'true']) same(cache(word), cache('on'));
-	for (const word of ['no', 'false']) same(cache(word), cache('off'));
+	for (const word of ['yes', 'true']) assertSameDocument(cache(word), cache('on'));
+	for (const word of ['no', 'false']) assertSameDocument(cache(word), cache('off'));
 });
 values('upstream addresses may have a scheme and a port', () => {
 	assert.equal(mistakes(':80 {\n\treverse_proxy a:1 :8080 unix//run/app.sock [::1]:80\n}\n'), []);

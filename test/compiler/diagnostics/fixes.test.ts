@@ -1,4 +1,4 @@
-/** Fixes of diagnostics: how they are applied. Each must remove its diagnostic and introduce no other. */
+/** How the fixes of diagnostics are applied. Each fix must remove its diagnostic without introducing another. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -73,23 +73,23 @@ applying('the line after a fix is known if the fix stays within one line', () =>
 
 applying.run();
 
-/** Diagnostics that appear only after a fix in some fixtures, and why that is right. */
-const REVEALED: { readonly [fixture: string]: readonly string[] } = {
+/** Diagnostics that appear in some fixtures only after a fix. Each entry says why that is correct. */
+const REVEALED_CODES: { readonly [fixture: string]: readonly string[] } = {
 	// Two matchers with equal contents are reported once. After one is fixed, the other is reported.
 	'adapt/compat-routes-are-consolidated': ['path/prefix-without-slash'],
 	// The file also contains the option in its correct spelling.
 	'diagnostics/invalid-global-options': ['option/given-twice'],
 	// The misspelled word is `password`. Once it is corrected, the password in the file is reported, too.
 	'diagnostics/cluster-with-invalid-settings': ['secret/in-file'],
-	// Once corrected, the misspelled directive answers all requests before the directives after it can run. The corrected log writer
-	// lacks its argument.
+	// Once corrected, the misspelled directive answers all requests, so that the directives after it never run. The corrected log
+	// writer lacks its argument.
 	'diagnostics/twenty-mistakes-over-three-imported-files': ['directive/never-runs', 'arguments/too-few'],
 };
 
 const FORMATS: { readonly [name: string]: Dialect } = { Configfile: 'configfile', Compatfile: 'compatfile' };
 
-/** Returns everything that `svc validate --lint` reports about a text in a folder, with other texts in place of its files. */
-async function findings(
+/** Returns everything that `svc validate --lint` reports about a text in a folder. `texts` replace files of the folder. */
+async function lintFindings(
 	folder: string,
 	name: string,
 	texts: ReadonlyMap<string, string>,
@@ -109,7 +109,7 @@ function findingKey({ code, message }: Diagnostic): string {
 	return `${code}: ${message}`;
 }
 
-function counted(all: readonly Diagnostic[]): Map<string, number> {
+function countByKey(all: readonly Diagnostic[]): Map<string, number> {
 	const counts = new Map<string, number>();
 	for (const one of all) counts.set(findingKey(one), (counts.get(findingKey(one)) ?? 0) + 1);
 	return counts;
@@ -130,16 +130,16 @@ for (const kind of ['adapt', 'diagnostics', 'lint']) {
 					lines.filter(one => one.includes('=')).map(one => one.split(/=(.*)/s, 2)),
 				);
 				const revealed = (found: string): boolean =>
-					(REVEALED[`${kind}/${golden.name}`] ?? []).some(code => found.startsWith(`${code}:`));
-				const before = await findings(golden.folder, name, new Map(), environment);
+					(REVEALED_CODES[`${kind}/${golden.name}`] ?? []).some(code => found.startsWith(`${code}:`));
+				const before = await lintFindings(golden.folder, name, new Map(), environment);
 				for (const one of before) {
 					if (!one.fix) continue;
 					tried++;
 					const { texts, applied } = applyFixes([one], 'unsafe');
 					assert.equal(applied, [one]);
 					const overlay = new Map(texts.map(({ path: of, after }) => [of ?? file, after]));
-					const after = counted(await findings(golden.folder, name, overlay, environment));
-					const had = counted(before);
+					const after = countByKey(await lintFindings(golden.folder, name, overlay, environment));
+					const had = countByKey(before);
 					const told = `${renderDiagnostic(one)}\n${texts.map(text => text.after).join('\n')}`;
 					const left = after.get(findingKey(one)) ?? 0;
 					assert.ok(left < had.get(findingKey(one))! || revealed(findingKey(one)), `is still found: ${told}`);

@@ -44,7 +44,7 @@ const findings: Findings = {
 };
 
 /** Returns a JSON Schema for one of the SARIF 2.1.0 objects in use: its members, and which of them are required. */
-const object = (properties: object, required: readonly string[] = []): object => ({
+const objectSchema = (properties: object, required: readonly string[] = []): object => ({
 	type: 'object',
 	properties,
 	required,
@@ -54,62 +54,66 @@ const list = (items: object, more: object = {}): object => ({ type: 'array', ite
 const text = { type: 'string' };
 const line = { type: 'integer', minimum: 1 };
 const level = { enum: ['none', 'note', 'warning', 'error'] };
-const message = object({ text, markdown: text }, ['text']);
-const artifactLocation = object({ uri: { type: 'string', format: 'uri-reference', pattern: '^[^ <>"{}|\\\\^`]*$' } });
-const region = object({ startLine: line, startColumn: line, endLine: line, endColumn: line });
-const physicalLocation = object({ artifactLocation, region });
-const location = object({
+const message = objectSchema({ text, markdown: text }, ['text']);
+const artifactLocation = objectSchema({
+	uri: { type: 'string', format: 'uri-reference', pattern: '^[^ <>"{}|\\\\^`]*$' },
+});
+const region = objectSchema({ startLine: line, startColumn: line, endLine: line, endColumn: line });
+const physicalLocation = objectSchema({ artifactLocation, region });
+const location = objectSchema({
 	id: { type: 'integer', minimum: -1 },
 	message,
 	physicalLocation,
-	logicalLocations: list(object({ fullyQualifiedName: text, kind: text })),
+	logicalLocations: list(objectSchema({ fullyQualifiedName: text, kind: text })),
 });
-const replacement = object({ deletedRegion: region, insertedContent: object({ text }) }, ['deletedRegion']);
-const fix = object(
+const replacement = objectSchema({ deletedRegion: region, insertedContent: objectSchema({ text }) }, ['deletedRegion']);
+const fix = objectSchema(
 	{
 		description: message,
 		artifactChanges: list(
-			object({ artifactLocation, replacements: list(replacement, { minItems: 1 }) }, [
+			objectSchema({ artifactLocation, replacements: list(replacement, { minItems: 1 }) }, [
 				'artifactLocation',
 				'replacements',
 			]),
 			{ minItems: 1, uniqueItems: true },
 		),
-		properties: object({ safety: { enum: ['safe', 'unsafe'] } }),
+		properties: objectSchema({ safety: { enum: ['safe', 'unsafe'] } }),
 	},
 	['artifactChanges'],
 );
-const rule = object(
+const rule = objectSchema(
 	{
 		id: text,
 		shortDescription: message,
 		fullDescription: message,
 		help: message,
-		defaultConfiguration: object({ level }),
+		defaultConfiguration: objectSchema({ level }),
 	},
 	['id'],
 );
-const SARIF = object(
+const SARIF = objectSchema(
 	{
 		$schema: { type: 'string', format: 'uri', pattern: 'sarif-schema-2\\.1\\.0\\.json$' },
 		version: { const: '2.1.0' },
 		runs: list(
-			object(
+			objectSchema(
 				{
-					tool: object(
+					tool: objectSchema(
 						{
-							driver: object({ name: text, semanticVersion: text, rules: list(rule, { uniqueItems: true }) }, ['name']),
+							driver: objectSchema({ name: text, semanticVersion: text, rules: list(rule, { uniqueItems: true }) }, [
+								'name',
+							]),
 						},
 						['driver'],
 					),
 					columnKind: { enum: ['utf16CodeUnits', 'unicodeCodePoints'] },
 					invocations: list(
-						object({ executionSuccessful: { type: 'boolean' }, exitCode: { type: 'integer' } }, [
+						objectSchema({ executionSuccessful: { type: 'boolean' }, exitCode: { type: 'integer' } }, [
 							'executionSuccessful',
 						]),
 					),
 					results: list(
-						object(
+						objectSchema(
 							{
 								ruleId: text,
 								ruleIndex: { type: 'integer', minimum: -1 },
@@ -186,8 +190,8 @@ formats('reports of several configurations are merged, and findings in a shared 
 	const ajv = new Ajv({ strict: false, validateFormats: false });
 	assert.ok(ajv.compile(SARIF)(structuredClone(log) as unknown));
 	assert.is(log.runs.length, 1);
-	// Two findings are in a file that both configurations import, and count once. The error is in each configuration's own document,
-	// and counts twice.
+	// Two findings are in a file that both configurations import, and count once. The error is reported for the text of each
+	// configuration, and counts twice.
 	assert.is(log.runs[0].results.length, 4);
 	assert.equal(log.runs[0].invocations, [{ executionSuccessful: true, exitCode: 1 }]);
 	assert.is(githubReport([findings, other]).match(/^::/gm)!.length, 4);
@@ -225,7 +229,7 @@ formats('code quality reports have fingerprints that do not depend on the line',
 	const [again] = of([{ ...DIAGNOSTICS[0]!, span: { source: moved, start: 20, end: 27 } }]);
 	assert.is(again.fingerprint, report[0].fingerprint);
 	assert.is(again.location.lines.begin, 4);
-	// A finding on another line with the same text is a different finding.
+	// Findings on different lines are different findings, even if the lines have the same text.
 	const twice = new Source({ name: source.name, text: 'respond\nrespond\n' });
 	const both = of([0, 8].map(start => ({ ...DIAGNOSTICS[0]!, span: { source: twice, start, end: start + 7 } })));
 	assert.is(new Set(both.map((one: { fingerprint: string }) => one.fingerprint)).size, 2);

@@ -1,4 +1,4 @@
-/** `svc diff`: equal meanings are found equal, and different ones different. */
+/** `svc diff` reports no difference between configurations with the same meaning, and reports every other difference. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -15,7 +15,7 @@ import { GraphTracer } from '../../../compiler/explain/graph-tracer.ts';
 import { diskReader } from '../../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
 import { temporaryFolder } from '../../harness.ts';
-import { changedLines, randomLines, randomRequest, seededRandom } from './random-configurations.ts';
+import { changeLines, randomLines, randomRequest, seededRandom } from './random-configurations.ts';
 
 const nothing = { settings: [], classes: 1, requests: 1, blindSpots: [] };
 const folder = temporaryFolder();
@@ -35,7 +35,7 @@ function diff(
 	return diffConfigurations(compiled(before, formats[0]), compiled(after, formats[1]), deps);
 }
 
-/** Compares two sites given by their directives, and returns the names of the differing aspects of all changes. */
+/** Compares two sites with the given directives. Returns the names of all aspects that differ. */
 async function aspectsOf(before: string, after: string): Promise<string[]> {
 	const { changes } = await diff(`http://:8080 {\n${before}\n}\n`, `http://:8080 {\n${after}\n}\n`);
 	return [...new Set(changes.flatMap(({ aspects }) => aspects.map(({ name }) => name)))].sort();
@@ -483,7 +483,7 @@ random('what random requests tell apart, the comparison tells apart, and its wit
 	let missed = 0;
 	for (let pair = 0; pair < 60; pair++) {
 		const lines = randomLines(numbers, 8080);
-		const sides = [lines, changedLines(numbers, lines)].map(text => compiled(text.join('\n')));
+		const sides = [lines, changeLines(numbers, lines)].map(text => compiled(text.join('\n')));
 		const found = await diffConfigurations(sides[0]!, sides[1]!, deps);
 		const tracers = sides.map(() => new GraphTracer());
 		const runs = sides.map(({ plan }, index) => new DryRun(plan, deps, tracers[index]));

@@ -26,7 +26,7 @@ function pick<T>(random: Random, of: readonly T[]): T {
 	return of[Math.floor(random() * of.length)]!;
 }
 
-/** Returns a site with some directives, as lines that can be changed one by one. */
+/** Returns the lines of a site with some random directives. */
 export function randomLines(random: Random, port: number): string[] {
 	const lines: string[] = [`http://${pick(random, HOSTS)}:${port}, http://:${port} {`];
 	const count = 2 + Math.floor(random() * 6);
@@ -35,8 +35,8 @@ export function randomLines(random: Random, port: number): string[] {
 	return lines;
 }
 
-/** Returns the lines after one random change: a line is replaced, removed, added, or moved. */
-export function changedLines(random: Random, lines: readonly string[]): string[] {
+/** Returns the lines after one random change, which replaces, removes, adds or moves a line. */
+export function changeLines(random: Random, lines: readonly string[]): string[] {
 	const statements: string[][] = [];
 	for (const line of lines.slice(1, -2)) {
 		if (/^\t\S/.test(line) && line !== '\t}' && !line.startsWith('\t} else')) statements.push([line]);
@@ -117,7 +117,7 @@ export interface RandomRequest {
 	readonly from: string;
 }
 
-/** Returns a request near what {@link randomLines} mentions. */
+/** Returns a random request for a path and host that {@link randomLines} uses, or for a similar one. */
 export function randomRequest(random: Random): RandomRequest {
 	const path = pick(random, [
 		'/',

@@ -1,4 +1,4 @@
-/** Rewrites a current document in the format used before 0.2.0, wherever the schema allows steps and matchers. */
+/** Rewrites a current document in the format used before 0.2.0, in every place where the schema allows steps or matchers. */
 import { documentSchema } from '../../../compiler/schema/schema.ts';
 
 type Fields = { readonly [key: string]: unknown };
@@ -9,7 +9,7 @@ const definitions = schema.$defs as { readonly [name: string]: Fields };
 /** The places in the schema where something was rewritten: `pipeline of step.group`, `matcher path`. */
 export type DowngradedPlaces = Set<string>;
 
-/** Returns the document in the old format. */
+/** Returns the document in the old format. Adds each rewritten place of the schema to `seen`. */
 export function downgradeDocument(document: unknown, seen: DowngradedPlaces): unknown {
 	return downgrade(document, schema, 'document', seen);
 }
@@ -68,8 +68,8 @@ function downgrade(value: unknown, part: Fields, place: string, seen: Downgraded
 	return downgradeRetries(result, seen);
 }
 
-/** Matcher types with a single field, whose value was the matcher's whole argument in the old format. */
-const ONE_FIELD: { readonly [type: string]: string } = {
+/** Matcher types with a single field. In the old format, the value of this field was the matcher's whole argument. */
+const SINGLE_FIELDS: { readonly [type: string]: string } = {
 	path: 'patterns',
 	host: 'hosts',
 	method: 'methods',
@@ -91,9 +91,9 @@ function untagged(type: string, fields: Fields, seen: DowngradedPlaces): unknown
 	if (type === 'any' || type === 'all') {
 		const of = (fields.of as Fields[]).map(one => downgradeMatcher(one, seen));
 		if (of.length > 1 && type === 'any') return of;
-		return (of.length > 1 && type === 'all' && merged(of)) || { type, of };
+		return (of.length > 1 && type === 'all' && mergeMatchers(of)) || { type, of };
 	}
-	if (type in ONE_FIELD) return { [type]: fields[ONE_FIELD[type]!] };
+	if (type in SINGLE_FIELDS) return { [type]: fields[SINGLE_FIELDS[type]!] };
 	const { name, field, variable, values, absent, expression, pattern, ...rest } = fields;
 	switch (type) {
 		case 'header':
@@ -113,10 +113,10 @@ function untagged(type: string, fields: Fields, seen: DowngradedPlaces): unknown
 }
 
 /**
- * Merges objects that each describe one matcher type into one object. Returns undefined if a type repeats, other than
+ * Merges matcher objects of different types into one object. Returns undefined if a type occurs more than once, except for
  * consecutive header matchers of different fields.
  */
-function merged(of: readonly unknown[]): Fields | undefined {
+function mergeMatchers(of: readonly unknown[]): Fields | undefined {
 	const all: { [kind: string]: unknown } = {};
 	for (const one of of) {
 		const kinds = Object.keys(one as object);

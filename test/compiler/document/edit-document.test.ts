@@ -8,10 +8,10 @@ import { restoreSecrets } from '../../../compiler/schema/secrets.ts';
 const DOCUMENT = { settings: { threads: 1 }, sites: [{ a: 1 }, { b: [1, 2] }] };
 
 /**
- * Returns the edited document or, if the edit is refused, the reason and the nearest existing path. Asserts that the original does
- * not change.
+ * Applies an edit to {@link DOCUMENT}. Returns the edited document or, if the edit is refused, the reason and the nearest
+ * existing path. Asserts that the original does not change.
  */
-function edited(line: string, value?: unknown): unknown {
+function applyEdit(line: string, value?: unknown): unknown {
 	const before = JSON.stringify(DOCUMENT);
 	const [method, pointer = ''] = line.split(' ') as ['POST' | 'PUT' | 'PATCH' | 'DELETE', string];
 	const path = pointer === '' ? [] : pointer.slice(1).split('/');
@@ -48,7 +48,7 @@ for (const [line, value, expected] of [
 	['DELETE /settings', undefined, { sites }],
 	['DELETE', undefined, {}],
 ] as const) {
-	edits(`${line} ${JSON.stringify(value)}`, () => assert.equal(edited(line, value), expected));
+	edits(`${line} ${JSON.stringify(value)}`, () => assert.equal(applyEdit(line, value), expected));
 }
 
 const refusals = suite('refused edits');
@@ -75,15 +75,15 @@ for (const [line, value, expected] of [
 	['DELETE /settings/debug', undefined, 'missing /settings'],
 	['DELETE /nothing', undefined, 'missing '],
 ] as const) {
-	refusals(`${line} ${JSON.stringify(value)}`, () => assert.is(edited(line, value), expected));
+	refusals(`${line} ${JSON.stringify(value)}`, () => assert.is(applyEdit(line, value), expected));
 }
 
 refusals('names of Object.prototype are treated like any other name', () => {
-	const result = edited('POST /__proto__', { polluted: true }) as { [key: string]: unknown };
+	const result = applyEdit('POST /__proto__', { polluted: true }) as { [key: string]: unknown };
 	assert.ok(Object.hasOwn(result, '__proto__'));
 	assert.is(({} as { polluted?: boolean }).polluted, undefined);
-	assert.is(edited('POST /__proto__/polluted', true), 'missing ');
-	assert.is(edited('DELETE /constructor', undefined), 'missing ');
+	assert.is(applyEdit('POST /__proto__/polluted', true), 'missing ');
+	assert.is(applyEdit('DELETE /constructor', undefined), 'missing ');
 });
 
 const secrets = suite('secrets');

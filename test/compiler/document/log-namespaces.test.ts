@@ -1,4 +1,7 @@
-/** The logs that an access log entry is written to: the site's, the process log, and process-wide logs that include it. */
+/**
+ * The logs to which an access log entry is written: the site's log, the process log, and process-wide logs that include the
+ * site's.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SiteLog } from '../../../compiler/document/document.ts';
@@ -7,7 +10,7 @@ import { accessLogTargets, includesLogger, namedLogTargets } from '../../../comp
 const file = (path: string) => ({ writer: 'file', path });
 
 /** Returns the destinations of a site log's entries, as `logger output`. */
-function targets(log: SiteLog, logs: { [name: string]: SiteLog } = {}): string[] {
+function logTargets(log: SiteLog, logs: { [name: string]: SiteLog } = {}): string[] {
 	return accessLogTargets(log, { logs }).map(({ logger, output }) => `${logger} ${output.path ?? output.writer}`);
 }
 
@@ -30,15 +33,15 @@ for (const [include, exclude, logger, takes] of TAKEN) {
 }
 
 spaces('a site log without a name and settings writes to the process log', () => {
-	assert.equal(targets({}), ['http.log.access stderr']);
-	assert.equal(targets({}, { default: { output: file('/p') } }), ['http.log.access /p']);
-	assert.equal(targets({}, { default: { exclude: ['http.log.access'] } }), []);
+	assert.equal(logTargets({}), ['http.log.access stderr']);
+	assert.equal(logTargets({}, { default: { output: file('/p') } }), ['http.log.access /p']);
+	assert.equal(logTargets({}, { default: { exclude: ['http.log.access'] } }), []);
 });
 
 spaces('a site log with a name or settings has its own output, and the process log omits its entries', () => {
-	assert.equal(targets({ name: 'a', output: file('/a') }), ['http.log.access.a /a']);
-	assert.equal(targets({ name: 'a' }, { default: { output: file('/p') } }), ['http.log.access.a stderr']);
-	assert.equal(targets({ name: 'a' }, { a: { output: file('/a') } }), ['http.log.access.a /a']);
+	assert.equal(logTargets({ name: 'a', output: file('/a') }), ['http.log.access.a /a']);
+	assert.equal(logTargets({ name: 'a' }, { default: { output: file('/p') } }), ['http.log.access.a stderr']);
+	assert.equal(logTargets({ name: 'a' }, { a: { output: file('/a') } }), ['http.log.access.a /a']);
 });
 
 spaces('other process-wide logs receive the entries that they include', () => {
@@ -46,8 +49,8 @@ spaces('other process-wide logs receive the entries that they include', () => {
 		access: { output: file('/all'), include: ['http.log.access'] },
 		errors: { include: ['http.log.error'] },
 	};
-	assert.equal(targets({}, logs), ['http.log.access stderr', 'http.log.access /all']);
-	assert.equal(targets({ name: 'a', output: file('/a') }, logs), ['http.log.access.a /a', 'http.log.access.a /all']);
+	assert.equal(logTargets({}, logs), ['http.log.access stderr', 'http.log.access /all']);
+	assert.equal(logTargets({ name: 'a', output: file('/a') }, logs), ['http.log.access.a /a', 'http.log.access.a /all']);
 });
 
 spaces('a logger name without a log of that name writes to the process log', () => {

@@ -5,13 +5,13 @@ import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
 import { parseJson } from '../../../compiler/document/parse-json.ts';
 
 function mistakeOf(text: string): [number, string] {
-	const found: Diagnostic[] = [];
+	const diagnostics: Diagnostic[] = [];
 	assert.is(
-		parseJson(text, 'x.json', undefined, diagnostic => found.push(diagnostic)),
+		parseJson(text, 'x.json', undefined, diagnostic => diagnostics.push(diagnostic)),
 		undefined,
 	);
-	assert.is(found.length, 1);
-	return [found[0]!.span!.start, found[0]!.message];
+	assert.is(diagnostics.length, 1);
+	return [diagnostics[0]!.span!.start, diagnostics[0]!.message];
 }
 
 const json = suite('JSON text');

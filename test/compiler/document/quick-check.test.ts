@@ -11,7 +11,7 @@ import { ROOT } from '../../harness.ts';
 import { Random } from '../syntax/random-text.ts';
 
 /** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
-const processorTime = (): number => process.cpuUsage().user / 1000;
+const cpuMilliseconds = (): number => process.cpuUsage().user / 1000;
 
 const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false, meta: false });
 ajv.addKeyword('secret');
@@ -19,8 +19,8 @@ ajv.addKeyword('startup');
 const full = ajv.compile(withIds(documentSchema()));
 const { root: quick } = new QuickChecks(documentSchema());
 
-/** Returns documents made by the adapter. */
-function documents(): unknown[] {
+/** Returns documents that the adapter has made from fixtures. */
+function adaptedDocuments(): unknown[] {
 	const folder = path.join(ROOT, 'fixtures/adapt');
 	return readdirSync(folder).flatMap(name => {
 		try {
@@ -76,16 +76,16 @@ function mutate(document: unknown, random: Random): void {
 const checking = suite('quick check');
 
 checking('the quick check accepts every document made by the adapter', () => {
-	const found = documents();
+	const found = adaptedDocuments();
 	assert.ok(found.length > 20);
 	for (const document of found) assert.ok(quick(document), JSON.stringify(document));
 });
 checking('the quick check accepts no invalid document', () => {
 	const random = new Random(5);
-	const found = documents().map(document => JSON.stringify(document));
-	const end = processorTime() + 1500;
+	const found = adaptedDocuments().map(document => JSON.stringify(document));
+	const end = cpuMilliseconds() + 1500;
 	const counts = { valid: 0, invalid: 0, vouched: 0 };
-	for (let round = 0; round < 100_000 && processorTime() < end; round++) {
+	for (let round = 0; round < 100_000 && cpuMilliseconds() < end; round++) {
 		const document = JSON.parse(random.of(found)) as unknown;
 		for (let count = random.below(3); count >= 0; count--) mutate(document, random);
 		const valid = full(document);

@@ -98,11 +98,11 @@ secrets('deeply nested secrets are also redacted', () => {
 	}
 });
 
-/** A string in a step or matcher, and its redacted form. If the two are equal, it is not secret. */
-type Shown = readonly [text: string, shown: string];
+/** A string in a step or matcher, and the string that is shown instead. If the two are equal, the string is not secret. */
+type RedactionCase = readonly [text: string, shown: string];
 
 /** Redacts a site with one step, restores its secrets, and checks that redacted values are refused. */
-function verify(step: object, text: string, shown: string): void {
+function verifyRedaction(step: object, text: string, shown: string): void {
 	const document = { sites: [{ addresses: [':1'], pipeline: [step] }] };
 	const json = JSON.stringify(document);
 	const hidden = redactSecrets(document);
@@ -128,12 +128,12 @@ secrets('a value compared with a credential is secret', () => {
 	] as const) {
 		const shown = hidden ? '[redacted]' : 'abc';
 		const source = `{http.request.header.${field}}`;
-		verify(matching({ type: 'header_regexp', field, pattern: 'abc' }), 'abc', shown);
-		verify(matching({ type: 'vars', variables: { [source]: ['abc'] } }), 'abc', shown);
-		verify(matching({ type: 'vars_regexp', variable: source, pattern: 'abc' }), 'abc', shown);
+		verifyRedaction(matching({ type: 'header_regexp', field, pattern: 'abc' }), 'abc', shown);
+		verifyRedaction(matching({ type: 'vars', variables: { [source]: ['abc'] } }), 'abc', shown);
+		verifyRedaction(matching({ type: 'vars_regexp', variable: source, pattern: 'abc' }), 'abc', shown);
 		for (const input of ['input', 'input_regexp']) {
 			const mappings = [{ [input]: 'abc', outputs: ['x'] }];
-			verify({ handler: 'lookup', source: `-${source}`, destinations: ['y'], mappings }, 'abc', shown);
+			verifyRedaction({ handler: 'lookup', source: `-${source}`, destinations: ['y'], mappings }, 'abc', shown);
 		}
 	}
 	for (const [name, hidden] of [
@@ -142,26 +142,30 @@ secrets('a value compared with a credential is secret', () => {
 		['page', false],
 	] as const) {
 		const shown = hidden ? '[redacted]' : 'abc';
-		verify(matching({ type: 'query', parameters: { [name]: ['abc'] } }), 'abc', shown);
-		verify(matching({ type: 'vars', variables: { [name]: ['abc'] } }), 'abc', shown);
-		verify({ handler: 'set_variables', variables: { [name]: 'abc' } }, 'abc', shown);
-		verify({ handler: 'rewrite_target', query: { set: [{ name, value: 'abc' }] } }, 'abc', shown);
-		verify({ handler: 'rewrite_target', query: { replace: [{ name, find: 'abc', replace: '' }] } }, 'abc', shown);
-		verify({ handler: 'trace_request', attributes: { [name]: 'abc' } }, 'abc', shown);
+		verifyRedaction(matching({ type: 'query', parameters: { [name]: ['abc'] } }), 'abc', shown);
+		verifyRedaction(matching({ type: 'vars', variables: { [name]: ['abc'] } }), 'abc', shown);
+		verifyRedaction({ handler: 'set_variables', variables: { [name]: 'abc' } }, 'abc', shown);
+		verifyRedaction({ handler: 'rewrite_target', query: { set: [{ name, value: 'abc' }] } }, 'abc', shown);
+		verifyRedaction(
+			{ handler: 'rewrite_target', query: { replace: [{ name, find: 'abc', replace: '' }] } },
+			'abc',
+			shown,
+		);
+		verifyRedaction({ handler: 'trace_request', attributes: { [name]: 'abc' } }, 'abc', shown);
 		const mappings = [{ input: 'x', outputs: [null, 'abc'] }];
-		verify({ handler: 'lookup', source: '{host}', destinations: ['a', name], mappings }, 'abc', shown);
-		verify(
+		verifyRedaction({ handler: 'lookup', source: '{host}', destinations: ['a', name], mappings }, 'abc', shown);
+		verifyRedaction(
 			{ handler: 'lookup', source: '{host}', destinations: [name], mappings: [], defaults: ['abc'] },
 			'abc',
 			shown,
 		);
 	}
 	const match = { headers: [{ name: 'Set-Cookie', values: ['abc'] }] };
-	verify({ handler: 'intercept_response', rules: [{ match, pipeline: [] }] }, 'abc', '[redacted]');
+	verifyRedaction({ handler: 'intercept_response', rules: [{ match, pipeline: [] }] }, 'abc', '[redacted]');
 });
 
 // biome-ignore format: one expression per line
-const EXPRESSIONS: readonly Shown[] = [
+const EXPRESSIONS: readonly RedactionCase[] = [
 	["{http.request.header.Authorization} == 'Bearer a'", "{http.request.header.Authorization} == '[redacted]'"],
 	["'a' == {header.X-Api-Key} && path('/x')", "'[redacted]' == {header.X-Api-Key} && path('/x')"],
 	['!({cookie.session}.startsWith("a"))', '!({cookie.session}.startsWith("[redacted]"))'],
@@ -184,9 +188,9 @@ const EXPRESSIONS: readonly Shown[] = [
 
 secrets('only literals that expressions compare with a credential are redacted', () => {
 	for (const [expression, shown] of EXPRESSIONS) {
-		verify(matching({ type: 'expression', expression }), expression, shown);
+		verifyRedaction(matching({ type: 'expression', expression }), expression, shown);
 		const nested = { type: 'not', of: { type: 'all', of: [{ type: 'expression', expression }] } };
-		verify(matching(nested), expression, shown);
+		verifyRedaction(matching(nested), expression, shown);
 	}
 	for (const expression of [
 		`${'('.repeat(5000)}{header.Authorization} == 'hidden'${')'.repeat(5000)}`,
@@ -201,7 +205,7 @@ secrets('only literals that expressions compare with a credential are redacted',
 });
 
 // biome-ignore format: one URL per line
-const URLS: readonly Shown[] = [
+const URLS: readonly RedactionCase[] = [
 	['https://ann:sesame@a.test/x?y=1#z', 'https://ann:[redacted]@a.test/x?y=1#z'],
 	['https://sesame@a.test', 'https://[redacted]@a.test'],
 	['https://a:b@c:d@e.test/', 'https://a:[redacted]@e.test/'],
@@ -213,14 +217,14 @@ const URLS: readonly Shown[] = [
 secrets('credentials in URLs are redacted everywhere', () => {
 	const transport = (value: string) => ({ type: 'fastcgi', env: [{ name: 'DATABASE_URL', value }] });
 	for (const [url, shown] of URLS) {
-		verify({ handler: 'redirect', to: url }, url, shown);
-		verify({ handler: 'rewrite_target', to: url }, url, shown);
-		verify({ handler: 'proxy', rewrite: url }, url, shown);
-		verify({ handler: 'proxy', upstreams: { to: [url] } }, url, shown);
-		verify({ handler: 'proxy', upstreams: { to: ['a:1'], health: { uri: url } } }, url, shown);
-		verify({ handler: 'proxy', upstreams: { to: ['a:1'], transport: transport(url) } }, url, shown);
-		verify({ handler: 'edit_headers', response: { set: [{ name: 'Location', value: url }] } }, url, shown);
-		verify({ handler: 'set_variables', variables: { backend: url } }, url, shown);
+		verifyRedaction({ handler: 'redirect', to: url }, url, shown);
+		verifyRedaction({ handler: 'rewrite_target', to: url }, url, shown);
+		verifyRedaction({ handler: 'proxy', rewrite: url }, url, shown);
+		verifyRedaction({ handler: 'proxy', upstreams: { to: [url] } }, url, shown);
+		verifyRedaction({ handler: 'proxy', upstreams: { to: ['a:1'], health: { uri: url } } }, url, shown);
+		verifyRedaction({ handler: 'proxy', upstreams: { to: ['a:1'], transport: transport(url) } }, url, shown);
+		verifyRedaction({ handler: 'edit_headers', response: { set: [{ name: 'Location', value: url }] } }, url, shown);
+		verifyRedaction({ handler: 'set_variables', variables: { backend: url } }, url, shown);
 		const dns = { provider: 'cloudflare', api_token: '{env.T}', endpoint: url };
 		const document = {
 			settings: { acme_ca: url, on_demand_tls: { ask: url } },

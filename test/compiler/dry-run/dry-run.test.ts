@@ -8,7 +8,7 @@ import { DryRun, type DryRunResult } from '../../../compiler/dry-run/dry-run.ts'
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
 import { listenerFor } from '../../../compiler/dry-run/listener-choice.ts';
 
-function request(url: string, more: Partial<DryRunRequest> = {}): DryRunRequest {
+function parseRequest(url: string, more: Partial<DryRunRequest> = {}): DryRunRequest {
 	const parsed = parseRequestUrl(url);
 	if (!isRequestUrl(parsed)) throw new Error(parsed.message);
 	return { method: 'GET', url: parsed, headers: [], body: undefined, from: undefined, at: undefined, ...more };
@@ -61,7 +61,7 @@ for (const [url, key] of [
 	['http://[::1]:9001/', undefined],
 ] as const) {
 	listeners(`${url} reaches ${key ?? 'nothing'}`, () => {
-		assert.is(listenerFor(plan, request(url).url)?.key, key);
+		assert.is(listenerFor(plan, parseRequest(url).url)?.key, key);
 	});
 }
 
@@ -71,7 +71,7 @@ const answers = suite('dry-run responses');
 
 answers('a request that no site matches gets an empty 200', async () => {
 	const document: Document = { sites: [{ addresses: ['http://a.example:8080'], pipeline: respond }] };
-	const came = (await new DryRun(planOf(document), SURROUNDINGS).run(request('http://b.example:8080/')))!;
+	const came = (await new DryRun(planOf(document), SURROUNDINGS).run(parseRequest('http://b.example:8080/')))!;
 	assert.is(came.site, -1);
 	assert.is(came.response?.status, 200);
 });
@@ -79,15 +79,18 @@ answers('a request that no site matches gets an empty 200', async () => {
 answers('the response is as on the network: with Date, and without a body where HTTP forbids one', async () => {
 	const steps = [{ handler: 'respond', body: 'héllo' }];
 	const at = Date.UTC(2026, 0, 31);
-	const get = await result({ pipeline: steps }, request('http://a:8080/', { at }));
+	const get = await result({ pipeline: steps }, parseRequest('http://a:8080/', { at }));
 	assert.is(get.response!.headers.get('content-length'), '6');
 	assert.is(get.response!.headers.get('date'), 'Sat, 31 Jan 2026 00:00:00 GMT');
 	assert.is(get.response!.headers.get('server'), 'svc');
 	assert.is(await get.response!.text(), 'héllo');
-	const head = await result({ pipeline: steps }, request('http://a:8080/', { method: 'HEAD' }));
+	const head = await result({ pipeline: steps }, parseRequest('http://a:8080/', { method: 'HEAD' }));
 	assert.is(head.response!.headers.get('content-length'), '6');
 	assert.is(await head.response!.text(), '');
-	const empty = await result({ pipeline: [{ handler: 'respond', status: 204, body: 'x' }] }, request('http://a:8080/'));
+	const empty = await result(
+		{ pipeline: [{ handler: 'respond', status: 204, body: 'x' }] },
+		parseRequest('http://a:8080/'),
+	);
 	assert.not(empty.response!.headers.has('content-length'));
 	assert.is(await empty.response!.text(), '');
 });
@@ -97,14 +100,14 @@ answers('an error that no error route handles becomes its status, with the field
 		{ handler: 'edit_headers', response: { set: [{ name: 'X-A', value: '1' }] } },
 		{ handler: 'fail', status: 503 },
 	];
-	const came = await result({ pipeline: steps }, request('http://a:8080/'));
+	const came = await result({ pipeline: steps }, parseRequest('http://a:8080/'));
 	assert.is(came.response!.status, 503);
 	assert.is(came.response!.headers.get('x-a'), '1');
 	assert.ok(came.failure);
 });
 
 answers('an aborted connection has no response', async () => {
-	assert.is((await result({ pipeline: [{ handler: 'abort' }] }, request('http://a:8080/'))).response, undefined);
+	assert.is((await result({ pipeline: [{ handler: 'abort' }] }, parseRequest('http://a:8080/'))).response, undefined);
 });
 
 answers('a body is streamed with its length, and ambiguous field names are dropped', async () => {
@@ -112,7 +115,10 @@ answers('a body is streamed with its length, and ambiguous field names are dropp
 		{ handler: 'respond', body: '{http.request.body} {http.request.header.Content-Length} {http.request.header.X_A}|' },
 	];
 	const headers = [['X_A', 'x']] as const;
-	const came = await result({ pipeline: steps }, request('http://a:8080/', { method: 'POST', body: 'abc', headers }));
+	const came = await result(
+		{ pipeline: steps },
+		parseRequest('http://a:8080/', { method: 'POST', body: 'abc', headers }),
+	);
 	assert.is(await came.response!.text(), 'abc 3 |');
 });
 
@@ -123,7 +129,7 @@ answers('a request with a Host field reaches the site of that host', async () =>
 			{ addresses: ['http://b.example:8080'], pipeline: [{ handler: 'respond', body: '{http.request.hostport}' }] },
 		],
 	};
-	const asked = request('http://a.example:8080/', { headers: [['Host', 'B.example:1']] });
+	const asked = parseRequest('http://a.example:8080/', { headers: [['Host', 'B.example:1']] });
 	const came = (await new DryRun(planOf(document), SURROUNDINGS).run(asked))!;
 	assert.is(came.site, 1);
 	assert.is(await came.response!.text(), 'B.example:1');
@@ -134,7 +140,7 @@ answers('fake upstreams respond as scripted and record their requests', async ()
 	const document: Document = { sites: [{ addresses: [':8080'], pipeline: [{ handler: 'proxy', upstreams }] }] };
 	const dryRun = new DryRun(planOf(document), SURROUNDINGS);
 	const ask = async () =>
-		(await dryRun.run(request('http://x:8080/p?q', { from: '203.0.113.9' }), { status: 418, body: 'tea' }))!;
+		(await dryRun.run(parseRequest('http://x:8080/p?q', { from: '203.0.113.9' }), { status: 418, body: 'tea' }))!;
 	const [first, second] = [await ask(), await ask()];
 	assert.is(first.response!.status, 418);
 	assert.is(await first.response!.text(), 'tea');

@@ -4,10 +4,10 @@ import * as assert from 'uvu/assert';
 import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 
 const list = suite('header list');
-const make = (): HeaderList => new HeaderList(['A', '1', 'b', '2', 'a', '3', 'C', '4']);
+const makeList = (): HeaderList => new HeaderList(['A', '1', 'b', '2', 'a', '3', 'C', '4']);
 
 list('get ignores the case of names', () => {
-	const headers = make();
+	const headers = makeList();
 	assert.is(headers.size, 4);
 	assert.is(headers.get('a'), '1');
 	assert.is(headers.get('x'), undefined);
@@ -23,7 +23,7 @@ list('get ignores the case of names', () => {
 
 list('order and spelling are kept', () => {
 	assert.equal(
-		[...make()],
+		[...makeList()],
 		[
 			['A', '1'],
 			['b', '2'],
@@ -34,7 +34,7 @@ list('order and spelling are kept', () => {
 });
 
 list('set replaces all fields of a name at the place of the first', () => {
-	const headers = make();
+	const headers = makeList();
 	headers.set('a', '9');
 	headers.set('D', '5');
 	assert.equal(
@@ -49,7 +49,7 @@ list('set replaces all fields of a name at the place of the first', () => {
 });
 
 list('delete reports whether the field existed', () => {
-	const headers = make();
+	const headers = makeList();
 	assert.ok(headers.delete('a'));
 	assert.not.ok(headers.delete('a'));
 	assert.equal(
@@ -62,7 +62,7 @@ list('delete reports whether the field existed', () => {
 });
 
 list('filter, map, clear and clone', () => {
-	const headers = make();
+	const headers = makeList();
 	const copy = headers.clone();
 	headers.filter((name, value) => name !== 'A' && value !== '4');
 	headers.map((name, value) => name + value);

@@ -7,7 +7,7 @@ import { PendingAnswer } from '../../../compiler/exchange/pending-answer.ts';
 
 const pending = suite('pending answers');
 
-function exchange(): Exchange {
+function makeExchange(): Exchange {
 	const received = { method: 'GET', path: '/', query: undefined, authority: 'a.example' };
 	const info = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0, tls: undefined };
 	const request = new Request(received, 'http', 'a.example', new HeaderList(), null);
@@ -15,7 +15,7 @@ function exchange(): Exchange {
 }
 
 function made(): { answer: PendingAnswer; promise: Promise<void> } {
-	const answer = new PendingAnswer(exchange());
+	const answer = new PendingAnswer(makeExchange());
 	return { answer, promise: answer.handlerResult() as Promise<void> };
 }
 
@@ -69,10 +69,10 @@ pending('the runtime is notified within the call that settles it, and the judge 
 });
 
 pending('an answer that is settled before it is returned is not a promise', () => {
-	const answer = new PendingAnswer(exchange());
+	const answer = new PendingAnswer(makeExchange());
 	answer.resolve();
 	assert.is(answer.handlerResult(), undefined);
-	const failed = new PendingAnswer(exchange());
+	const failed = new PendingAnswer(makeExchange());
 	failed.reject(new Error('at once'));
 	assert.throws(() => failed.handlerResult(), 'at once');
 });
@@ -85,7 +85,7 @@ pending('no memory is lent to promise listeners, and an unhandled failure ends t
 	);
 	assert.not(answer.copiesBody(1));
 
-	const x = exchange();
+	const x = makeExchange();
 	const unjudged = new PendingAnswer(x);
 	unjudged.handlerResult();
 	let handled = false;

@@ -17,7 +17,7 @@ const SPAN = 'b7ad6b7169203331';
 traceContext('current and future versions are accepted', () => {
 	assert.equal(parseTraceParent(`00-${TRACE}-${SPAN}-01`), { traceId: TRACE, parentId: SPAN, flags: 1 });
 	assert.is(parseTraceParent(`00-${TRACE}-${SPAN}-00`)?.flags, 0);
-	// Undefined flags are not forwarded.
+	// Flags that are not defined by the specification are not forwarded.
 	assert.is(parseTraceParent(`00-${TRACE}-${SPAN}-ff`)?.flags, 3);
 	assert.is(parseTraceParent(`01-${TRACE}-${SPAN}-01`)?.flags, 1);
 	assert.is(parseTraceParent(`cc-${TRACE}-${SPAN}-01-what-the-future-will-be-like`)?.flags, 1);

@@ -10,7 +10,7 @@ import { matcherText } from '../../../compiler/explain/matcher-text.ts';
 import { renderExplanation } from '../../../compiler/explain/render-explanation.ts';
 import { diskReader } from '../../../runtime/compile/disk-reader.ts';
 
-async function explained(text: string, url: string, method = 'GET'): Promise<Explanation> {
+async function explainRequest(text: string, url: string, method = 'GET'): Promise<Explanation> {
 	const { plan, locate, diagnostics } = compile(
 		{ format: 'configfile', text, name: 'Configfile' },
 		diskReader('/', {}),
@@ -23,8 +23,8 @@ async function explained(text: string, url: string, method = 'GET'): Promise<Exp
 	return (await new Explainer({ plan, locate }, deps).explain(request))!.explanation;
 }
 
-/** Returns trace lines such as `matcher yes path /a`, `handler respond`, `failure 404`, each with its line number. */
-function lines(steps: readonly ExplainedStep[]): string[] {
+/** Returns the trace as lines, such as `3 matcher yes path /a`, each beginning with the line number in the configuration. */
+function traceLines(steps: readonly ExplainedStep[]): string[] {
 	return steps.map(step => {
 		const at = `${step.place.line} ${step.kind}`;
 		if (step.kind === 'matcher') return `${at} ${step.holds} ${step.matcher}`;
@@ -37,11 +37,11 @@ function lines(steps: readonly ExplainedStep[]): string[] {
 const trace = suite('explanations');
 
 trace('a rewrite is attributed to the handler that made it, not to enclosing ones', async () => {
-	const { steps, answer } = await explained(
+	const { steps, answer } = await explainRequest(
 		':8080 {\nroute {\nrewrite /a /b\nuri strip_prefix /x\n}\nrespond "{path}"\n}\n',
 		'http://x:8080/a',
 	);
-	assert.equal(lines(steps), [
+	assert.equal(traceLines(steps), [
 		'2 handler group',
 		'3 matcher true path /a',
 		'3 handler rewrite_target /a /b',
@@ -52,7 +52,7 @@ trace('a rewrite is attributed to the handler that made it, not to enclosing one
 });
 
 trace('only evaluated matchers are listed', async () => {
-	const { steps } = await explained(':8080 {\n@m path /a and method POST\nrespond @m "x"\n}\n', 'http://x:8080/b');
+	const { steps } = await explainRequest(':8080 {\n@m path /a and method POST\nrespond @m "x"\n}\n', 'http://x:8080/b');
 	const [only] = steps;
 	assert.is(steps.length, 1);
 	assert.equal(only!.kind === 'matcher' && only!.parts!.map(({ matcher, holds }) => `${matcher} ${holds}`), [
@@ -61,11 +61,11 @@ trace('only evaluated matchers are listed', async () => {
 });
 
 trace('error routes see the original request, and restoring it is not shown as a rewrite', async () => {
-	const { steps, answer } = await explained(
+	const { steps, answer } = await explainRequest(
 		':8080 {\nrewrite /b\nerror 404\nhandle_errors {\nrespond "{path}"\n}\n}\n',
 		'http://x:8080/a',
 	);
-	assert.equal(lines(steps), [
+	assert.equal(traceLines(steps), [
 		'2 handler rewrite_target /a /b',
 		'3 handler fail',
 		'3 failure 404',
@@ -76,14 +76,14 @@ trace('error routes see the original request, and restoring it is not shown as a
 });
 
 trace('a request that a matcher cannot parse fails at the matcher', async () => {
-	const { steps, answer } = await explained(':8080 {\nrespond /a "x"\n}\n', 'http://x:8080/%00');
-	assert.equal(lines(steps), ['2 matcher null path /a', '2 failure 400']);
+	const { steps, answer } = await explainRequest(':8080 {\nrespond /a "x"\n}\n', 'http://x:8080/%00');
+	assert.equal(traceLines(steps), ['2 matcher null path /a', '2 failure 400']);
 	assert.is(answer!.status, 400);
 	assert.ok(answer!.error);
 });
 
 trace('of nested responses, the innermost is the final one', async () => {
-	const { answer } = await explained(
+	const { answer } = await explainRequest(
 		':8080 {\nheader X-A 1\nroute {\nhandle {\nrespond "x"\n}\n}\nrespond "y"\n}\n',
 		'http://x:8080/',
 	);
@@ -91,14 +91,14 @@ trace('of nested responses, the innermost is the final one', async () => {
 });
 
 trace('an interim response is not a final response', async () => {
-	const { answer } = await explained(':8080 {\nrespond 103\nrespond "x"\n}\n', 'http://x:8080/');
+	const { answer } = await explainRequest(':8080 {\nrespond 103\nrespond "x"\n}\n', 'http://x:8080/');
 	assert.is(answer!.place!.line, 3);
 });
 
 trace('credentials are redacted', async () => {
 	const text =
 		':8080 {\n@m header Authorization "Bearer abc"\nheader Set-Cookie "id=secret"\nrespond @m "x"\nreverse_proxy a:1 {\nheader_up X-Api-Token topsecret\n}\n}\n';
-	const shown = await explained(text, 'http://x:8080/');
+	const shown = await explainRequest(text, 'http://x:8080/');
 	assert.not(/secret|abc/.test(JSON.stringify(shown)));
 	const { steps } = shown;
 	assert.ok(steps.some(({ place }) => place.text === 'header Set-Cookie "[redacted]"'));
@@ -106,7 +106,7 @@ trace('credentials are redacted', async () => {
 });
 
 trace('control characters in a request do not reach the terminal', async () => {
-	const shown = await explained(':8080 {\nrewrite /\u001b[31m\nrespond "x"\n}\n', 'http://x:8080/a');
+	const shown = await explainRequest(':8080 {\nrewrite /\u001b[31m\nrespond "x"\n}\n', 'http://x:8080/a');
 	assert.not(renderExplanation(shown).includes('\u001b'));
 });
 

@@ -1,4 +1,7 @@
-/** `svc import` for any text: it never throws, ends soon, names what it keeps, and does not let a value become configuration. */
+/**
+ * `svc import` for any text: it never throws, ends soon, lists what it keeps as comments, and does not let a value become
+ * configuration.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -9,17 +12,17 @@ import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 import { SeededChance } from '../../fuzz/chance.ts';
 import { ROOT } from '../../harness.ts';
 
-/** A reader of some files in memory, which records what is read. */
+/** Returns a reader of files in memory, which records the names of the files that are read. */
 function readerOf(files: { readonly [name: string]: string }): Reader & { readonly read: string[] } {
-	const read: string[] = [];
+	const readNames: string[] = [];
 	const textOf = (name: string): string => {
-		read.push(name);
+		readNames.push(name);
 		const text = files[name];
 		if (text === undefined) throw new ReadError('ENOENT', name);
 		return text;
 	};
 	return {
-		read,
+		read: readNames,
 		readText: textOf,
 		readBytes: name => Buffer.from(textOf(name)),
 		list: folder =>
@@ -36,7 +39,7 @@ function imported(text: string, files: { readonly [name: string]: string } = {})
 	return importNginx({ text, name: 'nginx.conf', folder: '/etc/nginx' }, readerOf(files));
 }
 
-/** Returns the Document of an import's result, which must have no errors. */
+/** Compiles the result of an import, which must have no errors, and returns the document. */
 function documentOf(text: string): { readonly sites: readonly object[] } {
 	const { document, diagnostics } = compile(
 		{ format: 'configfile', text, name: 'Configfile', path: '/etc/Configfile' },

@@ -1,4 +1,4 @@
-/** After each of a series of edits, a compiler session gives the same result as compiling from scratch. */
+/** After each edit of a series, a compiler session gives the same result as a compilation from scratch. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type CompileResult, compile, createCompiler } from '../../../compiler/compiler.ts';
@@ -8,11 +8,11 @@ import { Random } from '../syntax/random-text.ts';
 import { CONFIG_FOLDER, type ConfigFiles, changingReader } from './files.ts';
 import { applyRandomEdit, draftFiles, randomDraft } from './random-configuration.ts';
 
-/** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
-const processorTime = (): number => process.cpuUsage().user / 1000;
+/** Returns the CPU milliseconds that this process has used. Unlike elapsed time, this does not depend on other processes. */
+const cpuMilliseconds = (): number => process.cpuUsage().user / 1000;
 
 /** Serializes a whole result for comparison, including the places of the document's objects. */
-function told(compiled: CompileResult): string {
+function serializeResult(compiled: CompileResult): string {
 	const { document, plan, diagnostics, tests, files, locate, places: steps } = compiled;
 	const places: string[] = [];
 	const visit = (value: unknown, pointer: string): void => {
@@ -38,7 +38,7 @@ function told(compiled: CompileResult): string {
 }
 
 /** A compiler session whose files a test can change. */
-class Edited {
+class EditedSession {
 	now: ConfigFiles;
 	readonly format: ConfigFormat;
 	readonly #reader = changingReader(() => this.now);
@@ -58,17 +58,21 @@ class Edited {
 		return this.session.compile(this.input);
 	}
 
-	/** Compiles from scratch. */
-	whole(): CompileResult {
+	/** Compiles the current files from scratch. */
+	compileFromScratch(): CompileResult {
 		return compile(this.input, this.#reader, { places: true });
 	}
 
-	/** Compiles and compares with a compilation from scratch. Returns the result. */
+	/** Compiles in the session and asserts that the result equals a compilation from scratch. Returns the result. */
 	check(): CompileResult {
-		const expected = told(this.whole());
-		assert.is(told(createCompiler(this.#reader, { places: true }).compile(this.input)), expected, 'first time');
+		const expected = serializeResult(this.compileFromScratch());
+		assert.is(
+			serializeResult(createCompiler(this.#reader, { places: true }).compile(this.input)),
+			expected,
+			'first time',
+		);
 		const compiled = this.compile();
-		assert.is(told(compiled), expected, 'session');
+		assert.is(serializeResult(compiled), expected, 'session');
 		return compiled;
 	}
 }
@@ -78,13 +82,13 @@ const session = suite('session');
 session('a session gives the same results as compiling from scratch', () => {
 	const seed = Number(process.env.SEED ?? 1);
 	const random = new Random(seed);
-	const end = processorTime() + Number(process.env.BUDGET ?? 3000);
+	const end = cpuMilliseconds() + Number(process.env.BUDGET ?? 3000);
 	const counts = { compiled: 0, accepted: 0 };
-	while (processorTime() < end) {
+	while (cpuMilliseconds() < end) {
 		const made = randomDraft(random, random.of(['configfile', 'compatfile'] as const));
-		const edited = new Edited(made.dialect, draftFiles(made));
+		const edited = new EditedSession(made.dialect, draftFiles(made));
 		const series: ConfigFiles[] = [];
-		for (let step = 0; step < 12 && processorTime() < end; step++) {
+		for (let step = 0; step < 12 && cpuMilliseconds() < end; step++) {
 			edited.now = structuredClone(draftFiles(made));
 			series.push(edited.now);
 			try {
@@ -103,10 +107,10 @@ session('a session gives the same results as compiling from scratch', () => {
 	assert.ok(counts.compiled > 100 && counts.accepted > 10, JSON.stringify(counts));
 });
 
-/** Reports which sites of the second result are the same objects as in the first. */
-function kept(before: CompileResult, after: CompileResult): boolean[] {
-	const known = new Set(before.document!.sites);
-	return after.document!.sites!.map(site => known.has(site));
+/** Returns, for each site of the second result, whether it is the same object as in the first result. */
+function keptSites(before: CompileResult, after: CompileResult): boolean[] {
+	const sitesBefore = new Set(before.document!.sites);
+	return after.document!.sites!.map(site => sitesBefore.has(site));
 }
 
 const SITES = [
@@ -120,9 +124,9 @@ const SITES = [
 	'http://g.example {\n\tlog {\n\t\toutput discard\n\t}\n}\n',
 ];
 
-function edited(): Edited {
+function edited(): EditedSession {
 	const main = `let value 1\n${SITES.join('')}upstream pool {\n\tto 127.0.0.1:9000\n}\n`;
-	return new Edited('configfile', {
+	return new EditedSession('configfile', {
 		main,
 		path: `${CONFIG_FOLDER}/main`,
 		files: { 'part.conf': 'header X-Part 1\n' },
@@ -130,16 +134,16 @@ function edited(): Edited {
 	});
 }
 
-/** Returns a letter for each site that was lowered again, which makes it a new object in the second result. */
+/** Returns a letter for each site of the second result that was lowered again, and is therefore a new object. */
 function loweredAgain(before: CompileResult, after: CompileResult): string {
 	const { sites } = after.document!;
-	return kept(before, after)
+	return keptSites(before, after)
 		.map((same, index) => (same ? '' : /http:\/\/(\w)/.exec(sites![index]!.addresses[0]!)![1]!))
 		.join('');
 }
 
-/** Compiles, applies a change, compiles again, and returns the sites that were lowered again. */
-function lowered(change: (now: ConfigFiles) => Partial<ConfigFiles>): string {
+/** Compiles, applies a change and compiles again. Returns the sites that were lowered again, as in {@link loweredAgain}. */
+function loweredAfter(change: (now: ConfigFiles) => Partial<ConfigFiles>): string {
 	const one = edited();
 	const before = one.check();
 	one.now = { ...one.now, ...change(one.now) };
@@ -150,28 +154,34 @@ const replace = (from: string, to: string) => (now: ConfigFiles) => ({ main: now
 
 session('only sites affected by a change are lowered again', () => {
 	assert.is(
-		lowered(now => now),
+		loweredAfter(now => now),
 		'',
 	);
-	assert.is(lowered(replace('respond a', 'respond changed')), 'a');
-	assert.is(lowered(replace('let value 1', '# above\n\nlet value 1')), '');
-	assert.is(lowered(replace('http://a.example {\n\trespond a\n}\n', '')), '');
-	assert.is(lowered(replace('http://b', 'http://x.example {\n\trespond x\n}\nhttp://b')), 'x');
-	assert.is(lowered(replace('let value 1', 'let value 2')), 'bc');
-	assert.is(lowered(replace('X-Common', 'X-Other')), 'bc');
+	assert.is(loweredAfter(replace('respond a', 'respond changed')), 'a');
+	assert.is(loweredAfter(replace('let value 1', '# above\n\nlet value 1')), '');
+	assert.is(loweredAfter(replace('http://a.example {\n\trespond a\n}\n', '')), '');
+	assert.is(loweredAfter(replace('http://b', 'http://x.example {\n\trespond x\n}\nhttp://b')), 'x');
+	assert.is(loweredAfter(replace('let value 1', 'let value 2')), 'bc');
+	assert.is(loweredAfter(replace('X-Common', 'X-Other')), 'bc');
 	assert.is(
-		lowered(() => ({ files: { 'part.conf': 'header X-Part 2\n' } })),
+		loweredAfter(() => ({ files: { 'part.conf': 'header X-Part 2\n' } })),
 		'c',
 	);
 	assert.is(
-		lowered(() => ({ env: { TEXT: 'other' } })),
+		loweredAfter(() => ({ env: { TEXT: 'other' } })),
 		'd',
 	);
-	assert.is(lowered(replace('to 127.0.0.1:9000', 'to 127.0.0.1:9001')), '');
-	assert.is(lowered(replace('let value', '{\n\thttp_port 8080\n}\nlet value')), 'abcdefg');
-	assert.is(lowered(replace('http://a', 'http://x.example {\n\tlog {\n\t\toutput stdout\n\t}\n}\nhttp://a')), 'xg');
+	assert.is(loweredAfter(replace('to 127.0.0.1:9000', 'to 127.0.0.1:9001')), '');
+	assert.is(loweredAfter(replace('let value', '{\n\thttp_port 8080\n}\nlet value')), 'abcdefg');
 	assert.is(
-		lowered(now => ({ main: `${now.main}import new.conf\n`, files: { ...now.files, 'new.conf': '(new) {\n}\n' } })),
+		loweredAfter(replace('http://a', 'http://x.example {\n\tlog {\n\t\toutput stdout\n\t}\n}\nhttp://a')),
+		'xg',
+	);
+	assert.is(
+		loweredAfter(now => ({
+			main: `${now.main}import new.conf\n`,
+			files: { ...now.files, 'new.conf': '(new) {\n}\n' },
+		})),
 		'e',
 	);
 });
@@ -188,13 +198,13 @@ session('sites that use no files are kept when the configuration moves to anothe
 
 session('imported files are also split into sites', () => {
 	const files = { 'sites.conf': SITES.slice(0, 3).join(''), 'more.conf': SITES[4]! };
-	const one = new Edited('configfile', { main: 'let value 1\nimport *.conf\n', files, env: { TEXT: 'text' } });
+	const one = new EditedSession('configfile', { main: 'let value 1\nimport *.conf\n', files, env: { TEXT: 'text' } });
 	const before = one.check();
 	one.now = {
 		...one.now,
 		files: { ...files, 'sites.conf': files['sites.conf'].replace('respond a', 'respond changed') },
 	};
-	assert.equal(kept(before, one.check()), [true, false, true]);
+	assert.equal(keptSites(before, one.check()), [true, false, true]);
 });
 
 session('diagnostics of a site move with the site', () => {
@@ -231,14 +241,14 @@ session('a JSON document also keeps its unchanged sites, and its listeners if al
 		addresses: [`http://${host}`],
 		pipeline: [{ handler: 'respond', body }],
 	});
-	const one = new Edited('json', { main: '', files: {}, env: {} });
+	const one = new EditedSession('json', { main: '', files: {}, env: {} });
 	const compiled = (...sites: object[]): CompileResult => {
 		one.now = { ...one.now, main: JSON.stringify({ sites }) };
 		return one.check();
 	};
 	const before = compiled(site('a', '1'), site('b', '1'));
 	const after = compiled(site('a', '1'), site('b', '2'));
-	assert.equal(kept(before, after), [true, false]);
+	assert.equal(keptSites(before, after), [true, false]);
 	assert.is(after.plan!.listeners, before.plan!.listeners);
 	assert.is.not(compiled(site('a', '1'), site('c', '2')).plan!.listeners, before.plan!.listeners);
 });

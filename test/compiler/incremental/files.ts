@@ -4,7 +4,7 @@ import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 /** The folder of all files. */
 export const CONFIG_FOLDER = '/config';
 
-/** The text of the main file, and the other files by name. */
+/** The text of the main file, the texts of the other files by name, and the environment. */
 export interface ConfigFiles {
 	readonly main: string;
 	/** The path of the main file; undefined if the text did not come from a file. */

@@ -1,5 +1,5 @@
 /**
- * Tests that a document's identity includes the contents of the files that it names, for every kind of file and dialect, and in
+ * The identity of a document includes the contents of the files that it names, for every kind of file, in both dialects, and in
  * compiler sessions.
  */
 import { generateKeyPairSync } from 'node:crypto';
@@ -18,11 +18,11 @@ import { temporaryFolder } from '../../harness.ts';
 
 const folder = temporaryFolder();
 const [one, two] = await Promise.all([TestAuthority.make('CN=One'), TestAuthority.make('CN=Two')]);
-const leaves = await Promise.all([one.issue({ names: ['a.test'] }), one.issue({ names: ['a.test'] })]);
-const roots = [root(), root()];
+const siteCertificates = await Promise.all([one.issue({ names: ['a.test'] }), one.issue({ names: ['a.test'] })]);
+const roots = [createRoot(), createRoot()];
 
 /** Creates a root certificate with its key. */
-function root(): TestCertificate {
+function createRoot(): TestCertificate {
 	const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 	const day = 86_400_000;
 	const notBefore = new Date(Date.now() - day);
@@ -62,17 +62,18 @@ function proxy(tls: object): Document {
 	};
 }
 
-/** Every kind of file: a document that names it, and a function that creates or changes it. */
-const KINDS: { readonly [kind: string]: readonly [document: Document, write: (version: 0 | 1) => void] } = {
-	'certificate and key': [site({}), version => pair('pair', leaves[version]!)],
+/** Every kind of file: a document that names such a file, and a function that writes one of two versions of the file. */
+const FILE_KINDS: { readonly [kind: string]: readonly [document: Document, write: (version: 0 | 1) => void] } = {
+	'certificate and key': [site({}), version => pair('pair', siteCertificates[version]!)],
 	'folder of certificates': [
 		site({ load: [inFolder('load')] }),
 		version => {
 			rmSync(inFolder('load'), { recursive: true, force: true });
 			mkdirSync(inFolder('load'));
-			const { certificate, key } = leaves[0]!;
+			const { certificate, key } = siteCertificates[0]!;
 			writeFileSync(inFolder('load/a.pem'), certificate + key);
-			if (version === 1) writeFileSync(inFolder('load/b.pem'), leaves[1]!.certificate + leaves[1]!.key);
+			if (version === 1)
+				writeFileSync(inFolder('load/b.pem'), siteCertificates[1]!.certificate + siteCertificates[1]!.key);
 		},
 	],
 	'trust pool of clients': [
@@ -86,14 +87,14 @@ const KINDS: { readonly [kind: string]: readonly [document: Document, write: (ve
 	],
 	'trusted leaf': [
 		site({ client_auth: { mode: 'require', trusted_leaves: { files: [inFolder('leaf.pem')] } } }),
-		version => writeFileSync(inFolder('leaf.pem'), leaves[version]!.certificate),
+		version => writeFileSync(inFolder('leaf.pem'), siteCertificates[version]!.certificate),
 	],
 	'folder of trusted leaves': [
 		site({ client_auth: { mode: 'require', trusted_leaves: { folders: [inFolder('leaves')] } } }),
 		version => {
 			mkdirSync(inFolder('leaves'), { recursive: true });
-			writeFileSync(inFolder('leaves/a.pem'), leaves[0]!.certificate);
-			if (version === 1) writeFileSync(inFolder('leaves/b.pem'), leaves[1]!.certificate);
+			writeFileSync(inFolder('leaves/a.pem'), siteCertificates[0]!.certificate);
+			if (version === 1) writeFileSync(inFolder('leaves/b.pem'), siteCertificates[1]!.certificate);
 			else rmSync(inFolder('leaves/b.pem'), { force: true });
 		},
 	],
@@ -103,7 +104,7 @@ const KINDS: { readonly [kind: string]: readonly [document: Document, write: (ve
 	],
 	'certificate for an upstream': [
 		proxy({ client_certificate: { certificate: inFolder('up.pem'), key: inFolder('up.key') } }),
-		version => pair('up', leaves[version]!),
+		version => pair('up', siteCertificates[version]!),
 	],
 	'root of an internal authority': [
 		{
@@ -124,9 +125,9 @@ const KINDS: { readonly [kind: string]: readonly [document: Document, write: (ve
 
 const files = suite('named files');
 
-files.before(() => pair('pair', leaves[0]!));
+files.before(() => pair('pair', siteCertificates[0]!));
 
-for (const [kind, [document, write]] of Object.entries(KINDS)) {
+for (const [kind, [document, write]] of Object.entries(FILE_KINDS)) {
 	files(`${kind}: only changed contents make a different configuration`, () => {
 		write(0);
 		const session = createCompiler(diskReader(folder));
@@ -145,12 +146,12 @@ for (const [kind, [document, write]] of Object.entries(KINDS)) {
 		assert.ok(kept.length > 0, 'unrelated sites are kept');
 		write(0);
 		assert.ok(isSameDocument(before, image()), 'the original contents are the original configuration');
-		pair('pair', leaves[0]!);
+		pair('pair', siteCertificates[0]!);
 	});
 }
 
 files('an upstream whose certificates became unusable is rejected, although its site is unchanged', () => {
-	const [document, write] = KINDS['trust of an upstream']!;
+	const [document, write] = FILE_KINDS['trust of an upstream']!;
 	write(0);
 	const session = createCompiler(diskReader(folder));
 	const input = { format: 'json', text: JSON.stringify(document), name: '<test>' } as const;

@@ -16,12 +16,14 @@ export interface ConfigurationDraft {
 
 const NAMES = ['a', 'b', 'c', 'web', 'api'];
 
-/** Returns random lines of a site, valid and invalid. */
-function line(random: Random, dialect: Dialect, depth: number): string {
+/** Returns a random line of a site, valid or invalid, with its block if it has one. */
+function randomLine(random: Random, dialect: Dialect, depth: number): string {
 	const name = random.of(NAMES);
 	const nested = (head: string): string => {
 		if (depth > 2) return `${head.replace(/^when.*/, 'header X y')}`;
-		const inner = Array.from({ length: random.below(3) }, () => `\t${line(random, dialect, depth + 1)}\n`).join('');
+		const inner = Array.from({ length: random.below(3) }, () => `\t${randomLine(random, dialect, depth + 1)}\n`).join(
+			'',
+		);
 		return `${head} {\n${inner}}`;
 	};
 	const choice = random.below(40);
@@ -56,7 +58,7 @@ function line(random: Random, dialect: Dialect, depth: number): string {
 }
 
 function lines(random: Random, dialect: Dialect, most: number): string {
-	return Array.from({ length: random.below(most) }, () => `${line(random, dialect, 0)}\n`).join('');
+	return Array.from({ length: random.below(most) }, () => `${randomLine(random, dialect, 0)}\n`).join('');
 }
 
 /** Returns a random top-level block. */
@@ -101,13 +103,18 @@ export function randomDraft(random: Random, dialect: Dialect): ConfigurationDraf
 }
 
 /** Applies a random edit. */
-export function applyRandomEdit(random: Random, made: ConfigurationDraft): void {
-	const { blocks, files, env, dialect } = made;
+export function applyRandomEdit(random: Random, draft: ConfigurationDraft): void {
+	const { blocks, files, env, dialect } = draft;
 	const at = random.below(blocks.length + 1);
 	const paths = Object.keys(files);
 	switch (random.below(13)) {
 		case 12:
-			made.path = random.of([`${CONFIG_FOLDER}/main`, `${CONFIG_FOLDER}/part-a.conf`, '/config/other/main', undefined]);
+			draft.path = random.of([
+				`${CONFIG_FOLDER}/main`,
+				`${CONFIG_FOLDER}/part-a.conf`,
+				'/config/other/main',
+				undefined,
+			]);
 			break;
 		case 0:
 			blocks.splice(at, 0, randomBlock(random, dialect));

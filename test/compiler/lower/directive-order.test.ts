@@ -148,7 +148,7 @@ order('`php_fastcgi` without a matcher is compared with no other directive', () 
 });
 
 order('a route between matchers of other kinds stays where insertion sort leaves it', () => {
-	// `/longest` is first compared with `host`, does not precede it, and so is never compared with `/a`.
+	// `/longest` is first compared with `host`. It does not precede `host`, so it is never compared with `/a`.
 	assert.equal(
 		sorted([
 			['respond', path('/a')],

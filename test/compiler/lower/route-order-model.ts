@@ -14,7 +14,7 @@ export interface ModelRoute {
 	readonly paths: readonly string[];
 }
 
-/** Sorts routes: runs of twenty by insertion sort, then merges neighboring runs until one is left. */
+/** Sorts routes: sorts runs of twenty routes by insertion, then merges neighboring runs until one run is left. */
 export function sortByModel<T extends ModelRoute>(routes: readonly T[]): T[] {
 	let runs: T[][] = [];
 	for (let at = 0; at < routes.length; at += 20) runs.push(inserted(routes.slice(at, at + 20)));
@@ -31,7 +31,7 @@ export function sortByModel<T extends ModelRoute>(routes: readonly T[]): T[] {
 
 function inserted<T extends ModelRoute>(routes: readonly T[]): T[] {
 	return routes.reduce<T[]>((sorted, route) => {
-		const stop = sorted.findLastIndex(other => !less(route, other));
+		const stop = sorted.findLastIndex(other => !isBefore(route, other));
 		return [...sorted.slice(0, stop + 1), route, ...sorted.slice(stop + 1)];
 	}, []);
 }
@@ -40,11 +40,11 @@ function inserted<T extends ModelRoute>(routes: readonly T[]): T[] {
 function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[]): T[] {
 	if (left.length === 0 || right.length === 0) return [...left, ...right];
 	if (left.length === 1) {
-		const cut = search(0, right.length, i => less(right[i]!, left[0]!));
+		const cut = firstFailing(0, right.length, i => isBefore(right[i]!, left[0]!));
 		return [...right.slice(0, cut), ...left, ...right.slice(cut)];
 	}
 	if (right.length === 1) {
-		const cut = search(0, left.length, i => !less(right[0]!, left[i]!));
+		const cut = firstFailing(0, left.length, i => !isBefore(right[0]!, left[i]!));
 		return [...left.slice(0, cut), ...right, ...left.slice(cut)];
 	}
 	const all = [...left, ...right];
@@ -53,7 +53,7 @@ function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[])
 	const n = mid + m;
 	const from = m > mid ? n - all.length : 0;
 	const to = m > mid ? mid : m;
-	const start = search(from, to, c => !less(all[n - 1 - c]!, all[c]!));
+	const start = firstFailing(from, to, c => !isBefore(all[n - 1 - c]!, all[c]!));
 	const end = n - start;
 	const turned = start < m && m < end ? [...all.slice(0, start), ...all.slice(m, end), ...all.slice(start, m)] : all;
 	const whole = [...turned, ...all.slice(turned.length)];
@@ -65,15 +65,15 @@ function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[])
 	];
 }
 
-/** Returns the first index for which `holds` fails, by bisection. */
-function search(from: number, to: number, holds: (index: number) => boolean): number {
+/** Returns the first index for which `holds` returns false, by bisection. */
+function firstFailing(from: number, to: number, holds: (index: number) => boolean): number {
 	if (from >= to) return from;
 	const half = (from + to) >> 1;
-	return holds(half) ? search(half + 1, to, holds) : search(from, half, holds);
+	return holds(half) ? firstFailing(half + 1, to, holds) : firstFailing(from, half, holds);
 }
 
 /** Returns true if the compatible server orders `a` before `b`. */
-function less(a: ModelRoute, b: ModelRoute): boolean {
+function isBefore(a: ModelRoute, b: ModelRoute): boolean {
 	if (a.rank !== b.rank) return a.rank < b.rank;
 	if (a.directive === 'php_fastcgi' && (a.sets === 0 || b.sets === 0)) return false;
 	const answer = lessBySpecificity(a, b);
@@ -86,10 +86,10 @@ function lessBySpecificity(a: ModelRoute, b: ModelRoute): boolean {
 	const [bare, other] = [one.replace(/\*$/, ''), two.replace(/\*$/, '')];
 	if (bare === other) return bytes(one).length < bytes(two).length;
 	if (bytes(bare).length !== bytes(other).length) return bytes(bare).length > bytes(other).length;
-	// Code points are compared because their order is that of the UTF-8 bytes.
+	// Code points are compared, because their order is that of the bytes in UTF-8.
 	for (const [i, point] of [...bare].entries()) {
-		const against = [...other][i]!;
-		if (point !== against) return point.codePointAt(0)! < against.codePointAt(0)!;
+		const otherPoint = [...other][i]!;
+		if (point !== otherPoint) return point.codePointAt(0)! < otherPoint.codePointAt(0)!;
 	}
 	return false;
 }

@@ -5,9 +5,9 @@ import { SeededChance } from '../../agreement/chance.ts';
 import { compileToDocument } from '../compatfile/page.ts';
 import { type ModelRoute, sortByModel } from './route-order-model.ts';
 
-const SITES = 10_000;
+const SITE_COUNT = 10_000;
 /** Number of sites per configuration; compiling many together is faster. */
-const SITES_OF_A_TEXT = 100;
+const SITES_PER_TEXT = 100;
 
 const PATHS = [
 	'/a',
@@ -28,7 +28,7 @@ const PATHS = [
 ];
 const LENGTHS = [1, 2, 4, 8, 12, 19, 20, 21, 25, 39, 41, 45, 60, 85, 130];
 
-/** The directives used, in running order. The two that share a position are listed together. */
+/** The directives in use, in the order in which they run. Two directives that share a position are listed together. */
 const DIRECTIVES = [
 	...['vars', 'root', 'log_append', 'header', 'redir', 'method', 'rewrite', 'uri', 'try_files', 'request_header'],
 	...['handle', 'route', 'error', 'respond', 'reverse_proxy', 'php_fastcgi'],
@@ -36,23 +36,23 @@ const DIRECTIVES = [
 type Name = (typeof DIRECTIVES)[number];
 
 /** A random matcher: its token, and its description for the model. */
-interface Drawn {
+interface RandomMatcher {
 	readonly token: string;
 	readonly sets: number;
 	readonly paths: readonly string[];
 }
 
 /** A route of the model, with the mark that identifies it in the document. */
-interface Marked extends ModelRoute {
+interface MarkedRoute extends ModelRoute {
 	readonly mark: string;
 }
 
 const order = suite('route order');
 
-order(`${SITES} random sites are ordered like the model`, () => {
+order(`${SITE_COUNT} random sites are ordered like the model`, () => {
 	const chance = new SeededChance(20261122);
-	for (let first = 0; first < SITES; first += SITES_OF_A_TEXT) {
-		const sites = Array.from({ length: SITES_OF_A_TEXT }, () => randomSite(chance));
+	for (let first = 0; first < SITE_COUNT; first += SITES_PER_TEXT) {
+		const sites = Array.from({ length: SITES_PER_TEXT }, () => randomSite(chance));
 		const text = sites.map(({ lines }, at) => `http://:${at + 1024} {\n${lines.join('\n')}\n}\n`).join('');
 		const documents = compileToDocument(text).sites as readonly { readonly pipeline: unknown }[];
 		for (const [at, { lines, routes }] of sites.entries()) {
@@ -64,7 +64,7 @@ order(`${SITES} random sites are ordered like the model`, () => {
 });
 
 order('the model reproduces comparisons that are not transitive', () => {
-	const route = (path: string, at: number): Marked => ({
+	const route = (path: string, at: number): MarkedRoute => ({
 		mark: `m${at}x`,
 		rank: 1,
 		directive: 'respond',
@@ -72,26 +72,26 @@ order('the model reproduces comparisons that are not transitive', () => {
 		paths: path === '' ? [] : [path],
 	});
 	const marks = (...paths: string[]): string[] => sortByModel(paths.map(route)).map(({ mark }) => mark);
-	// Twenty routes are sorted by insertion, which never moves a route past a matcher of another kind.
+	// Runs of twenty routes are sorted by insertion, which never moves a route past a route with another kind of matcher.
 	assert.equal(marks('/a', '', '/abc'), ['m0x', 'm1x', 'm2x']);
 	assert.equal(marks('/a', '/abc', ''), ['m1x', 'm0x', 'm2x']);
-	// The twenty-first route is inserted by bisection, which can skip matchers of another kind.
+	// The twenty-first route is inserted by bisection, which can skip routes with another kind of matcher.
 	const many = marks(...Array.from({ length: 19 }, () => '/a'), '', '/abc');
 	assert.is(many[0], 'm20x');
 });
 
 order.run();
 
-/** Returns a site with random directives in random order, and its routes in line order. */
-function randomSite(chance: SeededChance): { lines: string[]; routes: Marked[] } {
-	const named = chance.times(0, 7, () => chance.below(8)).map((kind, at) => namedMatcher(chance, kind, `@m${at}`));
+/** Returns the lines of a site with random directives, and its routes in the order of the lines. */
+function randomSite(chance: SeededChance): { lines: string[]; routes: MarkedRoute[] } {
+	const named = chance.repeat(0, 7, () => chance.below(8)).map((kind, at) => namedMatcher(chance, kind, `@m${at}`));
 	const names = chance.some(DIRECTIVES, chance.of([1, 1, 2, 3, 6, 16]));
 	const lines: string[] = [];
-	const routes: Marked[] = [];
+	const routes: MarkedRoute[] = [];
 	for (let at = 0, count = chance.of(LENGTHS); at < count; at++) {
 		const name = chance.of(names);
 		const drawn = drawMatcher(chance, named);
-		const { line, marks } = directive(name, drawn, `m${at}x`, chance);
+		const { line, marks } = directiveLine(name, drawn, `m${at}x`, chance);
 		lines.push(line);
 		const own = name === 'try_files' ? { sets: 1, paths: [] } : { sets: drawn.sets, paths: drawn.paths };
 		for (const mark of marks) routes.push({ mark, rank: DIRECTIVES.indexOf(name), directive: name, ...own });
@@ -100,7 +100,7 @@ function randomSite(chance: SeededChance): { lines: string[]; routes: Marked[] }
 	return { lines, routes };
 }
 
-function namedMatcher(chance: SeededChance, kind: number, name: string): Drawn & { definition: string } {
+function namedMatcher(chance: SeededChance, kind: number, name: string): RandomMatcher & { definition: string } {
 	const one = chance.of(PATHS);
 	const two = `${chance.of(PATHS)}/other`;
 	const [matcher, paths] = (
@@ -118,17 +118,19 @@ function namedMatcher(chance: SeededChance, kind: number, name: string): Drawn &
 	return { token: name, sets: 1, paths, definition: `${name} ${matcher}` };
 }
 
-function drawMatcher(chance: SeededChance, named: readonly Drawn[]): Drawn {
+function drawMatcher(chance: SeededChance, named: readonly RandomMatcher[]): RandomMatcher {
 	if (named.length > 0 && chance.happens(45)) return chance.of(named);
 	const path = chance.of(PATHS);
 	if (chance.happens(70) && path !== '*') return { token: path, sets: 1, paths: [path] };
 	return { token: '*', sets: 0, paths: [] };
 }
 
-/** Returns the line of a directive, and the marks of its routes: usually one, but two for a `header` with `?` lines. */
-function directive(
+/**
+ * Returns the line of a directive and the marks of its routes. Most directives have one route; a `header` with `?` lines has two.
+ */
+function directiveLine(
 	name: Name,
-	{ token }: Drawn,
+	{ token }: RandomMatcher,
 	mark: string,
 	chance: SeededChance,
 ): { line: string; marks: string[] } {
@@ -141,7 +143,7 @@ function directive(
 			return { line: `header ${token} {\n?X ${mark}b\nY ${mark}a\n}`, marks: [`${mark}a`, `${mark}b`] };
 		case 'try_files':
 			if (chance.happens(50)) return one(`try_files ${mark}`);
-			// This one directive counts as three routes.
+			// A `try_files` with three files counts as three routes.
 			return { line: `try_files ${mark} ${mark}?a=b ${mark}`, marks: [mark, mark, mark] };
 		case 'log_append':
 			return one(`log_append ${token} key ${mark}`);

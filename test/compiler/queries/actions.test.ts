@@ -11,8 +11,8 @@ import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 
 const MAIN = '/workspace/Configfile';
 
-/** A reader for which no file exists. The only texts are those open in the editor. */
-const NOTHING: Reader = {
+/** A reader of an empty file system. The only texts are those that are open in the editor. */
+const EMPTY_READER: Reader = {
 	workingDirectory: '/workspace',
 	readText: path => {
 		throw new ReadError('ENOENT', path);
@@ -26,7 +26,7 @@ const NOTHING: Reader = {
 };
 
 function opened(text: string, dialect: Dialect = 'configfile'): Workspace {
-	const workspace = new Workspace(NOTHING, []);
+	const workspace = new Workspace(EMPTY_READER, []);
 	workspace.setOpenText(MAIN, { text, dialect });
 	return workspace;
 }

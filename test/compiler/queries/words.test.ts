@@ -9,7 +9,7 @@ import { Workspace } from '../../../compiler/queries/workspace.ts';
 import type { Reader } from '../../../compiler/source/reader.ts';
 
 const MAIN = '/workspace/Configfile';
-const NOTHING: Reader = {
+const EMPTY_READER: Reader = {
 	workingDirectory: '/workspace',
 	readText: () => '',
 	readBytes: () => new Uint8Array(),
@@ -18,9 +18,9 @@ const NOTHING: Reader = {
 	env: () => undefined,
 };
 
-/** Opens a text with its cursor at `|`. */
+/** Opens a text in a workspace. The character `|` in `marked` stands for the cursor. */
 function cursorIn(marked: string): { workspace: Workspace; offset: number } {
-	const workspace = new Workspace(NOTHING, []);
+	const workspace = new Workspace(EMPTY_READER, []);
 	workspace.setOpenText(MAIN, { text: marked.replace('|', ''), dialect: 'configfile' });
 	return { workspace, offset: marked.indexOf('|') };
 }
@@ -35,7 +35,7 @@ const words = suite('words of an editor');
 for (const dialect of ['configfile', 'compatfile'] as const) {
 	words(`every directive, matcher and option of a ${dialect} is offered and explained`, () => {
 		const { directives, matchers, options } = registryOf(dialect);
-		const workspace = new Workspace(NOTHING, []);
+		const workspace = new Workspace(EMPTY_READER, []);
 		const check = (names: Iterable<string>, before: string, after: string): void => {
 			workspace.setOpenText(MAIN, { text: `${before}${after}`, dialect });
 			const offered = completionsAt(workspace, workspace.syntax(MAIN)!, before.length).map(({ label }) => label);

@@ -1,4 +1,4 @@
-/** Splitting a configuration at the top level gives pieces that together have the same tokens as the whole, for any text. */
+/** For any text, splitting a configuration at its top level gives pieces that together have the same tokens as the whole text. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
@@ -9,12 +9,12 @@ import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { outlineLines } from './memory-config.ts';
 import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
 
-function pieces(text: string, dialect: Dialect = 'configfile'): string[] | undefined {
+function cutPieces(text: string, dialect: Dialect = 'configfile'): string[] | undefined {
 	return cutAtTopLevel(text, dialect)?.map(({ start, end }) => text.slice(start, end));
 }
 
 /** Returns all tokens except line ends, with their offsets and, for words, their quote and value. */
-function tokens(text: string, dialect: Dialect, offset = 0): string[] {
+function tokenTexts(text: string, dialect: Dialect, offset = 0): string[] {
 	return tokenize(text, dialect)
 		.filter(({ tokenType }) => tokenType.name !== 'Newline')
 		.map(({ tokenType, image, startOffset, payload }) =>
@@ -23,7 +23,7 @@ function tokens(text: string, dialect: Dialect, offset = 0): string[] {
 }
 
 /** Parses the given texts one after another. Returns their lines and the codes of structural errors. */
-function structure(texts: readonly string[], dialect: Dialect): { lines: string; mistakes: string[] } {
+function structureOf(texts: readonly string[], dialect: Dialect): { lines: string; mistakes: string[] } {
 	const mistakes: string[] = [];
 	let lines = '';
 	for (const text of texts) {
@@ -42,7 +42,7 @@ function structure(texts: readonly string[], dialect: Dialect): { lines: string;
 const cutting = suite('cutting');
 
 cutting('a piece ends with the line on which a block of file level closes', () => {
-	assert.equal(pieces('{\n\tdebug\n}\n(s) {\n\ta\n}\n\na.com {\n\tb {\n\t\tc\n\t}\n} # end\nlet x 1\nb.com {\n}'), [
+	assert.equal(cutPieces('{\n\tdebug\n}\n(s) {\n\ta\n}\n\na.com {\n\tb {\n\t\tc\n\t}\n} # end\nlet x 1\nb.com {\n}'), [
 		'{\n\tdebug\n}\n',
 		'(s) {\n\ta\n}\n',
 		'a.com {\n\tb {\n\t\tc\n\t}\n} # end\n',
@@ -51,27 +51,27 @@ cutting('a piece ends with the line on which a block of file level closes', () =
 	]);
 });
 cutting('comments and blank lines before a piece are no part of it', () => {
-	assert.equal(pieces('# a\n\n  # b\na {\n}\n\n# c\n'), ['a {\n}\n']);
-	assert.equal(pieces('# a \\\nb {\n# c\n}\n'), ['# a \\\nb {\n# c\n}\n']);
-	assert.equal(pieces('# a\n'), []);
+	assert.equal(cutPieces('# a\n\n  # b\na {\n}\n\n# c\n'), ['a {\n}\n']);
+	assert.equal(cutPieces('# a \\\nb {\n# c\n}\n'), ['# a \\\nb {\n# c\n}\n']);
+	assert.equal(cutPieces('# a\n'), []);
 });
 cutting('quotes, heredocs, comments and continued lines hide braces', () => {
 	for (const hidden of ['"\n}\na {\n"', '`}\n{\n`', '<<E\n}\n} {\n\tE', '# }\n', '# { \\\n', 'x{y}', '\\\n}x']) {
 		const text = `a.com {\n\trespond ${hidden}\n}\nb.com {\n}\n`;
-		assert.equal(pieces(text)?.length, 2, hidden);
+		assert.equal(cutPieces(text)?.length, 2, hidden);
 	}
-	assert.equal(pieces('(s) a="}\n{\n" {\n}\nb {\n}\n')?.length, 2);
-	assert.equal(pieces('use s a="\n}\n"\nb {\n}\n'), ['use s a="\n}\n"\n', 'b {\n}\n']);
-	assert.equal(pieces('import s {\n\tx\n}\na.com,\nb.com {\n}\n'), ['import s {\n\tx\n}\n', 'a.com,\nb.com {\n}\n']);
+	assert.equal(cutPieces('(s) a="}\n{\n" {\n}\nb {\n}\n')?.length, 2);
+	assert.equal(cutPieces('use s a="\n}\n"\nb {\n}\n'), ['use s a="\n}\n"\n', 'b {\n}\n']);
+	assert.equal(cutPieces('import s {\n\tx\n}\na.com,\nb.com {\n}\n'), ['import s {\n\tx\n}\n', 'a.com,\nb.com {\n}\n']);
 });
 cutting('text after a closing brace stays with it', () => {
-	assert.equal(pieces('a {\n} b {\n}\nc {\n}\n'), ['a {\n} b {\n}\n', 'c {\n}\n']);
-	assert.equal(pieces('a {\n} # \\\nb {\n}\nc {\n}\n'), ['a {\n} # \\\nb {\n}\n', 'c {\n}\n']);
+	assert.equal(cutPieces('a {\n} b {\n}\nc {\n}\n'), ['a {\n} b {\n}\n', 'c {\n}\n']);
+	assert.equal(cutPieces('a {\n} # \\\nb {\n}\nc {\n}\n'), ['a {\n} # \\\nb {\n}\n', 'c {\n}\n']);
 });
 cutting('braces that do not balance cannot be cut', () => {
-	assert.is(pieces('a {\n'), undefined);
-	assert.is(pieces('}\na {\n}\n'), undefined);
-	assert.is(pieces('a {\n}}\n'), undefined);
+	assert.is(cutPieces('a {\n'), undefined);
+	assert.is(cutPieces('}\na {\n}\n'), undefined);
+	assert.is(cutPieces('a {\n}}\n'), undefined);
 });
 cutting('tokens and structure of the pieces are those of the whole', () => {
 	const random = new Random(11);
@@ -88,9 +88,9 @@ cutting('tokens and structure of the pieces are those of the whole', () => {
 			if (!extents || extents.length < 2) continue;
 			cut++;
 			const parts = extents.map(({ start, end }) => text.slice(start, end));
-			const found = parts.flatMap((part, index) => tokens(part, dialect, extents[index]!.start));
-			assert.equal(found, tokens(text, dialect), JSON.stringify(text));
-			assert.equal(structure(parts, dialect), structure([text], dialect), JSON.stringify(text));
+			const found = parts.flatMap((part, index) => tokenTexts(part, dialect, extents[index]!.start));
+			assert.equal(found, tokenTexts(text, dialect), JSON.stringify(text));
+			assert.equal(structureOf(parts, dialect), structureOf([text], dialect), JSON.stringify(text));
 		}
 	}
 	assert.ok(cut > 400, `only ${cut} texts were cut`);

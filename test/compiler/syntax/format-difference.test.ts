@@ -1,10 +1,10 @@
-/** The line difference of `fmt --diff`. */
+/** The unified diff that `svc fmt --diff` prints. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { firstDifference, unifiedDifference } from '../../../compiler/syntax/format-difference.ts';
 
-/** Applies a unified diff as strictly as `patch --fuzz=0`. Throws if a context or removed line does not match. */
-function applied(before: string, diff: string): string {
+/** Applies a unified diff as strictly as `patch --fuzz=0`. Throws if a line that is kept or removed does not match. */
+function applyDiff(before: string, diff: string): string {
 	const lines = before.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 	const out: string[] = [];
 	let at = 0;
@@ -71,7 +71,7 @@ difference('applied to the one text gives the other, for any two texts', () => {
 		// The changes are mostly small, so that there are several hunks.
 		const after = random(2) === 0 ? text() : before.replace(/c\n/g, () => (random(4) === 0 ? 'x\ny\n' : 'c\n'));
 		const diff = unifiedDifference(before, after, 'a.conf');
-		assert.is(before === after ? after : applied(before, diff), after, JSON.stringify({ before, after, diff }));
+		assert.is(before === after ? after : applyDiff(before, diff), after, JSON.stringify({ before, after, diff }));
 	}
 });
 difference('keeps what is common in large texts without the memory of their product', () => {

@@ -19,7 +19,7 @@ const DIRECTIVES = new Set([
 	'when',
 ]);
 
-/** A configuration's files. Their names are relative to the folder of the main file, `main`. */
+/** The texts of a configuration's files, by name relative to the folder. The file `main` is the main file. */
 export interface MemoryFiles {
 	readonly main: string;
 	readonly [path: string]: string;

@@ -7,16 +7,16 @@ import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { parseInMemory } from './memory-config.ts';
 import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
 
-/** Returns the CPU milliseconds that this process has used; the load of other processes does not matter. */
-const processorTime = (): number => process.cpuUsage().user / 1000;
+/** Returns the CPU milliseconds that this process has used. Unlike elapsed time, this does not depend on other processes. */
+const cpuMilliseconds = (): number => process.cpuUsage().user / 1000;
 
 /** Maximum number of texts tried for each property. */
-const ROUNDS = 4000;
+const MAX_TEXTS = 4000;
 /** CPU milliseconds after which no more texts are tried. */
-const BUDGET = 700;
+const BUDGET_MS = 700;
 
 /** Returns every token except line ends, as type, text and quote. */
-function tokens(text: string): string[] {
+function tokenTexts(text: string): string[] {
 	return tokenize(text, 'configfile')
 		.filter(({ tokenType, payload }) => tokenType.name !== 'Newline' && !(payload && payload.text === undefined))
 		.map(({ tokenType, image, payload }) => {
@@ -28,8 +28,8 @@ function tokens(text: string): string[] {
 
 function forAll(seed: number, make: (random: Random) => string, check: (text: string) => void): void {
 	const random = new Random(seed);
-	const end = processorTime() + BUDGET;
-	for (let round = 0; round < ROUNDS && processorTime() < end; round++) {
+	const end = cpuMilliseconds() + BUDGET_MS;
+	for (let round = 0; round < MAX_TEXTS && cpuMilliseconds() < end; round++) {
 		const text = make(random);
 		try {
 			check(text);
@@ -68,7 +68,7 @@ properties('formatting a well-formed text changes neither tokens nor structure',
 		random => randomWellFormedText(random, 0),
 		text => {
 			const formatted = formatText(text);
-			assert.equal(tokens(formatted), tokens(text));
+			assert.equal(tokenTexts(formatted), tokenTexts(text));
 			assert.is(formatText(formatted), formatted);
 			const before = parseInMemory(text);
 			const after = parseInMemory(formatted);

@@ -1,4 +1,4 @@
-/** Several files with errors: each error is reported once and at its place, and none of its consequences are. */
+/** Several files with errors: each error is reported once and at its place, without errors that only follow from it. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseInMemory } from './memory-config.ts';

@@ -5,7 +5,7 @@ import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
 
 /** Returns tokens as text: quoted words in JSON after the quote's initial, structural tokens as `{`, `}` and `⏎`. */
-function shown(text: string, dialect: Dialect = 'compatfile'): string {
+function tokenText(text: string, dialect: Dialect = 'compatfile'): string {
 	const tokens = tokenize(text, dialect).map(({ tokenType, image, payload }) => {
 		if (tokenType.name === 'Newline') return '⏎';
 		if (tokenType.name === 'Open' || tokenType.name === 'Close') return `<${image[0]}>`;
@@ -52,15 +52,15 @@ for (const [text, expected] of [
 	['', ''],
 ] as const) {
 	words(`${JSON.stringify(text)} is ${expected || 'nothing'}`, () => {
-		assert.is(shown(text), expected);
+		assert.is(tokenText(text), expected);
 	});
 }
 words('a quote inside a word opens a value only after NAME= in the head of a snippet and after use', () => {
-	assert.is(shown('use a b="c d"e', 'configfile'), 'use a b=c d e');
-	assert.is(shown('(a) b=`c d`', 'configfile'), '(a) b=c d');
-	assert.is(shown('x b="c d"', 'configfile'), 'x b="c d"');
-	assert.is(shown('"use" b="c d"', 'configfile'), 'd"use" b="c d"');
-	assert.is(shown('use a b="c d"', 'compatfile'), 'use a b="c d"');
+	assert.is(tokenText('use a b="c d"e', 'configfile'), 'use a b=c d e');
+	assert.is(tokenText('(a) b=`c d`', 'configfile'), '(a) b=c d');
+	assert.is(tokenText('x b="c d"', 'configfile'), 'x b="c d"');
+	assert.is(tokenText('"use" b="c d"', 'configfile'), 'd"use" b="c d"');
+	assert.is(tokenText('use a b="c d"', 'compatfile'), 'use a b="c d"');
 });
 words.run();
 
@@ -76,7 +76,7 @@ for (const [text, expected] of [
 	['<<E \na', '<<E ⏎ a'],
 	['<<E', '<<E'],
 ] as const) {
-	heredocs(`${JSON.stringify(text)} is ${expected}`, () => assert.is(shown(text), expected));
+	heredocs(`${JSON.stringify(text)} is ${expected}`, () => assert.is(tokenText(text), expected));
 }
 for (const [name, text, message] of [
 	[
@@ -111,6 +111,6 @@ for (const [name, text, message] of [
 	});
 }
 heredocs('the text of a heredoc with a bad marker is not read as directives', () => {
-	assert.is(shown('a <<<END\nb c\nEND 200\nd'), 'a <<<END 200 ⏎ d');
+	assert.is(tokenText('a <<<END\nb c\nEND 200\nd'), 'a <<<END 200 ⏎ d');
 });
 heredocs.run();

@@ -14,12 +14,12 @@ import { ROOT } from '../../harness.ts';
 const SITE = ':8080 {\n\treverse_proxy a:1 b:2 {\n\t\tlb_policy round_robin\n\t}\n}\n';
 const TEST = 'test "it answers" {\n\tGET http://x:8080/\n\texpect status 200\n}\n';
 
-function compiled(text: string) {
+function compileText(text: string) {
 	return compile({ format: 'configfile', text, name: 'Configfile' }, diskReader('/', {}));
 }
 
 async function run(text: string): Promise<TestReport> {
-	const { plan, tests, diagnostics } = compiled(text);
+	const { plan, tests, diagnostics } = compileText(text);
 	if (!plan) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
 	return runTests(tests, plan, { facts: UNKNOWN_HOST_FACTS, lease: () => undefined });
 }
@@ -27,12 +27,12 @@ async function run(text: string): Promise<TestReport> {
 const tests = suite('tests of a configuration');
 
 tests('add nothing to the document', () => {
-	assert.equal(compiled(SITE + TEST).document, compiled(SITE).document);
-	assert.is(compiled(SITE + TEST).tests.length, 1);
+	assert.equal(compileText(SITE + TEST).document, compileText(SITE).document);
+	assert.is(compileText(SITE + TEST).tests.length, 1);
 });
 
 tests('with mistakes refuse the configuration', () => {
-	assert.is(compiled(`${SITE}test "x" {\n\tGET nowhere\n}\n`).document, undefined);
+	assert.is(compileText(`${SITE}test "x" {\n\tGET nowhere\n}\n`).document, undefined);
 });
 
 tests('each begin with pools as after a start', async () => {

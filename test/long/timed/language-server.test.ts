@@ -73,7 +73,7 @@ latency('on 2,600 lines with 20 imports', async () => {
 	const editor = new Editor(folder);
 	await editor.initialize();
 	editor.open('Configfile', text);
-	await editor.shownVersions();
+	await editor.whenVersionsShown();
 	const first = performance.now() - started;
 	const startTime = processorTime(editor.pid);
 	const keystrokes: number[] = [];
@@ -85,7 +85,7 @@ latency('on 2,600 lines with 20 imports', async () => {
 		const before = performance.now();
 		const typed = key % 2 === 0;
 		editor.edit('Configfile', at, at + (typed ? 0 : 1), typed ? String(key % 10) : '');
-		await editor.shownVersions();
+		await editor.whenVersionsShown();
 		keystrokes.push(performance.now() - before);
 		keystrokeTime += processorTime(editor.pid) - usedBefore;
 		if (key % 3 !== 0) continue;

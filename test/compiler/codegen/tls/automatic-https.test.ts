@@ -10,12 +10,12 @@ import { TestAuthority } from '../../../certificates.ts';
 
 const authority = await TestAuthority.make();
 const wildcard = await authority.issue({ names: ['*.example.com'] });
-const other = await authority.issue({ names: ['other.example'] });
+const otherCertificate = await authority.issue({ names: ['other.example'] });
 const FILES: { readonly [path: string]: string } = {
 	'/c/wild.pem': wildcard.certificate,
 	'/c/wild.key': wildcard.key,
-	'/c/other.pem': other.certificate,
-	'/c/other.key': other.key,
+	'/c/other.pem': otherCertificate.certificate,
+	'/c/other.key': otherCertificate.key,
 	'/c/ca.pem': authority.pem,
 	'/c/nonsense.pem': 'nonsense',
 };
@@ -42,7 +42,7 @@ function compiled(text: string, format: 'compatfile' | 'configfile' = 'compatfil
 }
 
 /** Returns the managed names with the issuers of their policies: `a.example: acme, acme`. */
-function managed(text: string): string[] {
+function managedNames(text: string): string[] {
 	const { plan, diagnostics } = compiled(text);
 	assert.ok(plan, diagnostics.map(({ message }) => message).join('\n'));
 	return plan.certificates!.managed.policies.flatMap(policy => {
@@ -56,7 +56,7 @@ function errors(text: string): string[] {
 }
 
 /** Requests each URL over plain HTTP. Returns the status and `Location` or body of each response. */
-async function answers(text: string, ...urls: readonly string[]): Promise<string[]> {
+async function plainAnswers(text: string, ...urls: readonly string[]): Promise<string[]> {
 	const { plan, diagnostics } = compiled(text);
 	assert.ok(plan, diagnostics.map(({ message }) => message).join('\n'));
 	const dryRun = new DryRun(plan, { facts: UNKNOWN_HOST_FACTS, lease: () => undefined });
@@ -87,14 +87,14 @@ https(
 	() => {
 		const text =
 			'example.com, localhost, 10.0.0.1, host.internal, single {\n}\nhttp://plain.example {\n}\nb.example:80 {\n}\n:8080 {\n}\n';
-		assert.equal(managed(text), [
+		assert.equal(managedNames(text), [
 			'example.com: acme',
 			'localhost: internal',
 			'10.0.0.1: internal',
 			'host.internal: internal',
 			'single: internal',
 		]);
-		assert.equal(managed('{\n\temail a@b.example\n}\nexample.com {\n}\nlocalhost {\n}\n'), [
+		assert.equal(managedNames('{\n\temail a@b.example\n}\nexample.com {\n}\nlocalhost {\n}\n'), [
 			'example.com: acme, acme',
 			'localhost: internal',
 		]);
@@ -103,12 +103,12 @@ https(
 
 https('the issuer is set by the site, or else by local_certs, cert_issuer or acme_ca', () => {
 	const sites = 'a.example {\n\ttls internal\n}\nb.example {\n\ttls x@b.example\n}\nc.example {\n}\n';
-	assert.equal(managed(`{\n\tlocal_certs\n}\n${sites}`), [
+	assert.equal(managedNames(`{\n\tlocal_certs\n}\n${sites}`), [
 		'a.example: internal',
 		'c.example: internal',
 		'b.example: acme, acme',
 	]);
-	assert.equal(managed(`{\n\tcert_issuer internal\n}\nc.example {\n}\n`), ['c.example: internal']);
+	assert.equal(managedNames(`{\n\tcert_issuer internal\n}\nc.example {\n}\n`), ['c.example: internal']);
 	const { plan } = compiled(
 		'{\n\tacme_ca https://ca.example/dir\n\temail a@b.example\n\tkey_type p384\n}\na.example {\n}\n',
 	);
@@ -123,21 +123,21 @@ https('the issuer is set by the site, or else by local_certs, cert_issuer or acm
 
 https('a loaded certificate, or a wildcard of the same configuration, is used for the names it covers', () => {
 	const loaded = '*.example.com {\n\ttls wild.pem wild.key\n}\nsub.example.com {\n}\nexample.com {\n}\n';
-	assert.equal(managed(loaded), ['example.com: acme']);
-	assert.equal(managed(`{\n\tauto_https ignore_loaded_certs\n}\n${loaded}`).sort(), [
+	assert.equal(managedNames(loaded), ['example.com: acme']);
+	assert.equal(managedNames(`{\n\tauto_https ignore_loaded_certs\n}\n${loaded}`).sort(), [
 		'*.example.com: acme',
 		'example.com: acme',
 	]);
-	assert.equal(managed('*.a.example {\n\ttls internal\n}\nx.a.example {\n}\n'), ['*.a.example: internal']);
-	assert.equal(managed('*.a.example {\n\ttls internal\n}\nx.a.example {\n\ttls force_automate\n}\n'), [
+	assert.equal(managedNames('*.a.example {\n\ttls internal\n}\nx.a.example {\n}\n'), ['*.a.example: internal']);
+	assert.equal(managedNames('*.a.example {\n\ttls internal\n}\nx.a.example {\n\ttls force_automate\n}\n'), [
 		'*.a.example: internal',
 		'x.a.example: acme',
 	]);
 });
 
 https('auto_https can be off, or without certificates, or without redirects', async () => {
-	assert.equal(managed('{\n\tauto_https off\n}\na.example {\n}\n'), []);
-	assert.equal(managed('{\n\tauto_https disable_certs\n}\na.example {\n}\n'), []);
+	assert.equal(managedNames('{\n\tauto_https off\n}\na.example {\n}\n'), []);
+	assert.equal(managedNames('{\n\tauto_https disable_certs\n}\na.example {\n}\n'), []);
 	const listeners = (text: string) => compiled(text).plan!.listeners.map(({ key, scheme }) => `${scheme} ${key}`);
 	assert.equal(listeners('a.example {\n}\n'), ['https tcp/:443', 'http tcp/:80']);
 	assert.equal(listeners('{\n\tauto_https disable_certs\n}\na.example {\n}\n'), ['https tcp/:443', 'http tcp/:80']);
@@ -148,16 +148,16 @@ https('auto_https can be off, or without certificates, or without redirects', as
 https(
 	'redirects go to the standard port or another; the standard port wins if both serve the name (facts A1 to A3)',
 	async () => {
-		assert.equal(await answers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://localhost:9080/a?b'), [
+		assert.equal(await plainAnswers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://localhost:9080/a?b'), [
 			'308 https://localhost/a?b',
 		]);
-		assert.equal(await answers(`{\n\t${PORTS}\n}\nlocalhost:1234 {\n}\n`, 'http://localhost:9080/'), [
+		assert.equal(await plainAnswers(`{\n\t${PORTS}\n}\nlocalhost:1234 {\n}\n`, 'http://localhost:9080/'), [
 			'308 https://localhost:1234/',
 		]);
 		const both = `{\n\t${PORTS}\n\tlocal_certs\n}\nlocalhost {\n}\nlocalhost:10443 {\n}\n`;
-		assert.equal(await answers(both, 'http://localhost:9080/'), ['308 https://localhost/']);
+		assert.equal(await plainAnswers(both, 'http://localhost:9080/'), ['308 https://localhost/']);
 		assert.equal(
-			await answers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://unknown.example:9080/x', 'http://[::1]:9080/'),
+			await plainAnswers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://unknown.example:9080/x', 'http://[::1]:9080/'),
 			['308 https://unknown.example/x', '308 https://[::1]/'],
 		);
 	},
@@ -166,20 +166,21 @@ https(
 https('redirects come after the HTTP sites that name a host, before the catch-all sites (fact A5)', async () => {
 	const text = `{\n\t${PORTS}\n\tlocal_certs\n}\nhttp://:9080 {\n\trespond "Foo"\n}\nhttp://baz.localhost:9080 {\n\trespond "Baz"\n}\nbar.localhost {\n\trespond "Bar"\n}\n`;
 	assert.equal(
-		await answers(text, 'http://bar.localhost:9080/', 'http://foo.localhost:9080/', 'http://baz.localhost:9080/'),
+		await plainAnswers(text, 'http://bar.localhost:9080/', 'http://foo.localhost:9080/', 'http://baz.localhost:9080/'),
 		['308 https://bar.localhost/', '200 Foo', '200 Baz'],
 	);
-	// For a name on two non-standard ports, the first port wins. Exact names come before wildcards.
+	// If a name is served on two non-standard ports, redirects lead to the first port in the file. Exact names take precedence
+	// over wildcards.
 	const ports = 'a.example:8443, a.example:7443 {\n}\n*.example:9443 {\n}\n';
-	assert.equal(await answers(ports, 'http://a.example/', 'http://b.example/'), [
+	assert.equal(await plainAnswers(ports, 'http://a.example/', 'http://b.example/'), [
 		'308 https://a.example:7443/',
 		'308 https://b.example:9443/',
 	]);
 });
 
 https('only TLS sites are redirected; a `:443` site redirects every host, and gets no certificate', async () => {
-	assert.equal(managed(':443 {\n}\n'), []);
-	assert.equal(await answers(':443 {\n}\n', 'http://any.example/'), ['308 https://any.example/']);
+	assert.equal(managedNames(':443 {\n}\n'), []);
+	assert.equal(await plainAnswers(':443 {\n}\n', 'http://any.example/'), ['308 https://any.example/']);
 	assert.equal(
 		compiled('http://a.example:8447, http://127.0.0.1:8447 {\n}\n').plan!.certificates!.managed.policies,
 		[],

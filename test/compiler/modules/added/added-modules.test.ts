@@ -1,6 +1,6 @@
 /**
- * Adding a module takes its file and one line in a registry. Lint rules, the Compatfile order, `explain`, the schema, the
- * manual and `list-modules` learn everything from the module's own declarations.
+ * Adding a module takes only its file and one line in a registry. Lint rules, the Compatfile order, `explain`, the schema, the
+ * manual and `list-modules` learn about the module from its own declarations.
  */
 import './register.ts';
 import { spawnSync } from 'node:child_process';
@@ -34,8 +34,8 @@ function compiled(text: string, format: ConfigFormat) {
 	return { input, compiled: { ...result, document, plan } };
 }
 
-/** Returns the codes of the findings in a site with these lines, except those that every such site has. */
-async function found(lines: string, format: ConfigFormat = 'configfile', around = ''): Promise<string[]> {
+/** Returns the codes of the findings in a site with these lines. Codes that occur in every such site are left out. */
+async function findingCodes(lines: string, format: ConfigFormat = 'configfile', around = ''): Promise<string[]> {
 	const text = `${around}:8080 {\n${lines}\n}\n`;
 	const findings = await lint({ ...compiled(text, format), reader, deps });
 	return findings.map(({ code }) => code).filter(code => code !== 'format/unformatted');
@@ -52,51 +52,51 @@ async function explained(lines: string): Promise<string> {
 const added = suite('added test modules');
 
 added('a directive that responds ends a pipeline, in both languages', async () => {
-	assert.equal(await found('brew\nrespond ok'), ['directive/never-runs']);
-	assert.equal(await found('brew\nreverse_proxy 127.0.0.1:9', 'compatfile'), ['directive/never-runs']);
-	assert.equal(await found('brew /a/*\nrespond /a/b ok'), ['directive/covered']);
-	assert.equal(await found('brew /a\nheader X 1\nrespond ok'), ['header/after-answer']);
-	assert.equal(await found('brew'), []);
-	assert.equal(await found('label'), ['site/never-answers']);
-	assert.equal(await found('gate'), ['auth/in-clear']);
+	assert.equal(await findingCodes('brew\nrespond ok'), ['directive/never-runs']);
+	assert.equal(await findingCodes('brew\nreverse_proxy 127.0.0.1:9', 'compatfile'), ['directive/never-runs']);
+	assert.equal(await findingCodes('brew /a/*\nrespond /a/b ok'), ['directive/covered']);
+	assert.equal(await findingCodes('brew /a\nheader X 1\nrespond ok'), ['header/after-answer']);
+	assert.equal(await findingCodes('brew'), []);
+	assert.equal(await findingCodes('label'), ['site/never-answers']);
+	assert.equal(await findingCodes('gate'), ['auth/in-clear']);
 });
 
 added('pipelines inside a step are traversed', async () => {
-	assert.equal(await found('route {\neither {\nbrew\n}\nrespond ok\n}', 'compatfile'), ['directive/never-runs']);
-	assert.equal(await found('either {\nlabel\n}'), ['site/never-answers']);
-	assert.equal(await found('either {\n}\nrespond ok'), ['block/empty']);
-	assert.equal(await found('respond /a one\neither {\naim /b\n}\nrespond /a two'), []);
+	assert.equal(await findingCodes('route {\neither {\nbrew\n}\nrespond ok\n}', 'compatfile'), ['directive/never-runs']);
+	assert.equal(await findingCodes('either {\nlabel\n}'), ['site/never-answers']);
+	assert.equal(await findingCodes('either {\n}\nrespond ok'), ['block/empty']);
+	assert.equal(await findingCodes('respond /a one\neither {\naim /b\n}\nrespond /a two'), []);
 });
 
 added('redirects, upstreams and password checks are recognized by their declarations', async () => {
-	assert.equal(await found('send {query.next}'), ['redirect/open']);
-	assert.equal(await found('send /a'), ['redirect/loop']);
-	assert.equal(await found('relay localhost:8080'), ['proxy/to-itself']);
-	assert.equal(await found('gate\nrespond ok'), ['auth/in-clear']);
+	assert.equal(await findingCodes('send {query.next}'), ['redirect/open']);
+	assert.equal(await findingCodes('send /a'), ['redirect/loop']);
+	assert.equal(await findingCodes('relay localhost:8080'), ['proxy/to-itself']);
+	assert.equal(await findingCodes('gate\nrespond ok'), ['auth/in-clear']);
 });
 
 added('files below a root are found', async () => {
-	assert.equal(await found('shelf /not/there'), ['files/root-missing']);
-	assert.equal(await found(`root ${FOLDER}\nlabel\nrespond ok`), ['root/unused']);
-	assert.equal(await found(`root ${FOLDER}\nshelf`), []);
-	assert.equal(await found(`header Cache-Control immutable\nshelf ${FOLDER}`), ['header/caches-errors']);
+	assert.equal(await findingCodes('shelf /not/there'), ['files/root-missing']);
+	assert.equal(await findingCodes(`root ${FOLDER}\nlabel\nrespond ok`), ['root/unused']);
+	assert.equal(await findingCodes(`root ${FOLDER}\nshelf`), []);
+	assert.equal(await findingCodes(`header Cache-Control immutable\nshelf ${FOLDER}`), ['header/caches-errors']);
 });
 
 added('field edits, and the rewrites after them, are found', async () => {
-	assert.equal(await found('mark Content-Length 1\nrespond ok'), ['header/of-framing']);
-	assert.equal(await found('respond /a ok\nmark X 1\nrespond ok'), ['header/after-answer']);
-	assert.equal(await found('header /a/* Content-Type text/css\naim /index.html\nrespond ok'), [
+	assert.equal(await findingCodes('mark Content-Length 1\nrespond ok'), ['header/of-framing']);
+	assert.equal(await findingCodes('respond /a ok\nmark X 1\nrespond ok'), ['header/after-answer']);
+	assert.equal(await findingCodes('header /a/* Content-Type text/css\naim /index.html\nrespond ok'), [
 		'header/before-rewrite',
 	]);
-	assert.equal(await found('respond /a one\naim /b\nrespond /a two'), []);
+	assert.equal(await findingCodes('respond /a one\naim /b\nrespond /a two'), []);
 });
 
 added('named routes and placeholders of a directive are found', async () => {
 	const route = '&(one) {\n\trespond ok\n}\n';
-	assert.equal(await found('route {\njump one\n}', 'compatfile', route), []);
-	assert.equal(await found('respond ok', 'compatfile', route), ['route/unused']);
-	assert.equal(await found('coin {of_mine}\nrespond "{of_mine}"'), []);
-	assert.equal(await found('route {\ncoin {of_mine}\nrespond "{of_mine}"\n}', 'compatfile'), []);
+	assert.equal(await findingCodes('route {\njump one\n}', 'compatfile', route), []);
+	assert.equal(await findingCodes('respond ok', 'compatfile', route), ['route/unused']);
+	assert.equal(await findingCodes('coin {of_mine}\nrespond "{of_mine}"'), []);
+	assert.equal(await findingCodes('route {\ncoin {of_mine}\nrespond "{of_mine}"\n}', 'compatfile'), []);
 });
 
 added('a Compatfile sorts a directive by its rank', () => {
@@ -112,11 +112,11 @@ added('a Compatfile sorts a directive by its rank', () => {
 });
 
 added('a matcher with paths is compared like `path`', async () => {
-	assert.equal(await found('@a area /a/*\nrespond @a one\nrespond /a/b two'), ['directive/covered']);
-	assert.equal(await found('@a area /a/* /a/b\nrespond @a one'), ['matcher/repeats-itself']);
-	assert.equal(await found('@a area a/*\nrespond @a one'), ['path/never-matches']);
-	assert.equal(await found('@a area /api*\nrespond @a one'), ['path/prefix-without-slash']);
-	assert.equal(await found('@a area /a/*\nheader @a Content-Type text/css\nrewrite /b\nrespond ok'), [
+	assert.equal(await findingCodes('@a area /a/*\nrespond @a one\nrespond /a/b two'), ['directive/covered']);
+	assert.equal(await findingCodes('@a area /a/* /a/b\nrespond @a one'), ['matcher/repeats-itself']);
+	assert.equal(await findingCodes('@a area a/*\nrespond @a one'), ['path/never-matches']);
+	assert.equal(await findingCodes('@a area /api*\nrespond @a one'), ['path/prefix-without-slash']);
+	assert.equal(await findingCodes('@a area /a/*\nheader @a Content-Type text/css\nrewrite /b\nrespond ok'), [
 		'header/before-rewrite',
 	]);
 	assert.match(await explained('@a area /a\nbrew @a'), 'yes  area <');

@@ -1,4 +1,4 @@
-/** Modules that exist only in tests. Each shows one thing that directives and matchers can declare about themselves. */
+/** Modules that exist only in tests. Each module shows one property that directives and matchers can declare. */
 import type { Matcher, Step } from '../../../../compiler/document/document.ts';
 import { PIPELINE_SCHEMA } from '../../../../compiler/document/references.ts';
 import {
@@ -10,7 +10,7 @@ import { type MatcherModule, requestMatcher } from '../../../../compiler/modules
 import { compileHeaderEdits, HEADER_EDITS_SCHEMA } from '../../../../compiler/modules/words/header-edits.ts';
 
 /** Returns a directive whose name and handler are `name` and whose only argument is the field `to`. */
-function directive(name: string, traits: Partial<HandlerDirective>): Directive {
+function testDirective(name: string, traits: Partial<HandlerDirective>): Directive {
 	return handlerDirective<Step>({
 		kind: 'handler',
 		id: name,
@@ -35,11 +35,11 @@ function directive(name: string, traits: Partial<HandlerDirective>): Directive {
 	});
 }
 
-/** Returns the argument of a step. */
-const to = (step: Step): string => step.to as string;
+/** Returns the argument of a step, which is its field `to`. */
+const argumentOf = (step: Step): string => step.to as string;
 
 export const addedDirectives: readonly Directive[] = [
-	directive('brew', {
+	testDirective('brew', {
 		answers: 'always',
 		order: { rank: 325 },
 		compile:
@@ -49,19 +49,19 @@ export const addedDirectives: readonly Directive[] = [
 				x.markAnswered('brew', step);
 			},
 	}),
-	directive('gate', { answers: 'sometimes', asksForPasswords: true }),
-	directive('label', {}),
-	directive('either', {
+	testDirective('gate', { answers: 'sometimes', asksForPasswords: true }),
+	testDirective('label', {}),
+	testDirective('either', {
 		isBlock: true,
 		branches: ({ pipeline }) => [{ pipeline: pipeline as readonly Step[], pointer: '' }],
 		compile: (step, cx, next) => cx.pipeline(step.pipeline as readonly Step[], next),
 	}),
-	directive('send', {
+	testDirective('send', {
 		matcherToken: 'with-more-arguments',
 		answers: 'always',
-		redirectsTo: step => ({ to: to(step), byPage: false }),
+		redirectsTo: step => ({ to: argumentOf(step), byPage: false }),
 		compile: (step, cx) => {
-			const location = cx.template(to(step), 'empty');
+			const location = cx.template(argumentOf(step), 'empty');
 			const { step: number } = cx;
 			return x => {
 				x.response.status = 302;
@@ -70,19 +70,19 @@ export const addedDirectives: readonly Directive[] = [
 			};
 		},
 	}),
-	directive('relay', {
+	testDirective('relay', {
 		answers: 'always',
-		proxiesTo: step => [{ text: to(step), pointer: '/to' }],
+		proxiesTo: step => [{ text: argumentOf(step), pointer: '/to' }],
 	}),
-	directive('shelf', {
+	testDirective('shelf', {
 		matcherToken: 'with-more-arguments',
 		answers: 'always',
 		servesFiles: () => ({ hides: [] }),
 		rootOf: step => (typeof step.to === 'string' ? { text: step.to, pointer: '/to' } : undefined),
 		readsRoot: () => true,
 	}),
-	directive('aim', { matcherToken: 'with-more-arguments', changesTarget: true, rewritesTo: to }),
-	directive('mark', {
+	testDirective('aim', { matcherToken: 'with-more-arguments', changesTarget: true, rewritesTo: argumentOf }),
+	testDirective('mark', {
 		fieldEdits: { fields: 'response' },
 		lower: ({ line, args }, cx) => {
 			const [name, value] = args.map(word => word.text);
@@ -96,13 +96,13 @@ export const addedDirectives: readonly Directive[] = [
 			};
 		},
 	}),
-	directive('jump', { routeOf: to, answers: 'sometimes' }),
-	directive('coin', {
+	testDirective('jump', { routeOf: argumentOf, answers: 'sometimes' }),
+	testDirective('coin', {
 		definesPlaceholders: ({ words }) => words.slice(1),
-		placeholdersOf: step => [to(step).slice(1, -1)],
+		placeholdersOf: step => [argumentOf(step).slice(1, -1)],
 		lower: ({ line, args }, cx) => cx.origin({ handler: 'coin', to: args[0]!.text }, line.span),
 	}),
-	directive('weigh', { order: { rank: 325, reversed: true } }),
+	testDirective('weigh', { order: { rank: 325, reversed: true } }),
 ];
 
 interface AreaMatcher extends Matcher {

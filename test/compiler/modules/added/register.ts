@@ -1,7 +1,7 @@
 /** Adds the modules of added-modules.ts to the registries when imported, as a line in each registry would. */
 import { registerHooks } from 'node:module';
 
-const ADDED = new URL('added-modules.ts', import.meta.url).href;
+const ADDED_MODULES_URL = new URL('added-modules.ts', import.meta.url).href;
 
 registerHooks({
 	load: (url, context, next) => {
@@ -13,6 +13,6 @@ registerHooks({
 			/^(export const (?:directives|matchers): .*\[)$/m,
 			`$1\n\t...${added},`,
 		);
-		return { ...loaded, source: `import { ${added} } from '${ADDED}';\n${source}` };
+		return { ...loaded, source: `import { ${added} } from '${ADDED_MODULES_URL}';\n${source}` };
 	},
 });

@@ -1,4 +1,4 @@
-/** `errors_page`: which type a client gets, in which order pages apply, and what a running server logs and caches. */
+/** `errors_page`: which content type a client gets, in which order pages apply, and what a running server logs and caches. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import path from 'node:path';
@@ -43,7 +43,7 @@ accept.run();
 const pages = suite('error pages');
 
 /** Returns the answer to a request that accepts HTML. */
-async function page(site: string, target = '/'): Promise<{ status: number; body: string; handler: string }> {
+async function requestPage(site: string, target = '/'): Promise<{ status: number; body: string; handler: string }> {
 	const served = new DryRunServer(`:8080 {\n${site}\n}\n`, { format: 'configfile' });
 	const { status, body, seen } = await served.ask(`http://a:8080${target}`, { headers: { Accept: 'text/html' } });
 	return { status, body, handler: seen.exchange.answeredBy };
@@ -62,16 +62,16 @@ title Second
 error 500
 }
 error 404`;
-	assert.match((await page(site, '/a/x')).body, '<h1>First</h1>');
-	assert.match((await page(site, '/a/b/x')).body, '<h1>Second</h1>');
-	assert.is((await page(site, '/x')).body, '', 'without a page, the body is empty');
-	assert.is((await page(site, '/x')).status, 404);
+	assert.match((await requestPage(site, '/a/x')).body, '<h1>First</h1>');
+	assert.match((await requestPage(site, '/a/b/x')).body, '<h1>Second</h1>');
+	assert.is((await requestPage(site, '/x')).body, '', 'without a page, the body is empty');
+	assert.is((await requestPage(site, '/x')).status, 404);
 });
 
 pages('the handler that failed is the one that is recorded', async () => {
-	assert.is((await page('errors_page\nerror 404')).handler, 'fail');
-	assert.is((await page('errors_page\nerror 404\nhandle_errors 5xx {\nrespond x\n}')).handler, 'fail');
-	assert.is((await page('errors_page\nerror 404\nhandle_errors {\nrespond x\n}')).handler, 'respond');
+	assert.is((await requestPage('errors_page\nerror 404')).handler, 'fail');
+	assert.is((await requestPage('errors_page\nerror 404\nhandle_errors 5xx {\nrespond x\n}')).handler, 'fail');
+	assert.is((await requestPage('errors_page\nerror 404\nhandle_errors {\nrespond x\n}')).handler, 'respond');
 });
 
 pages('a page in a named route applies to the route', async () => {
@@ -85,7 +85,7 @@ pages('a page in a named route applies to the route', async () => {
 });
 
 pages('an error route that fails leaves the error without a page', async () => {
-	const { status, body } = await page('errors_page\nerror 404\nhandle_errors {\nerror 500\n}');
+	const { status, body } = await requestPage('errors_page\nerror 404\nhandle_errors {\nerror 500\n}');
 	assert.is(status, 404);
 	assert.is(body, '');
 });
@@ -94,7 +94,7 @@ pages('files that cannot be read are skipped', async () => {
 	const folder = temporaryFolder();
 	mkdirSync(path.join(folder, '404.html'));
 	writeFileSync(path.join(folder, '4xx.html'), 'class');
-	assert.is((await page(`errors_page * ${folder}\nerror 404`)).body, 'class');
+	assert.is((await requestPage(`errors_page * ${folder}\nerror 404`)).body, 'class');
 });
 
 pages('the ID in the page is that of the log', async () => {
@@ -108,7 +108,7 @@ pages('the ID in the page is that of the log', async () => {
 });
 
 pages('responses that switch protocols or are aborted are not intercepted', async () => {
-	assert.is((await page('errors_page {\nintercept\n}\nabort')).status, 0);
+	assert.is((await requestPage('errors_page {\nintercept\n}\nabort')).status, 0);
 });
 
 pages('a running server: failures are logged and not cached, and pages are not compressed twice', async () => {

@@ -1,6 +1,6 @@
 /**
- * `forward_auth`: what the auth server receives, which fields the request takes from its response, and what a client
- * cannot forge.
+ * `forward_auth`: what the auth server receives, which fields of its response are copied to the request, and what a client cannot
+ * forge.
  */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,14 +11,14 @@ import { NO_FILES, proxiedSite } from './reverse-proxy/proxied-site.ts';
 
 const test = suite('forward_auth');
 
-const open: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 test.after.each(async () => {
-	for (const close of open.splice(0).reverse()) await close();
+	for (const close of cleanups.splice(0).reverse()) await close();
 });
 
 async function listen(server: Server): Promise<number> {
 	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-	open.push(() => {
+	cleanups.push(() => {
 		server.closeAllConnections();
 		return new Promise(resolve => server.close(resolve));
 	});
@@ -33,7 +33,7 @@ interface Asked {
 }
 
 /** Starts an auth server that admits `Authorization: good`, and a backend. Both record their requests. */
-async function pair(answer: { readonly [field: string]: string }, lines: string) {
+async function startPair(answer: { readonly [field: string]: string }, lines: string) {
 	const auth: Asked[] = [];
 	const backend: Asked[] = [];
 	const asking = (kept: Asked[], respond: (asked: Asked) => [number, object]) =>
@@ -56,12 +56,12 @@ async function pair(answer: { readonly [field: string]: string }, lines: string)
 	const site = await proxiedSite(
 		`forward_auth 127.0.0.1:${authPort} {\n${lines}\n}\nreverse_proxy 127.0.0.1:${backendPort}`,
 	);
-	open.push(() => site.close());
+	cleanups.push(() => site.close());
 	return { url: `http://127.0.0.1:${site.port}`, auth, backend };
 }
 
 test('the auth server gets a GET without the body, and the backend gets the whole request', async () => {
-	const { url, auth, backend } = await pair({}, 'uri /verify?x=1');
+	const { url, auth, backend } = await startPair({}, 'uri /verify?x=1');
 	const headers = { Authorization: 'good', 'X-Forwarded-Method': 'FORGED', 'X-Forwarded-Uri': '/forged' };
 	const response = await fetch(`${url}/path?q=1`, { method: 'POST', body: 'payload', headers });
 	assert.is(await response.text(), 'from backend');
@@ -74,7 +74,7 @@ test('the auth server gets a GET without the body, and the backend gets the whol
 });
 
 test('a response that does not admit the request is sent to the client', async () => {
-	const { url, backend } = await pair({}, 'uri /verify');
+	const { url, backend } = await startPair({}, 'uri /verify');
 	const response = await fetch(url);
 	assert.equal([response.status, response.headers.get('x-login'), await response.text()], [401, '/login', 'from auth']);
 	assert.is(backend.length, 0);
@@ -83,7 +83,7 @@ test('a response that does not admit the request is sent to the client', async (
 test("configured fields are copied, and the client's own fields of those names never reach the backend", async () => {
 	const lines =
 		'uri /v\ncopy_headers Remote-User Remote-Groups>X-Groups {\n Remote-Email\n Remote-Name>X-Name X-Other\n}';
-	const { url, backend } = await pair({ 'Remote-User': 'ann', 'Remote-Groups': 'a,b', 'Remote-Name': '' }, lines);
+	const { url, backend } = await startPair({ 'Remote-User': 'ann', 'Remote-Groups': 'a,b', 'Remote-Name': '' }, lines);
 	const forged = {
 		...{
 			Authorization: 'good',
@@ -105,7 +105,7 @@ test("configured fields are copied, and the client's own fields of those names n
 });
 
 test('a WebSocket upgrade is authorized like a plain request', async () => {
-	const { url, auth } = await pair({}, 'uri /v');
+	const { url, auth } = await startPair({}, 'uri /v');
 	const { request } = await import('node:http');
 	await new Promise<void>(resolve => {
 		const asking = request(url, { headers: { Connection: 'Upgrade', Upgrade: 'websocket', Authorization: 'good' } });
@@ -120,7 +120,7 @@ test('a WebSocket upgrade is authorized like a plain request', async () => {
 
 test('an unreachable auth server admits no request', async () => {
 	const site = await proxiedSite('forward_auth 127.0.0.1:1 {\n uri /v\n}\nrespond "secret"');
-	open.push(() => site.close());
+	cleanups.push(() => site.close());
 	assert.is((await fetch(`http://127.0.0.1:${site.port}`)).status, 502);
 });
 

@@ -1,4 +1,6 @@
-/** `rate_limit`: which requests are admitted, what each costs, and what refused ones are told. The test sets the clock. */
+/**
+ * `rate_limit`: which requests are admitted, what each request costs, and what a refused client is told. The test sets the clock.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
@@ -58,7 +60,7 @@ function limitedSite(zones: readonly RateLimitZone[], ...later: readonly Step[])
 		after: (milliseconds: number) => {
 			now += milliseconds;
 		},
-		/** Sends requests and returns how many were admitted. */
+		/** Sends `count` requests and returns how many were admitted. */
 		admitted: async (count: number, request?: RequestFields): Promise<number> => {
 			let admitted = 0;
 			for (let i = 0; i < count; i++) if ((await send(request)).status === 200) admitted++;
@@ -67,7 +69,7 @@ function limitedSite(zones: readonly RateLimitZone[], ...later: readonly Step[])
 	};
 }
 
-/** The fields of the response that a limit may have added. */
+/** Returns those fields of the response that a rate limit may add. */
 function fieldsOf(x: Exchange): { [name: string]: string } {
 	const names = ['Retry-After', 'RateLimit-Policy', 'RateLimit'];
 	return Object.fromEntries(

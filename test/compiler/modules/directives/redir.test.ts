@@ -1,4 +1,4 @@
-/** `redir` without a target: the suggested edit for the probable intent. */
+/** `redir` without a target: the error suggests an edit for what was probably intended. */
 
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -11,7 +11,10 @@ const NO_FILES = diskReader('/');
 
 const redirects = suite('redirects without a target');
 
-function findings(line: string, format: 'configfile' | 'compatfile'): { text: string; found: readonly Diagnostic[] } {
+function redirFindings(
+	line: string,
+	format: 'configfile' | 'compatfile',
+): { text: string; found: readonly Diagnostic[] } {
 	const text = `http://:8080 {\n\t@old path /old\n\t${line}\n\trespond @old "ok"\n}\n`;
 	const { diagnostics } = compile({ format, text, name: 'site', path: '/site' }, NO_FILES);
 	return { text, found: diagnostics.filter(({ code }) => code.startsWith('redirect/')) };
@@ -26,12 +29,12 @@ for (const [line, mended] of [
 	['redir /new', 'redir * /new'],
 ] as const) {
 	redirects(`${line} becomes ${mended}`, () => {
-		const { text, found } = findings(line, 'configfile');
+		const { text, found } = redirFindings(line, 'configfile');
 		const first = found[0]!;
 		assert.is(first.severity, 'error');
 		assert.ok(first.hint?.includes(`\`${mended}\``), first.hint);
 		assert.is(applyEdits(text, first.fix!.edits), text.replace(line, mended));
-		assert.equal(findings(mended, 'configfile').found, []);
+		assert.equal(redirFindings(mended, 'configfile').found, []);
 	});
 }
 
@@ -44,7 +47,7 @@ redirects('a line without any possible target has no suggested edit', () => {
 		'redir * html',
 		'redir /new 404',
 	]) {
-		const { found } = findings(line, 'configfile');
+		const { found } = redirFindings(line, 'configfile');
 		assert.equal(
 			found.map(({ code, severity, fix }) => ({ code, severity, fix })),
 			[{ code: 'redirect/target-is-status', severity: 'error', fix: undefined }],
@@ -54,7 +57,7 @@ redirects('a line without any possible target has no suggested edit', () => {
 });
 
 redirects('in the compatible language the line is accepted like in its server, with a warning', () => {
-	const { found } = findings('redir /new 308', 'compatfile');
+	const { found } = redirFindings('redir /new 308', 'compatfile');
 	assert.equal(
 		found.map(({ severity }) => severity),
 		['warning'],
@@ -65,7 +68,7 @@ redirects('in the compatible language the line is accepted like in its server, w
 
 redirects('similar but valid lines are unchanged', () => {
 	for (const line of ['redir /old /new 308', 'redir /old "308"', 'redir https://a.test 308', 'redir @old /308']) {
-		assert.equal(findings(line, 'configfile').found, [], line);
+		assert.equal(redirFindings(line, 'configfile').found, [], line);
 	}
 });
 

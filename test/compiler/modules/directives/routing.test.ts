@@ -9,12 +9,16 @@ import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
 import { bodyText, type FakeExchange, fakeExchange, type RequestFields, responseLines } from '../../fake-exchange.ts';
 
-interface Parts {
+interface SiteParts {
 	errors?: Site['errors'];
 	routes?: { readonly [name: string]: readonly Step[] };
 }
 
-async function ask(pipeline: readonly Step[], request: RequestFields = {}, parts: Parts = {}): Promise<FakeExchange> {
+async function ask(
+	pipeline: readonly Step[],
+	request: RequestFields = {},
+	parts: SiteParts = {},
+): Promise<FakeExchange> {
 	const x = fakeExchange(request);
 	const site: Site = { addresses: [':1'], pipeline, ...(parts.errors ? { errors: parts.errors } : {}) };
 	const built = buildSite(site, 0, {
@@ -136,7 +140,7 @@ invoke('a response in a route ends the request, and error routes can invoke rout
 });
 
 invoke('continues after a route that waits', async () => {
-	const body: BodySource = { length: undefined, pull: once('text'), cancel() {} };
+	const body: BodySource = { length: undefined, pull: singlePiece('text'), cancel() {} };
 	const routes = {
 		a: [respond('{http.request.body}')].map(step => ({ ...step, status: 103 })),
 		b: [run('a'), mark('b')],
@@ -166,7 +170,7 @@ invoke('mutual recursion ends with an error, unless a condition ends it first', 
 invoke.run();
 
 /** Returns a stream that asynchronously yields a text and then ends. */
-function once(text: string): () => Promise<Uint8Array | null> {
+function singlePiece(text: string): () => Promise<Uint8Array | null> {
 	const pieces = [Buffer.from(text)];
 	return async () => pieces.shift() ?? null;
 }
@@ -190,7 +194,7 @@ const echo = respond('{http.request.body}');
 const bound = (most: number): Step => ({ handler: 'request_content', max_size: most });
 
 requestBody('a streamed body may have exactly the allowed number of bytes', async () => {
-	const stream = (length: number | undefined): BodySource => ({ length, pull: once('12345'), cancel() {} });
+	const stream = (length: number | undefined): BodySource => ({ length, pull: singlePiece('12345'), cancel() {} });
 	assert.is(bodyText(await ask([bound(5), echo], { body: stream(undefined) })), '12345');
 	assert.is(await statusOf(ask([bound(4), echo], { body: stream(undefined) })), 413);
 	assert.is(await statusOf(ask([bound(4), echo], { body: stream(5) })), 413);
@@ -201,7 +205,7 @@ requestBody('a streamed body may have exactly the allowed number of bytes', asyn
 
 requestBody('a refused body is cancelled', async () => {
 	let cancelled = 0;
-	const body: BodySource = { length: undefined, pull: once('12345'), cancel: () => cancelled++ };
+	const body: BodySource = { length: undefined, pull: singlePiece('12345'), cancel: () => cancelled++ };
 	assert.is(await statusOf(ask([bound(4), echo], { body })), 413);
 	assert.is(cancelled, 1);
 });

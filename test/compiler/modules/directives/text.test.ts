@@ -49,11 +49,11 @@ function document(lines: string, dialect: Dialect): Document {
 }
 
 /** Returns the steps of the site. */
-function steps(lines: string, dialect: Dialect = 'configfile'): readonly Step[] {
+function stepsOf(lines: string, dialect: Dialect = 'configfile'): readonly Step[] {
 	return JSON.parse(JSON.stringify(document(lines, dialect).sites![0]!.pipeline)) as Step[];
 }
 
-function problems(lines: string, dialect: Dialect = 'configfile'): string[] {
+function problemsOf(lines: string, dialect: Dialect = 'configfile'): string[] {
 	return compiled(lines, dialect)
 		.diagnostics.filter(d => d.severity === 'error')
 		.map(d => `${d.code}: ${d.message}`);
@@ -69,8 +69,8 @@ async function served(lines: string, request: RequestFields, dialect: Dialect = 
 
 const lowering = suite('lowering');
 
-/** Lines of a site and their steps, the same in both dialects. */
-const LOWERED: readonly (readonly [string, readonly object[]])[] = [
+/** Pairs of lines of a site and the steps that they compile to in both dialects. */
+const LOWERED_LINES: readonly (readonly [string, readonly object[]])[] = [
 	['respond "hi"', [{ handler: 'respond', body: 'hi' }]],
 	['respond 404', [{ handler: 'respond', status: 404 }]],
 	['respond "{hostport}" 201', [{ handler: 'respond', body: '{http.request.hostport}', status: 201 }]],
@@ -156,17 +156,17 @@ const LOWERED: readonly (readonly [string, readonly object[]])[] = [
 	],
 ];
 
-for (const [lines, expected] of LOWERED) {
+for (const [lines, expected] of LOWERED_LINES) {
 	lowering(lines.replaceAll('\n', '; '), () => {
 		for (const dialect of ['configfile', 'compatfile'] as const)
-			assert.equal(normal(steps(lines, dialect)), expected, dialect);
+			assert.equal(withoutExclusive(stepsOf(lines, dialect)), expected, dialect);
 	});
 }
 
 lowering("a relative root is relative to the file, or, in a Compatfile, to the server's working directory", () => {
 	const lines = 'root www\nfile_server {\nroot ./www/\nhide secret/*\n}\n@f file {\nroot sub\n}\nabort @f';
 	const paths = (dialect: Dialect): unknown[] =>
-		steps(lines, dialect).map(({ variables, root, hide, when }) => [
+		stepsOf(lines, dialect).map(({ variables, root, hide, when }) => [
 			(variables as { root?: string })?.root ?? root ?? when?.root,
 			hide,
 		]);
@@ -190,7 +190,7 @@ lowering('{host} in a Compatfile is the host as sent, in a Configfile the one us
 	const lines =
 		'respond "{host} {http.request.host} {rp.upstream.address} \\{host}"\n@m expression `{host} == "a"`\nabort @m';
 	const texts = (dialect: Dialect) => {
-		const all = steps(lines, dialect);
+		const all = stepsOf(lines, dialect);
 		return [
 			all.find(({ handler }) => handler === 'respond')!.body,
 			all.find(({ handler }) => handler === 'abort')!.when!.expression,
@@ -209,7 +209,7 @@ lowering('{host} in a Compatfile is the host as sent, in a Configfile the one us
 lowering('default files and fallbacks differ between a Compatfile and a Configfile', () => {
 	const lines =
 		"@a file\nabort @a\n@b file {\ntry_files /x /y\ntry_policy first_exist_fallback\n}\nabort @b\n@c expression `file() || file({'try_policy': 'first_exist_fallback'})`\nabort @c\n@d expression `{query.file} == '1'`\nabort @d";
-	const matchers = (dialect: Dialect) => steps(lines, dialect).map(({ when }) => when);
+	const matchers = (dialect: Dialect) => stepsOf(lines, dialect).map(({ when }) => when);
 	const expression = (policy: string) => `file() || file({'try_policy': '${policy}'})`;
 	assert.equal(matchers('configfile'), [
 		{ type: 'file' },
@@ -230,13 +230,13 @@ lowering('default files and fallbacks differ between a Compatfile and a Configfi
 	]);
 });
 
-/** Removes `exclusive` (the name of an exclusive group), which only one dialect sets. */
-function normal(pipeline: readonly Step[]): object[] {
+/** Removes `exclusive`, the name of an exclusive group, because only one of the dialects sets it. */
+function withoutExclusive(pipeline: readonly Step[]): object[] {
 	return pipeline.map(({ exclusive: _, ...step }) => step);
 }
 
-/** The lines of a matcher `@m`, and the matcher in the document. */
-const MATCHED: readonly (readonly [string, object])[] = [
+/** Pairs of lines that define a matcher `@m` and that matcher in the document. */
+const MATCHER_LINES: readonly (readonly [string, object])[] = [
 	['@m path /a /B*', { type: 'path', patterns: ['/a', '/B*'] }],
 	['@m path_regexp ^/(\\d{2})$', { type: 'path_regexp', pattern: '^/(\\d{2})$', name: 'm' }],
 	['@m path_regexp n ^/x', { type: 'path_regexp', pattern: '^/x', name: 'n' }],
@@ -275,10 +275,10 @@ const MATCHED: readonly (readonly [string, object])[] = [
 	],
 ];
 
-for (const [definition, expected] of MATCHED) {
+for (const [definition, expected] of MATCHER_LINES) {
 	lowering(definition.replaceAll('\n', '; '), () => {
 		for (const dialect of ['configfile', 'compatfile'] as const) {
-			assert.equal(steps(`${definition}\nrespond @m 204`, dialect)[0]!.when, expected, dialect);
+			assert.equal(stepsOf(`${definition}\nrespond @m 204`, dialect)[0]!.when, expected, dialect);
 		}
 	});
 }
@@ -335,7 +335,7 @@ const MISTAKES: readonly (readonly [string, Dialect, readonly string[]])[] = [
 
 for (const [lines, dialect, expected] of MISTAKES) {
 	mistakes(`${dialect}: ${lines.replaceAll('\n', '; ')}`, () => {
-		const found = problems(lines, dialect);
+		const found = problemsOf(lines, dialect);
 		assert.is(found.length, expected.length, found.join('\n'));
 		expected.forEach((part, i) => {
 			assert.match(found[i]!, part);

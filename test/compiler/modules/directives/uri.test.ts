@@ -68,8 +68,8 @@ async function target(edit: Edit, from: string, more: RequestFields = {}): Promi
 	return x.request.query === undefined ? x.request.path : `${x.request.path}?${x.request.query}`;
 }
 
-/** The target of a rewrite, a request, and the result. */
-const REWRITES: readonly (readonly [string, string, string])[] = [
+/** The target of a rewrite, the target of a request, and the request's target after the rewrite. */
+const REWRITE_CASES: readonly (readonly [string, string, string])[] = [
 	['/x', '/a?b=c', '/x?b=c'],
 	['/x?', '/a?b=c', '/x'],
 	['?a=b', '/p?x=y', '/p?a=b'],
@@ -94,7 +94,7 @@ const REWRITES: readonly (readonly [string, string, string])[] = [
 	['relative', '/a', '/relative'],
 ];
 
-for (const [to, from, expected] of REWRITES) {
+for (const [to, from, expected] of REWRITE_CASES) {
 	test(`rewrite ${to}: ${from} becomes ${expected}`, async () => {
 		assert.is(await target({ to }, from), expected);
 	});
@@ -115,8 +115,8 @@ test('a capture from the decoded path cannot inject a query or an escape', async
 	assert.is(x.request.query, undefined);
 });
 
-/** An edit, a request, and the result. */
-const EDITS: readonly (readonly [Edit, string, string])[] = [
+/** An edit, the target of a request, and the request's target after the edit. */
+const EDIT_CASES: readonly (readonly [Edit, string, string])[] = [
 	[{ strip_prefix: '/api' }, '/api/x?y', '/x?y'],
 	[{ strip_prefix: 'api' }, '/api/x', '/x'],
 	[{ strip_prefix: '/API' }, '/api', '/'],
@@ -155,7 +155,7 @@ const EDITS: readonly (readonly [Edit, string, string])[] = [
 	[{ query: { replace: [{ name: 'a', find: '(\\d)', replace: '<$1>' }] } }, '/?a=x1y2', '/?a=x%3C1%3Ey%3C2%3E'],
 ];
 
-for (const [edit, from, expected] of EDITS) {
+for (const [edit, from, expected] of EDIT_CASES) {
 	test(`${JSON.stringify(edit)}: ${from} becomes ${expected}`, async () => {
 		assert.is(await target(edit, from), expected);
 	});

@@ -26,8 +26,8 @@ function verdict(when: Matcher, request: RequestFields): string {
 	return bodyText(x);
 }
 
-/** Spellings of `/admin/x`, and some paths that only look similar. */
-const PATHS = {
+/** Spellings of `/admin/x`, and some other paths that look similar. */
+const PATH_SPELLINGS = {
 	plain: '/admin/x',
 	case: '/ADMIN/x',
 	escaped: '/%61dmin/x',
@@ -47,37 +47,40 @@ const PATHS = {
 };
 
 /**
- * Every path matcher uses the path decoded once and cleaned, so that no spelling that a handler would accept
- * evades it. For expressions and URL patterns, letter case makes a different path.
+ * The expected results of path matchers. Every path matcher uses the path decoded once and cleaned, so that no spelling that a
+ * handler would accept evades it. Expressions and URL patterns distinguish upper and lower case.
  */
-const INSENSITIVE = 'y y y y y y y y y n n n n n 400 400';
-const SENSITIVE = 'y n y y y y y y y n n n n n 400 400';
+const CASE_INSENSITIVE = 'y y y y y y y y y n n n n n 400 400';
+const CASE_SENSITIVE = 'y n y y y y y y y n n n n n 400 400';
 
 const RULES: { readonly [rule: string]: { readonly when: Matcher; readonly expected: string } } = {
-	path: { when: { type: 'path', patterns: ['/admin/*'] }, expected: INSENSITIVE },
-	'path, a glob': { when: { type: 'path', patterns: ['/[a]dmin/*'] }, expected: INSENSITIVE },
+	path: { when: { type: 'path', patterns: ['/admin/*'] }, expected: CASE_INSENSITIVE },
+	'path, a glob': { when: { type: 'path', patterns: ['/[a]dmin/*'] }, expected: CASE_INSENSITIVE },
 	'path with a placeholder': {
 		when: { type: 'path', patterns: ['/{http.request.header.Folder}/*'] },
-		expected: INSENSITIVE,
+		expected: CASE_INSENSITIVE,
 	},
-	'path() of an expression': { when: { type: 'expression', expression: "path('/admin/*')" }, expected: INSENSITIVE },
-	path_regexp: { when: { type: 'path_regexp', pattern: '^/admin/' }, expected: SENSITIVE },
-	'path_regexp without case': { when: { type: 'path_regexp', pattern: '(?i)^/admin/' }, expected: INSENSITIVE },
-	url_pattern: { when: { type: 'url_pattern', pattern: '/admin/*' }, expected: SENSITIVE },
+	'path() of an expression': {
+		when: { type: 'expression', expression: "path('/admin/*')" },
+		expected: CASE_INSENSITIVE,
+	},
+	path_regexp: { when: { type: 'path_regexp', pattern: '^/admin/' }, expected: CASE_SENSITIVE },
+	'path_regexp without case': { when: { type: 'path_regexp', pattern: '(?i)^/admin/' }, expected: CASE_INSENSITIVE },
+	url_pattern: { when: { type: 'url_pattern', pattern: '/admin/*' }, expected: CASE_SENSITIVE },
 	'url_pattern without case': {
 		when: { type: 'url_pattern', pattern: '/admin/*', ignore_case: true },
-		expected: INSENSITIVE,
+		expected: CASE_INSENSITIVE,
 	},
 	'path, a prefix': { when: { type: 'path', patterns: ['/admin*'] }, expected: 'y y y y y y y y y n y n y y 400 400' },
 	'path, a suffix': { when: { type: 'path', patterns: ['*min/x'] }, expected: 'y y y y y y y y y y n y n n 400 400' },
-	'path, a part': { when: { type: 'path', patterns: ['*/admin/*'] }, expected: INSENSITIVE },
-	'path, exact': { when: { type: 'path', patterns: ['/admin/x'] }, expected: INSENSITIVE },
+	'path, a part': { when: { type: 'path', patterns: ['*/admin/*'] }, expected: CASE_INSENSITIVE },
+	'path, exact': { when: { type: 'path', patterns: ['/admin/x'] }, expected: CASE_INSENSITIVE },
 	// Double slashes in the pattern must be doubled in the request.
 	'path with two slashes': {
 		when: { type: 'path', patterns: ['//admin//*'] },
 		expected: 'n n n n y n n n n n n n n n 400 400',
 	},
-	// Escapes in the pattern must be escaped in the request, because such patterns exist to tell spellings apart.
+	// An escape in the pattern matches only an escape in the request, because such patterns exist to tell spellings apart.
 	'path with an escape': {
 		when: { type: 'path', patterns: ['/admin%2F*'] },
 		expected: 'n n n y n n n n n n n n n n 400 400',
@@ -92,13 +95,13 @@ const RULES: { readonly [rule: string]: { readonly when: Matcher; readonly expec
 	},
 	'path_regexp of an expression': {
 		when: { type: 'expression', expression: "path_regexp('^/admin/')" },
-		expected: SENSITIVE,
+		expected: CASE_SENSITIVE,
 	},
 	'url_pattern of an expression': {
 		when: { type: 'expression', expression: "url_pattern('/admin/*')" },
-		expected: SENSITIVE,
+		expected: CASE_SENSITIVE,
 	},
-	// The value of the placeholder is the path decoded only once. The placeholder is meant for insertion, not for access control.
+	// The placeholder's value is the path decoded once but not cleaned. It is meant for insertion, not for access control.
 	'vars of a placeholder': {
 		when: { type: 'vars_regexp', variable: '{http.request.uri.path}', pattern: '^/admin/' },
 		expected: 'y n y y n n n n n n n n n n y y',
@@ -109,8 +112,11 @@ const paths = suite('path spellings');
 
 for (const [rule, { when, expected }] of Object.entries(RULES)) {
 	paths(rule, () => {
-		const found = Object.values(PATHS).map(target => verdict(when, { target, headers: [['Folder', 'admin']] }));
-		const table = (verdicts: readonly string[]) => Object.keys(PATHS).map((name, at) => `${name}: ${verdicts[at]}`);
+		const found = Object.values(PATH_SPELLINGS).map(target =>
+			verdict(when, { target, headers: [['Folder', 'admin']] }),
+		);
+		const table = (verdicts: readonly string[]) =>
+			Object.keys(PATH_SPELLINGS).map((name, at) => `${name}: ${verdicts[at]}`);
 		assert.equal(table(found), table(expected.split(' ')));
 	});
 }
@@ -118,8 +124,8 @@ for (const [rule, { when, expected }] of Object.entries(RULES)) {
 paths.run();
 
 /** Spellings of `example.com`. */
-const HOSTS = ['example.com', 'EXAMPLE.com', 'example.com.', 'example.com:81', 'Example.Com.:81'];
-const OTHERS = ['example.com.evil.test', 'xexample.com', 'example.comx'];
+const HOST_SPELLINGS = ['example.com', 'EXAMPLE.com', 'example.com.', 'example.com:81', 'Example.Com.:81'];
+const OTHER_HOSTS = ['example.com.evil.test', 'xexample.com', 'example.comx'];
 
 const hosts = suite('host spellings');
 
@@ -132,22 +138,22 @@ for (const when of [
 ]) {
 	hosts(JSON.stringify(when), () => {
 		const headers = [['Name', 'EXAMPLE.com.']] as const;
-		for (const authority of HOSTS) assert.is(verdict(when, { authority, headers }), 'y', authority);
-		for (const authority of OTHERS) assert.is(verdict(when, { authority, headers }), 'n', authority);
+		for (const authority of HOST_SPELLINGS) assert.is(verdict(when, { authority, headers }), 'y', authority);
+		for (const authority of OTHER_HOSTS) assert.is(verdict(when, { authority, headers }), 'n', authority);
 	});
 }
 
 hosts.run();
 
-/** The files served. Every spelling of a path must find these, and nothing above the root. */
+/** The folder whose files are served. Every spelling of a path must find a file in it, and none a file above it. */
 const root = temporaryFolder();
 mkdirSync(path.join(root, 'site/admin'), { recursive: true });
 writeFileSync(path.join(root, 'site/admin/x'), '');
 writeFileSync(path.join(root, 'secret'), '');
 
 /**
- * The rules of the other matchers. Query and field values are compared exactly, after decoding once; field names
- * and hosts ignore letter case; addresses are compared by value, not by spelling.
+ * The rules of the other matchers. Values of the query and of fields are compared exactly, after they are decoded once. Field
+ * names and hosts ignore letter case. Addresses are compared by value, not by spelling.
  */
 const OTHER_RULES: readonly (readonly [
 	rule: string,
@@ -289,7 +295,7 @@ others('every matcher has a rule', () => {
 	const paths = Object.values(RULES).map(({ when }) => when.type);
 	const rest = OTHER_RULES.map(([, lines]) => lines.split(' ')[0]!);
 	const shown = new Set([...paths, ...rest, 'host', 'vars']);
-	// These matchers only combine other matchers.
+	// These matchers only combine others or are covered by other rules.
 	const made = new Set(['all', 'any', 'not', 'vars_regexp']);
 	assert.equal(
 		matchers.map(({ id }) => id).filter(id => !shown.has(id) && !made.has(id)),

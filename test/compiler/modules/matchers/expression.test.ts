@@ -6,7 +6,7 @@ import type { Matcher } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
 import { bodyText, buildTestSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
-function holds(expression: string, request: RequestFields = {}, name?: string): boolean {
+function expressionHolds(expression: string, request: RequestFields = {}, name?: string): boolean {
 	const when: Matcher = { type: 'expression', expression, ...(name === undefined ? {} : { name }) };
 	const x = fakeExchange(request);
 	const site = buildTestSite(
@@ -41,17 +41,18 @@ placeholders('have their values and types', () => {
 		["'{http.request.method}' == 'GET'", false],
 		["{method} == 'GET' // {path}", true],
 	] as const) {
-		if (expected === undefined) assert.throws(() => holds(expression), /expects return type of bool, not dyn/);
-		else assert.is(holds(expression, { target: '/a?a=y' }), expected, expression);
+		if (expected === undefined)
+			assert.throws(() => expressionHolds(expression), /expects return type of bool, not dyn/);
+		else assert.is(expressionHolds(expression, { target: '/a?a=y' }), expected, expression);
 	}
 });
 
 placeholders('are not expanded again', () => {
 	const headers = [['Evil', "' || true || '{http.request.method}"]] as const;
-	assert.is(holds("{http.request.header.Evil} == 'GET'", { headers }), false);
-	assert.is(holds("{http.request.header.Evil}.contains('{http.request.method}')", { headers }), true);
-	assert.is(holds('path({http.request.header.Evil})', { headers: [['Evil', '/*']] }), false);
-	assert.is(holds("path({http.request.header.Evil} + '*')", { headers: [['Evil', '/']] }), true);
+	assert.is(expressionHolds("{http.request.header.Evil} == 'GET'", { headers }), false);
+	assert.is(expressionHolds("{http.request.header.Evil}.contains('{http.request.method}')", { headers }), true);
+	assert.is(expressionHolds('path({http.request.header.Evil})', { headers: [['Evil', '/*']] }), false);
+	assert.is(expressionHolds("path({http.request.header.Evil} + '*')", { headers: [['Evil', '/']] }), true);
 });
 
 placeholders.run();
@@ -100,7 +101,7 @@ functions('every matcher is available as a function', () => {
 		[String.raw`path('\{http.request.uri.path}')`, true],
 		[String.raw`vars({'\{path}': '{http.request.uri.path}'})`, true],
 	] as const) {
-		assert.is(holds(expression, request), expected, expression);
+		assert.is(expressionHolds(expression, request), expected, expression);
 	}
 });
 
@@ -128,14 +129,14 @@ functions('the standard functions and extensions are available', () => {
 		'(true ? 1 : 2) == 1',
 		'"ü".size() == 1',
 	])
-		assert.is(holds(expression), true, expression);
+		assert.is(expressionHolds(expression), true, expression);
 });
 
 functions('numbers in strings are decimal, and an empty string is not a number', () => {
 	const converted = (of: string, text: string): boolean | number => {
 		const target = `/?n=${encodeURIComponent(text)}`;
 		try {
-			return holds(`${of}({http.request.uri.query.n}) == ${of}('7')`, { target });
+			return expressionHolds(`${of}({http.request.uri.query.n}) == ${of}('7')`, { target });
 		} catch (error) {
 			assert.instance(error, HttpError);
 			return (error as HttpError).status;
@@ -199,7 +200,7 @@ mistakes('invalid expressions are rejected when loading', () => {
 		['placeholder__(7)', 'undeclared'],
 	] as const) {
 		assert.throws(
-			() => holds(expression),
+			() => expressionHolds(expression),
 			(error: Error) => error.name === 'BuildError' && error.message.includes(message),
 			expression,
 		);
@@ -209,7 +210,7 @@ mistakes('invalid expressions are rejected when loading', () => {
 mistakes('a runtime error is a 500, and an error in a matcher keeps its status', () => {
 	const fails = (expression: string, request: RequestFields = {}): number => {
 		try {
-			holds(expression, request);
+			expressionHolds(expression, request);
 		} catch (error) {
 			if (error instanceof HttpError) return error.status;
 			throw error;

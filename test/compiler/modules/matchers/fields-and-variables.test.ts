@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';
 import { bodyText, buildTestSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
-/** Returns the response body: the template if the matcher holds, otherwise `no`. */
+/** Returns the body of the response: `body` with its placeholders expanded if the matcher holds, otherwise `no`. */
 function ask(when: Matcher, request: RequestFields = {}, body = 'yes'): string {
 	const x = fakeExchange(request);
 	const site = buildTestSite([

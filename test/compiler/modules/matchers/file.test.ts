@@ -34,8 +34,8 @@ symlinkSync(path.join(root, 'a.txt'), path.join(root, 'inside.txt'));
 const reader = createFileReader();
 const leases: Leases = { lease: kind => (kind === 'files' ? reader : { record() {} }) as never };
 
-/** Returns the values of `{file_match.*}`, or `no`. */
-function found(fields: object, target = '/', variables: object = {}): string {
+/** Returns the values of the placeholders `{file_match.*}`, or `no` if the matcher does not hold. */
+function fileMatch(fields: object, target = '/', variables: object = {}): string {
 	const x = fakeExchange({ target });
 	const body =
 		'{http.matchers.file.relative} {http.matchers.file.type} {http.matchers.file.remainder}|{http.matchers.file.absolute}';
@@ -53,19 +53,19 @@ function found(fields: object, target = '/', variables: object = {}): string {
 const files = suite('file');
 
 files('without files, the path of the request is tried', () => {
-	assert.is(found({}, '/a.txt'), '/a.txt file');
-	assert.is(found({}, '/missing'), 'no');
-	assert.is(found({}, '/folder/'), '/folder/ directory');
-	assert.is(found({}, '/folder'), 'no');
-	assert.is(found({}, '/a.txt/'), 'no');
-	assert.is(found({}, '/with%20space.txt'), '/with space.txt file');
+	assert.is(fileMatch({}, '/a.txt'), '/a.txt file');
+	assert.is(fileMatch({}, '/missing'), 'no');
+	assert.is(fileMatch({}, '/folder/'), '/folder/ directory');
+	assert.is(fileMatch({}, '/folder'), 'no');
+	assert.is(fileMatch({}, '/a.txt/'), 'no');
+	assert.is(fileMatch({}, '/with%20space.txt'), '/with space.txt file');
 });
 
 files('the first existing file matches, in order', () => {
 	const entries = { files: ['{http.request.uri.path}.html', '{http.request.uri.path}/', 'index.html'] };
-	assert.is(found(entries, '/index'), '/index.html file');
-	assert.is(found(entries, '/folder'), '/folder/ directory');
-	assert.is(found(entries, '/nothing'), '/index.html file');
+	assert.is(fileMatch(entries, '/index'), '/index.html file');
+	assert.is(fileMatch(entries, '/folder'), '/folder/ directory');
+	assert.is(fileMatch(entries, '/nothing'), '/index.html file');
 });
 
 files('no path leads out of the root', () => {
@@ -78,44 +78,44 @@ files('no path leads out of the root', () => {
 		'/%00',
 		'/..%5coutside.txt',
 	]) {
-		assert.is(found({}, target), 'no', target);
+		assert.is(fileMatch({}, target), 'no', target);
 	}
-	assert.is(found({ files: ['/../../outside.txt'] }), 'no');
-	assert.is(found({ files: ['/*/../../outside.txt', '/\\../outside.txt'] }), 'no');
-	assert.is(found({}, '/inside.txt'), '/inside.txt file');
-	assert.is(found({ files: ['/link*.txt'] }), 'no');
+	assert.is(fileMatch({ files: ['/../../outside.txt'] }), 'no');
+	assert.is(fileMatch({ files: ['/*/../../outside.txt', '/\\../outside.txt'] }), 'no');
+	assert.is(fileMatch({}, '/inside.txt'), '/inside.txt file');
+	assert.is(fileMatch({ files: ['/link*.txt'] }), 'no');
 });
 
 files('globs may come from the configuration, never from a request', () => {
-	assert.is(found({ files: ['/[b-z]*.txt'] }), '/b.txt file');
-	assert.is(found({ files: ['/*/one.txt'] }), '/folder/one.txt file');
-	assert.is(found({ files: ['/*/*/two.txt'] }), '/folder/deep/two.txt file');
-	assert.is(found({ files: ['/?.txt'], policy: 'largest_size' }), '/a.txt file');
-	assert.is(found({}, '/*.txt'), 'no');
-	assert.is(found({}, '/[ab].txt'), 'no');
-	assert.is(found({}, '/star*.txt'), '/star*.txt file');
-	assert.is(found({ files: ['/*/{http.request.uri.path.0}.txt'] }, '/*'), 'no');
-	assert.is(found({ files: ['/f*r/'] }), '/folder/ directory');
+	assert.is(fileMatch({ files: ['/[b-z]*.txt'] }), '/b.txt file');
+	assert.is(fileMatch({ files: ['/*/one.txt'] }), '/folder/one.txt file');
+	assert.is(fileMatch({ files: ['/*/*/two.txt'] }), '/folder/deep/two.txt file');
+	assert.is(fileMatch({ files: ['/?.txt'], policy: 'largest_size' }), '/a.txt file');
+	assert.is(fileMatch({}, '/*.txt'), 'no');
+	assert.is(fileMatch({}, '/[ab].txt'), 'no');
+	assert.is(fileMatch({}, '/star*.txt'), '/star*.txt file');
+	assert.is(fileMatch({ files: ['/*/{http.request.uri.path.0}.txt'] }, '/*'), 'no');
+	assert.is(fileMatch({ files: ['/f*r/'] }), '/folder/ directory');
 });
 
 files('each policy selects its file', () => {
 	const entries = { files: ['missing', 'index.html', 'b.txt', 'a.txt'] };
-	assert.is(found({ ...entries, policy: 'smallest_size' }), '/b.txt file');
-	assert.is(found({ ...entries, policy: 'largest_size' }), '/index.html file');
-	assert.is(found({ ...entries, policy: 'most_recently_modified' }), '/a.txt file');
-	assert.is(found({ ...entries, policy: 'first_exist' }), '/index.html file');
-	assert.is(found({ files: ['missing', 'gone'], policy: 'smallest_size' }), 'no');
-	assert.is(found({ files: ['missing', '/not/there.php'], policy: 'first_exist_fallback' }), '/not/there.php file');
-	assert.is(found({ files: ['a.txt', '/not/there.php'], policy: 'first_exist_fallback' }), '/a.txt file');
+	assert.is(fileMatch({ ...entries, policy: 'smallest_size' }), '/b.txt file');
+	assert.is(fileMatch({ ...entries, policy: 'largest_size' }), '/index.html file');
+	assert.is(fileMatch({ ...entries, policy: 'most_recently_modified' }), '/a.txt file');
+	assert.is(fileMatch({ ...entries, policy: 'first_exist' }), '/index.html file');
+	assert.is(fileMatch({ files: ['missing', 'gone'], policy: 'smallest_size' }), 'no');
+	assert.is(fileMatch({ files: ['missing', '/not/there.php'], policy: 'first_exist_fallback' }), '/not/there.php file');
+	assert.is(fileMatch({ files: ['a.txt', '/not/there.php'], policy: 'first_exist_fallback' }), '/a.txt file');
 });
 
 files('a slash from a placeholder is significant where documented, as in expressions', () => {
 	const rendered = { files: ['{http.request.uri.path}', '/index.html'], slashes: 'rendered' };
-	assert.is(found(rendered, '/folder/'), '/folder/ directory');
-	assert.is(found(rendered, '/folder'), '/index.html file');
-	assert.is(found(rendered, '/a.txt/'), '/index.html file');
-	assert.is(found({ ...rendered, slashes: undefined }, '/folder/'), '/index.html file');
-	assert.is(found({ ...rendered, slashes: undefined }, '/a.txt/'), '/a.txt file');
+	assert.is(fileMatch(rendered, '/folder/'), '/folder/ directory');
+	assert.is(fileMatch(rendered, '/folder'), '/index.html file');
+	assert.is(fileMatch(rendered, '/a.txt/'), '/index.html file');
+	assert.is(fileMatch({ ...rendered, slashes: undefined }, '/folder/'), '/index.html file');
+	assert.is(fileMatch({ ...rendered, slashes: undefined }, '/a.txt/'), '/a.txt file');
 	const expression = (text: string, target: string) => {
 		const x = fakeExchange({ target });
 		buildTestSite(
@@ -137,7 +137,7 @@ files('a slash from a placeholder is significant where documented, as in express
 });
 
 files('the last entry may match any existing entry, or none', () => {
-	const last = (name: string, more = 'missing') => found({ files: [more, name], policy: 'first_exist_last_any' });
+	const last = (name: string, more = 'missing') => fileMatch({ files: [more, name], policy: 'first_exist_last_any' });
 	assert.is(last('/not/there.php'), 'no');
 	assert.is(last('/folder'), '/folder file');
 	assert.is(last('/folder/'), '/folder/ file');
@@ -149,39 +149,39 @@ files('the last entry may match any existing entry, or none', () => {
 });
 
 files('an entry that is a status raises its error when reached', () => {
-	assert.is(found({ files: ['{http.request.uri.path}', '=404'] }, '/a.txt'), '/a.txt file');
+	assert.is(fileMatch({ files: ['{http.request.uri.path}', '=404'] }, '/a.txt'), '/a.txt file');
 	for (const [status, policy] of [
 		[404, 'first_exist'],
 		[503, 'first_exist_fallback'],
 	] as const) {
 		assert.throws(
-			() => found({ files: ['missing', `=${status}`], policy }),
+			() => fileMatch({ files: ['missing', `=${status}`], policy }),
 			(error: unknown) => error instanceof HttpError && error.status === status,
 		);
 	}
-	assert.is(found({ files: ['=404', 'a.txt'], policy: 'largest_size' }), '/a.txt file');
-	assert.is(found({ files: ['{http.request.uri.query.f}'] }, '/?f==404'), 'no');
-	assert.throws(() => found({ files: ['=100'] }), /not an error status/);
+	assert.is(fileMatch({ files: ['=404', 'a.txt'], policy: 'largest_size' }), '/a.txt file');
+	assert.is(fileMatch({ files: ['{http.request.uri.query.f}'] }, '/?f==404'), 'no');
+	assert.throws(() => fileMatch({ files: ['=100'] }), /not an error status/);
 });
 
 files('paths are split after a segment', () => {
 	const split = { split_path: ['.php'] };
-	assert.is(found(split, '/app.php/x/y'), '/app.php file /x/y');
-	assert.is(found(split, '/app.PHP/x'), 'no');
-	assert.is(found(split, '/app.phpx/x'), 'no');
-	assert.is(found(split, '/app.php'), '/app.php file');
-	assert.is(found({ ...split, files: ['{http.request.uri.path}'] }, '/app.php/*'), '/app.php file /*');
+	assert.is(fileMatch(split, '/app.php/x/y'), '/app.php file /x/y');
+	assert.is(fileMatch(split, '/app.PHP/x'), 'no');
+	assert.is(fileMatch(split, '/app.phpx/x'), 'no');
+	assert.is(fileMatch(split, '/app.php'), '/app.php file');
+	assert.is(fileMatch({ ...split, files: ['{http.request.uri.path}'] }, '/app.php/*'), '/app.php file /*');
 });
 
 files('the root may be set or come from the variable', () => {
-	assert.is(found({ root: path.join(root, 'folder'), files: ['one.txt'] }), '/one.txt file');
-	assert.is(found({ files: ['one.txt'] }, '/', { root: path.join(root, 'folder') }), '/one.txt file');
+	assert.is(fileMatch({ root: path.join(root, 'folder'), files: ['one.txt'] }), '/one.txt file');
+	assert.is(fileMatch({ files: ['one.txt'] }, '/', { root: path.join(root, 'folder') }), '/one.txt file');
 	assert.throws(
-		() => found({ root: `${root}/{http.request.uri.query.d}`, files: ['outside.txt'] }, '/?d=..'),
+		() => fileMatch({ root: `${root}/{http.request.uri.query.d}`, files: ['outside.txt'] }, '/?d=..'),
 		(error: unknown) => error instanceof HttpError && error.status === 400,
 	);
-	assert.is(found({ files: ['a.txt'] }, '/', { fs: 'other' }), 'no');
-	assert.is(found({ files: ['a.txt'] }, '/', { fs: 'default' }), '/a.txt file');
+	assert.is(fileMatch({ files: ['a.txt'] }, '/', { fs: 'other' }), 'no');
+	assert.is(fileMatch({ files: ['a.txt'] }, '/', { fs: 'default' }), '/a.txt file');
 });
 
 files('placeholders give the absolute path, and nothing before a match', () => {

@@ -5,7 +5,7 @@ import type { Matcher, Settings } from '../../../../compiler/document/document.t
 import { matchers } from '../../../../compiler/modules/registry/matchers.ts';
 import { bodyText, buildTestSite, fakeExchange, type RequestFields, serveRequest } from '../../fake-exchange.ts';
 
-function holds(when: Matcher, request: RequestFields = {}, settings: Settings = {}): boolean {
+function matcherHolds(when: Matcher, request: RequestFields = {}, settings: Settings = {}): boolean {
 	const x = fakeExchange(request);
 	const site = buildTestSite(
 		[
@@ -30,40 +30,40 @@ host('no spelling of a host evades a matcher', () => {
 		'Example.COM.:8443',
 		'example.com:',
 	]) {
-		assert.is(holds(when, { authority }), true, authority);
+		assert.is(matcherHolds(when, { authority }), true, authority);
 	}
 	for (const authority of ['www.example.com', 'example.co', 'example.com.evil.test', 'xexample.com']) {
-		assert.is(holds(when, { authority }), false, authority);
+		assert.is(matcherHolds(when, { authority }), false, authority);
 	}
 });
 
 host('an asterisk matches one label', () => {
 	const when = { type: 'host', hosts: ['*.Example.com', 'a.*.test'] };
 	for (const authority of ['x.example.com', 'X.EXAMPLE.COM:1', 'a.b.test'])
-		assert.is(holds(when, { authority }), true, authority);
+		assert.is(matcherHolds(when, { authority }), true, authority);
 	for (const authority of ['example.com', 'x.y.example.com', '.example.com', 'a.b.c.test']) {
-		assert.is(holds(when, { authority }), false, authority);
+		assert.is(matcherHolds(when, { authority }), false, authority);
 	}
 });
 
 host('IPv6 addresses and international names are normalized', () => {
-	assert.is(holds({ type: 'host', hosts: ['[::1]'] }, { authority: '[0:0:0:0::1]:80' }), true);
-	assert.is(holds({ type: 'host', hosts: ['::1'] }, { authority: '[::1]' }), true);
-	assert.is(holds({ type: 'host', hosts: ['BÜCHER.example'] }, { authority: 'xn--bcher-kva.example' }), true);
+	assert.is(matcherHolds({ type: 'host', hosts: ['[::1]'] }, { authority: '[0:0:0:0::1]:80' }), true);
+	assert.is(matcherHolds({ type: 'host', hosts: ['::1'] }, { authority: '[::1]' }), true);
+	assert.is(matcherHolds({ type: 'host', hosts: ['BÜCHER.example'] }, { authority: 'xn--bcher-kva.example' }), true);
 });
 
 host('many hosts and placeholders are supported', () => {
 	const hosts = ['a.test', 'b.test', 'c.test', 'd.test', 'e.test', 'f.test'];
-	assert.is(holds({ type: 'host', hosts }, { authority: 'F.test:1' }), true);
-	assert.is(holds({ type: 'host', hosts }, { authority: 'g.test' }), false);
+	assert.is(matcherHolds({ type: 'host', hosts }, { authority: 'F.test:1' }), true);
+	assert.is(matcherHolds({ type: 'host', hosts }, { authority: 'g.test' }), false);
 	const dynamic = { type: 'host', hosts: ['{http.request.header.Want}'] };
-	assert.is(holds(dynamic, { headers: [['Want', 'EXAMPLE.test']] }), true);
-	assert.is(holds(dynamic, { headers: [['Want', '*.test']] }), false);
-	assert.is(holds(dynamic, {}), false);
+	assert.is(matcherHolds(dynamic, { headers: [['Want', 'EXAMPLE.test']] }), true);
+	assert.is(matcherHolds(dynamic, { headers: [['Want', '*.test']] }), false);
+	assert.is(matcherHolds(dynamic, {}), false);
 });
 
 host('an invalid host is rejected at load time', () => {
-	assert.throws(() => holds({ type: 'host', hosts: ['a b'] }), /not a host name/);
+	assert.throws(() => matcherHolds({ type: 'host', hosts: ['a b'] }), /not a host name/);
 });
 
 host.run();
@@ -71,9 +71,9 @@ host.run();
 const method = suite('method');
 
 method('the method as sent is compared with the upper-case pattern', () => {
-	assert.is(holds({ type: 'method', methods: ['get'] }), true);
-	assert.is(holds({ type: 'method', methods: ['POST', 'put'] }, { method: 'PUT' }), true);
-	assert.is(holds({ type: 'method', methods: ['GET'] }, { method: 'get' }), false);
+	assert.is(matcherHolds({ type: 'method', methods: ['get'] }), true);
+	assert.is(matcherHolds({ type: 'method', methods: ['POST', 'put'] }, { method: 'PUT' }), true);
+	assert.is(matcherHolds({ type: 'method', methods: ['GET'] }, { method: 'get' }), false);
 });
 
 method.run();
@@ -117,7 +117,11 @@ const HEADER_TABLE: readonly (readonly [object, readonly (readonly [string, stri
 header('values, wildcards, presence and absence can be matched', () => {
 	for (const [rule, headers, expected] of HEADER_TABLE) {
 		const authority = 'example.test:1';
-		assert.is(holds({ type: 'header', ...rule }, { headers, authority }), expected, JSON.stringify([rule, headers]));
+		assert.is(
+			matcherHolds({ type: 'header', ...rule }, { headers, authority }),
+			expected,
+			JSON.stringify([rule, headers]),
+		);
 	}
 });
 
@@ -127,18 +131,18 @@ const query = suite('query');
 
 query('all names must be present, each with one of its values', () => {
 	const when = (parameters: object) => ({ type: 'query', parameters });
-	assert.is(holds(when({ a: ['1'] }), { target: '/?a=1' }), true);
-	assert.is(holds(when({ a: ['1', '2'] }), { target: '/?b=&a=2' }), true);
-	assert.is(holds(when({ a: ['1'], b: ['*'] }), { target: '/?a=1' }), false);
-	assert.is(holds(when({ a: ['1'], b: ['*'] }), { target: '/?a=1&b' }), true);
-	assert.is(holds(when({ a: ['x y'] }), { target: '/?a=x+y' }), true);
-	assert.is(holds(when({ é: ['&'] }), { target: '/?%C3%A9=%26' }), true);
-	assert.is(holds(when({ a: ['1'] }), { target: '/?a=1&b=%zz' }), false);
-	assert.is(holds(when({}), { target: '/' }), true);
-	assert.is(holds(when({}), { target: '/?' }), true);
-	assert.is(holds(when({}), { target: '/?a' }), false);
-	assert.is(holds(when({ a: ['{http.request.method}'] }), { target: '/?a=GET' }), true);
-	assert.is(holds(when({ constructor: ['1'] }), { target: '/' }), false);
+	assert.is(matcherHolds(when({ a: ['1'] }), { target: '/?a=1' }), true);
+	assert.is(matcherHolds(when({ a: ['1', '2'] }), { target: '/?b=&a=2' }), true);
+	assert.is(matcherHolds(when({ a: ['1'], b: ['*'] }), { target: '/?a=1' }), false);
+	assert.is(matcherHolds(when({ a: ['1'], b: ['*'] }), { target: '/?a=1&b' }), true);
+	assert.is(matcherHolds(when({ a: ['x y'] }), { target: '/?a=x+y' }), true);
+	assert.is(matcherHolds(when({ é: ['&'] }), { target: '/?%C3%A9=%26' }), true);
+	assert.is(matcherHolds(when({ a: ['1'] }), { target: '/?a=1&b=%zz' }), false);
+	assert.is(matcherHolds(when({}), { target: '/' }), true);
+	assert.is(matcherHolds(when({}), { target: '/?' }), true);
+	assert.is(matcherHolds(when({}), { target: '/?a' }), false);
+	assert.is(matcherHolds(when({ a: ['{http.request.method}'] }), { target: '/?a=GET' }), true);
+	assert.is(matcherHolds(when({ constructor: ['1'] }), { target: '/' }), false);
 });
 
 query.run();
@@ -148,13 +152,13 @@ const ip = suite('addresses');
 ip('remote_ip is the peer, including mapped addresses and both families', () => {
 	const when = { type: 'remote_ip', ranges: ['10.0.0.0/8', '2001:db8::/32', '192.0.2.7', 'private_ranges'] };
 	for (const remoteAddress of ['10.1.2.3', '::ffff:10.0.0.1', '2001:db8:1::', '192.0.2.7', '172.31.0.1', '::1']) {
-		assert.is(holds(when, { connection: { remoteAddress } }), true, remoteAddress);
+		assert.is(matcherHolds(when, { connection: { remoteAddress } }), true, remoteAddress);
 	}
 	for (const remoteAddress of ['11.0.0.1', '2001:db9::1', '192.0.2.8', '', '::ffff:11.0.0.1']) {
-		assert.is(holds(when, { connection: { remoteAddress } }), false, remoteAddress);
+		assert.is(matcherHolds(when, { connection: { remoteAddress } }), false, remoteAddress);
 	}
-	assert.throws(() => holds({ type: 'remote_ip', ranges: ['10.0.0.0/33'] }), /not an IP address/);
-	assert.throws(() => holds({ type: 'remote_ip', ranges: ['{http.request.header.X}'] }), /known at load time/);
+	assert.throws(() => matcherHolds({ type: 'remote_ip', ranges: ['10.0.0.0/33'] }), /not an IP address/);
+	assert.throws(() => matcherHolds({ type: 'remote_ip', ranges: ['{http.request.header.X}'] }), /known at load time/);
 });
 
 ip('client_ip uses forwarded addresses only from trusted proxies', () => {
@@ -164,13 +168,13 @@ ip('client_ip uses forwarded addresses only from trusted proxies', () => {
 		headers: [['X-Forwarded-For', forwarded]],
 	});
 	const settings: Settings = { trusted_proxies: ['10.0.0.0/8'] };
-	assert.is(holds(when, request('10.0.0.1', '203.0.113.9, 10.0.0.5'), settings), true);
-	assert.is(holds(when, request('192.0.2.1', '203.0.113.9'), settings), false);
-	assert.is(holds(when, request('10.0.0.1', '203.0.113.9')), false);
-	assert.is(holds(when, request('10.0.0.1', 'nonsense, 203.0.113.9:4711'), settings), true);
+	assert.is(matcherHolds(when, request('10.0.0.1', '203.0.113.9, 10.0.0.5'), settings), true);
+	assert.is(matcherHolds(when, request('192.0.2.1', '203.0.113.9'), settings), false);
+	assert.is(matcherHolds(when, request('10.0.0.1', '203.0.113.9')), false);
+	assert.is(matcherHolds(when, request('10.0.0.1', 'nonsense, 203.0.113.9:4711'), settings), true);
 	const strict: Settings = { ...settings, trusted_proxies_strict: true };
-	assert.is(holds(when, request('10.0.0.1', '203.0.113.9, 198.51.100.1, 10.0.0.5'), strict), false);
-	assert.is(holds(when, request('10.0.0.1', '198.51.100.1, 203.0.113.9, 10.0.0.5'), strict), true);
+	assert.is(matcherHolds(when, request('10.0.0.1', '203.0.113.9, 198.51.100.1, 10.0.0.5'), strict), false);
+	assert.is(matcherHolds(when, request('10.0.0.1', '198.51.100.1, 203.0.113.9, 10.0.0.5'), strict), true);
 });
 
 ip('{client_ip} is the address that the matcher uses', async () => {
@@ -197,16 +201,16 @@ combined('all, any and not can be nested, and stop early', () => {
 	const all = (...of: Matcher[]) => ({ type: 'all', of });
 	const any = (...of: Matcher[]) => ({ type: 'any', of });
 	const not = (of: Matcher) => ({ type: 'not', of });
-	assert.is(holds(all()), true);
-	assert.is(holds(any()), false);
-	assert.is(holds(all(yes, yes, yes, yes)), true);
-	assert.is(holds(all(yes, yes, yes, no)), false);
-	assert.is(holds(any(no, no, yes)), true);
-	assert.is(holds(any(no, no)), false);
-	assert.is(holds(not(all(yes, any(no, not(yes))))), true);
+	assert.is(matcherHolds(all()), true);
+	assert.is(matcherHolds(any()), false);
+	assert.is(matcherHolds(all(yes, yes, yes, yes)), true);
+	assert.is(matcherHolds(all(yes, yes, yes, no)), false);
+	assert.is(matcherHolds(any(no, no, yes)), true);
+	assert.is(matcherHolds(any(no, no)), false);
+	assert.is(matcherHolds(not(all(yes, any(no, not(yes))))), true);
 	// A malformed path is an error only if its matcher is evaluated.
-	assert.is(holds(all(no, bad), { target: '/%' }), false);
-	assert.is(holds(any(yes, bad), { target: '/%' }), true);
+	assert.is(matcherHolds(all(no, bad), { target: '/%' }), false);
+	assert.is(matcherHolds(any(yes, bad), { target: '/%' }), true);
 });
 
 combined.run();

@@ -8,7 +8,7 @@ import { bodyText, buildTestSite, fakeExchange, type RequestFields, serveRequest
 
 const test = suite('path');
 
-function site(when: Matcher) {
+function siteWithMatcher(when: Matcher) {
 	return buildTestSite([
 		{ handler: 'respond', body: 'yes', when },
 		{ handler: 'respond', body: 'no' },
@@ -17,12 +17,12 @@ function site(when: Matcher) {
 
 function holds(when: Matcher, target: string, more: RequestFields = {}): boolean {
 	const x = fakeExchange({ target, ...more });
-	assert.is(site(when).handle(x), undefined);
+	assert.is(siteWithMatcher(when).handle(x), undefined);
 	return bodyText(x) === 'yes';
 }
 
 /** Patterns, paths that match, and paths that do not. */
-const TABLE: readonly (readonly [string | readonly string[], readonly string[], readonly string[]])[] = [
+const PATTERN_CASES: readonly (readonly [string | readonly string[], readonly string[], readonly string[]])[] = [
 	['*', ['/', '/a', '/a//b', '/%2e'], []],
 	[
 		'/x',
@@ -59,7 +59,7 @@ const TABLE: readonly (readonly [string | readonly string[], readonly string[], 
 	],
 ];
 
-for (const [patterns, matching, others] of TABLE) {
+for (const [patterns, matching, others] of PATTERN_CASES) {
 	const when = { type: 'path', patterns: typeof patterns === 'string' ? [patterns] : patterns };
 	test(JSON.stringify(patterns), () => {
 		for (const target of matching) assert.is(holds(when, target), true, `${target} should match`);
@@ -94,8 +94,8 @@ test('placeholders are expanded, and an asterisk in a value is not a wildcard', 
 });
 
 test('a malformed pattern is refused when loading', () => {
-	assert.throws(() => site({ type: 'path', patterns: ['/a[b'] }), /not closed/);
-	assert.throws(() => site({ type: 'path', patterns: ['/%2f{http.request.host}'] }), /not both/);
+	assert.throws(() => siteWithMatcher({ type: 'path', patterns: ['/a[b'] }), /not closed/);
+	assert.throws(() => siteWithMatcher({ type: 'path', patterns: ['/%2f{http.request.host}'] }), /not both/);
 });
 
 test('the cleaned path is matched', () => {
@@ -133,7 +133,7 @@ test('path_regexp searches the cleaned path and keeps its captures', async () =>
 	assert.is(bodyText(x), '1 1 1[][{http.regexp.post.9}]{http.regexp.other.1}');
 	assert.is(holds(when, '/Posts/1'), false);
 	assert.is(holds({ type: 'path_regexp', pattern: '(?i)/POSTS' }, '/a/posts'), true);
-	assert.throws(() => site({ type: 'path_regexp', pattern: '(a{1000}){1000}' }), /too large/);
+	assert.throws(() => siteWithMatcher({ type: 'path_regexp', pattern: '(a{1000}){1000}' }), /too large/);
 });
 
 test.run();

@@ -1,4 +1,7 @@
-/** `share` and `split`: which keys get which branch, how evenly, and that keys keep their branches when percentages grow. */
+/**
+ * `share` and `split`: which branch each key gets, how even the shares are, and that keys keep their branches when percentages
+ * grow.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { murmurHash2 } from '../../../../compiler/modules/matchers/murmur-hash2.ts';
@@ -23,9 +26,16 @@ function branch(percentage: string, name: string): string {
 }
 
 shares('hashes are those of MurmurHash2 with seed 0', () => {
-	// test/peers/nginx-split-clients.test.ts shows that nginx computes the same.
-	const known = { '': 0, a: 0x92685f5e, ab: 0x1aa14063, abc: 0x13577c9b, abcd: 0x26873021, '203.0.113.9': 0xcb4bb3c5 };
-	for (const [text, hash] of Object.entries(known)) assert.is(murmurHash2(text), hash, text);
+	// test/peers/nginx-split-clients.test.ts shows that nginx computes the same hashes.
+	const knownHashes = {
+		'': 0,
+		a: 0x92685f5e,
+		ab: 0x1aa14063,
+		abc: 0x13577c9b,
+		abcd: 0x26873021,
+		'203.0.113.9': 0xcb4bb3c5,
+	};
+	for (const [text, hash] of Object.entries(knownHashes)) assert.is(murmurHash2(text), hash, text);
 });
 
 shares('each branch gets its percentage', async () => {
@@ -36,7 +46,7 @@ shares('each branch gets its percentage', async () => {
 		['c', 0.645],
 	] as const) {
 		const count = found.filter(body => body === name).length;
-		// The tolerance is five standard deviations. The keys never change, so the test either always passes or always fails.
+		// The tolerance is five standard deviations. The keys are always the same, so the test cannot fail by chance.
 		const tolerance = 5 * Math.sqrt(KEYS.length * part * (1 - part));
 		assert.ok(Math.abs(count - KEYS.length * part) < tolerance, `${name}: ${count}`);
 	}

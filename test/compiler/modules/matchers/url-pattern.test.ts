@@ -7,7 +7,7 @@ import { SeededChance } from '../../../fuzz/chance.ts';
 
 const urlPattern = suite('url_pattern and URLPattern');
 
-const PIECES = [
+const PATTERN_PIECES = [
 	'/',
 	'a',
 	'b',
@@ -34,7 +34,7 @@ const COMPONENTS = ['pathname', 'search', 'hash', 'hostname', 'protocol', 'port'
 function randomPattern(chance: SeededChance): string {
 	let text = chance.once(3) ? '' : '/';
 	for (let count = 1 + chance.below(6); count > 0; count--) {
-		const piece = chance.once(4) ? chance.of(GROUPS) : chance.of(PIECES);
+		const piece = chance.once(4) ? chance.of(GROUPS) : chance.of(PATTERN_PIECES);
 		text += piece + (/[)*}\w]$/.test(piece) && piece.length > 1 ? chance.of(MODIFIERS) : '');
 	}
 	return text;

@@ -1,4 +1,4 @@
-/** Credentials of issuers and DNS providers in both languages: how they are compiled, and that none is ever shown. */
+/** Credentials of issuers and DNS providers in both languages: how they are compiled, and that no credential is ever shown. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../../compiler/compiler.ts';
@@ -22,7 +22,7 @@ function compiled(text: string, format: 'configfile' | 'compatfile' = 'configfil
 }
 
 /** Returns the error messages of a global options block. */
-function mistakes(block: string, format: 'configfile' | 'compatfile' = 'compatfile'): string[] {
+function errorMessages(block: string, format: 'configfile' | 'compatfile' = 'compatfile'): string[] {
 	const { diagnostics } = compiled(`{\n${block}\n}\nhttp://:8080\n`, format);
 	return diagnostics.filter(({ severity }) => severity === 'error').map(({ message }) => message);
 }
@@ -95,12 +95,12 @@ credentials('a credential that is written down is warned of, one from the enviro
 });
 
 credentials('mistakes are worded as the compatible server words them', () => {
-	const at = (line: string): string[] => mistakes(`cert_issuer acme {\n${line}\n}`);
+	const at = (line: string): string[] => errorMessages(`cert_issuer acme {\n${line}\n}`);
 	assert.match(at('nonsense')[0]!, /unrecognized ACME issuer property: nonsense/);
 	assert.match(at('distributed true')[0]!, /only accepted value is 'false'/);
 	assert.match(at('lifetime -5m')[0]!, /lifetime must be >= 0: -5m/);
 	assert.match(
-		mistakes('cert_issuer acme https://a {\ndir https://b\n}')[0]!,
+		errorMessages('cert_issuer acme https://a {\ndir https://b\n}')[0]!,
 		/directory is already specified: https:\/\/a/,
 	);
 	assert.match(at('preferred_chains biggest')[0]!, /Invalid argument 'biggest'/);
@@ -108,21 +108,27 @@ credentials('mistakes are worded as the compatible server words them', () => {
 		at('preferred_chains {\nroot_common_name A\nany_common_name B\n}')[0]!,
 		/Can't set any_common_name when root_common_name is already set/,
 	);
-	assert.match(mistakes('pki {\nca {\nrenewal_window_ratio 1.5\n}\n}')[0]!, /must be a number in \(0, 1\], got 1\.5/);
-	assert.match(mistakes('pki {\nnonsense\n}')[0]!, /unrecognized pki option 'nonsense'/);
-	assert.match(mistakes('pki {\nca {\nnonsense\n}\n}')[0]!, /unrecognized pki ca option 'nonsense'/);
-	assert.match(mistakes('pki {\nca {\nroot {\nnonsense\n}\n}\n}').join(), /unrecognized pki ca root option 'nonsense'/);
-	assert.match(mistakes('storage_check on')[0]!, /storage_check must be 'off'/);
+	assert.match(
+		errorMessages('pki {\nca {\nrenewal_window_ratio 1.5\n}\n}')[0]!,
+		/must be a number in \(0, 1\], got 1\.5/,
+	);
+	assert.match(errorMessages('pki {\nnonsense\n}')[0]!, /unrecognized pki option 'nonsense'/);
+	assert.match(errorMessages('pki {\nca {\nnonsense\n}\n}')[0]!, /unrecognized pki ca option 'nonsense'/);
+	assert.match(
+		errorMessages('pki {\nca {\nroot {\nnonsense\n}\n}\n}').join(),
+		/unrecognized pki ca root option 'nonsense'/,
+	);
+	assert.match(errorMessages('storage_check on')[0]!, /storage_check must be 'off'/);
 });
 
 credentials('missing settings of a provider are reported, and unknown providers get the nearest name', () => {
-	assert.match(mistakes('dns cloudflare', 'configfile')[0]!, /needs `api_token`/);
-	assert.match(mistakes('dns cloudflair x', 'configfile')[0]!, /`cloudflair` is not a DNS provider/);
-	assert.match(mistakes('dns rfc2136 127.0.0.1 {\nkey_alg md5\n}', 'configfile')[0]!, /not a valid `key_alg`/);
-	assert.match(mistakes('storage consul', 'configfile')[0]!, /`consul` is not a store/);
-	assert.match(mistakes('cert_issuer nobody', 'configfile')[0]!, /`nobody` is not an issuer/);
+	assert.match(errorMessages('dns cloudflare', 'configfile')[0]!, /needs `api_token`/);
+	assert.match(errorMessages('dns cloudflair x', 'configfile')[0]!, /`cloudflair` is not a DNS provider/);
+	assert.match(errorMessages('dns rfc2136 127.0.0.1 {\nkey_alg md5\n}', 'configfile')[0]!, /not a valid `key_alg`/);
+	assert.match(errorMessages('storage consul', 'configfile')[0]!, /`consul` is not a store/);
+	assert.match(errorMessages('cert_issuer nobody', 'configfile')[0]!, /`nobody` is not an issuer/);
 	assert.match(
-		mistakes('cert_issuer zerossl key', 'configfile')[0]!,
+		errorMessages('cert_issuer zerossl key', 'configfile')[0]!,
 		/`issuer zerossl` is not supported by this build yet/,
 	);
 });

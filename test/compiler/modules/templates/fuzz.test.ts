@@ -1,4 +1,4 @@
-/** Random templates made of fragments of the language: each renders, or fails with a readable message, in bounded time. */
+/** Random templates made of fragments of the language: each template renders, or fails with a readable message, in bounded time. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BUILTINS } from '../../../../compiler/modules/templates/builtins.ts';
@@ -7,7 +7,7 @@ import { TemplateFailure } from '../../../../compiler/modules/templates/template
 import { render } from './render-text.ts';
 
 const NAMES = Object.keys({ ...BUILTINS, ...SPRIG_FUNCTIONS });
-const PIECES: readonly string[] = [
+const FRAGMENTS: readonly string[] = [
 	...['{{', '}}', '{{-', ' -}}', '{{/*', '*/}}', 'text', ' ', '\n', '"', '`', "'", '(', ')', '|', ':=', '=', ',', '.'],
 	...[
 		'if ',
@@ -66,7 +66,7 @@ const PIECES: readonly string[] = [
 	...['é', '\u{1f600}', '\0', '\ufdd0', '{', '}', '__proto__', 'constructor', '"%v %*d %[3]q" '],
 ];
 /** Returns a generator of the same pseudorandom numbers in every run (mulberry32). */
-function numbers(seed: number): () => number {
+function randomNumbers(seed: number): () => number {
 	let state = seed;
 	return () => {
 		state = (state + 0x6d2b79f5) | 0;
@@ -78,7 +78,7 @@ function numbers(seed: number): () => number {
 
 const fuzz = suite('random templates');
 fuzz('render or fail with a sentence', () => {
-	const random = numbers(Number(process.env.SEED ?? 1));
+	const random = randomNumbers(Number(process.env.SEED ?? 1));
 	const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
 	let rendered = 0;
 	for (let round = 0; round < Number(process.env.ROUNDS ?? 20_000); round++) {
@@ -86,9 +86,9 @@ fuzz('render or fail with a sentence', () => {
 		const count = 1 + Math.floor(random() * 12);
 		for (let i = 0; i < count; i++) {
 			const kind = random();
-			if (kind < 0.35) text += pick(PIECES);
+			if (kind < 0.35) text += pick(FRAGMENTS);
 			else if (kind < 0.8) {
-				const args = Array.from({ length: Math.floor(random() * 4) }, () => pick(PIECES.slice(-33)));
+				const args = Array.from({ length: Math.floor(random() * 4) }, () => pick(FRAGMENTS.slice(-33)));
 				text += `{{${pick(NAMES)} ${args.join(' ')}}}`;
 			} else text += ` ${pick(NAMES)} `;
 		}

@@ -1,4 +1,4 @@
-/** sprig's template functions and their results. */
+/** The results of sprig's template functions. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SPRIG_FUNCTIONS } from '../../../../compiler/modules/templates/sprig/index.ts';

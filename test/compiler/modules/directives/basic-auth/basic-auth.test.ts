@@ -1,4 +1,4 @@
-/** `basic_auth` without a network: who is admitted, what a refusal contains, and which calls the verifier gets. */
+/** `basic_auth` without a network: who is admitted, what a refusal contains, and when the verifier is called. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
@@ -7,17 +7,17 @@ import type { PasswordHash } from '../../../../../compiler/modules/directives/ba
 import { verifyPassword } from '../../../../../runtime/passwords/verify-password.ts';
 import { bodyText, buildTestSite, type FakeExchange, fakeExchange, responseLines } from '../../../fake-exchange.ts';
 
-const BOB = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
-const COSTLY = '$2b$05$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
+const BOB_HASH = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
+const COSTLY_HASH = '$2b$05$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
 
-interface Asked {
+interface VerifierCall {
 	readonly user: string;
 	readonly hash: PasswordHash;
 	readonly password: string;
 }
 
 /** Leases whose verifier records its calls. */
-function recording(asked: Asked[], late = false): Leases {
+function recordingLeases(asked: VerifierCall[], late = false): Leases {
 	const verify = (_x: unknown, user: string, hash: PasswordHash, password: string) => {
 		asked.push({ user, hash, password });
 		const verdict = verifyPassword(hash, password);
@@ -27,17 +27,21 @@ function recording(asked: Asked[], late = false): Leases {
 }
 
 const STEPS = [
-	{ handler: 'basic_auth', realm: 'a "b" \\c', accounts: [{ user: 'bob', hash: BOB }] },
+	{ handler: 'basic_auth', realm: 'a "b" \\c', accounts: [{ user: 'bob', hash: BOB_HASH }] },
 	{ handler: 'respond', body: 'hi {http.auth.user.id}' },
 ];
 
-async function tried(authorization: readonly string[], asked: Asked[] = [], late = false): Promise<FakeExchange> {
+async function tried(
+	authorization: readonly string[],
+	asked: VerifierCall[] = [],
+	late = false,
+): Promise<FakeExchange> {
 	const x = fakeExchange({ headers: authorization.map(value => ['Authorization', value] as const) });
-	await buildTestSite(STEPS, { leases: recording(asked, late) }).handle(x);
+	await buildTestSite(STEPS, { leases: recordingLeases(asked, late) }).handle(x);
 	return x;
 }
 
-async function refusal(authorization: readonly string[], asked: Asked[] = []): Promise<HttpError> {
+async function refusal(authorization: readonly string[], asked: VerifierCall[] = []): Promise<HttpError> {
 	try {
 		await tried(authorization, asked);
 	} catch (error) {
@@ -75,7 +79,7 @@ const REFUSED: readonly (readonly [string, readonly string[]])[] = [
 
 for (const [what, fields] of REFUSED) {
 	auth(`refuses ${what} without calling the verifier`, async () => {
-		const asked: Asked[] = [];
+		const asked: VerifierCall[] = [];
 		const error = await refusal(fields, asked);
 		assert.instance(error, HttpError);
 		assert.is(error.status, 401);
@@ -85,14 +89,14 @@ for (const [what, fields] of REFUSED) {
 }
 
 auth('verifies a decoy hash for an unknown user, and refuses whatever the result', async () => {
-	const asked: Asked[] = [];
+	const asked: VerifierCall[] = [];
 	await refusal([basic('nobody:hiccup')], asked);
 	await refusal([basic('bob:wrong')], asked);
 	assert.equal(
 		asked.map(({ user, hash }) => [user, hash.text.slice(0, 7), hash.text.length]),
 		[
-			['nobody', BOB.slice(0, 7), 60],
-			['bob', BOB.slice(0, 7), 60],
+			['nobody', BOB_HASH.slice(0, 7), 60],
+			['bob', BOB_HASH.slice(0, 7), 60],
 		],
 	);
 	const leases: Leases = {
@@ -108,12 +112,12 @@ auth('a refusal message contains neither the name nor the password', async () =>
 });
 
 auth('with hashes of several costs, an unknown user always gets the same cost', async () => {
-	const asked: Asked[] = [];
+	const asked: VerifierCall[] = [];
 	const accounts = [
-		{ user: 'bob', hash: BOB },
-		{ user: 'ann', hash: COSTLY },
+		{ user: 'bob', hash: BOB_HASH },
+		{ user: 'ann', hash: COSTLY_HASH },
 	];
-	const built = buildTestSite([{ handler: 'basic_auth', accounts }], { leases: recording(asked) });
+	const built = buildTestSite([{ handler: 'basic_auth', accounts }], { leases: recordingLeases(asked) });
 	for (let i = 0; i < 24; i++) {
 		for (let again = 0; again < 2; again++) {
 			const x = fakeExchange({ headers: [['Authorization', basic(`user${i}:x`)]] });
@@ -142,7 +146,7 @@ auth('a user name with line breaks reaches no field and no message', async () =>
 auth('error routes can handle a refusal, and its challenge is kept', async () => {
 	const errors = [{ statuses: ['401'], pipeline: [{ handler: 'respond', body: 'no, {http.auth.candidate.id}' }] }];
 	const x = fakeExchange({ headers: [['Authorization', basic('eve:x')]] });
-	await buildTestSite(STEPS, { errors, leases: recording([]) }).handle(x);
+	await buildTestSite(STEPS, { errors, leases: recordingLeases([]) }).handle(x);
 	assert.is(x.response.status, 401);
 	assert.is(bodyText(x), 'no, eve');
 	assert.ok(responseLines(x).some(line => line.startsWith('WWW-Authenticate: Basic')));
@@ -159,8 +163,8 @@ auth('variables are read when the configuration is loaded, not when it is valida
 	});
 	const fakeUpstream: Leases = { lease: () => ({ live: false, verify: () => false, record() {} }) as never };
 	buildTestSite(steps, { leases: fakeUpstream, facts: facts(undefined) });
-	buildTestSite(steps, { leases: recording([]), facts: facts(BOB) });
-	assert.throws(() => buildTestSite(steps, { leases: recording([]), facts: facts(undefined) }), /hash of `bob`/);
+	buildTestSite(steps, { leases: recordingLeases([]), facts: facts(BOB_HASH) });
+	assert.throws(() => buildTestSite(steps, { leases: recordingLeases([]), facts: facts(undefined) }), /hash of `bob`/);
 });
 
 auth('a password check refused because too many are waiting is attributed to this handler', async () => {

@@ -38,7 +38,7 @@ export interface ClientAnswer {
 /** The time at which every test starts. */
 export const START_TIME_MS: number = Date.parse('2026-01-31T12:00:00Z');
 
-/** Returns a Date field value, in seconds after the start. */
+/** Returns the value of a `Date` field for a time that is `seconds` after the start of the test. */
 export function dateAt(seconds: number): string {
 	return new Date(START_TIME_MS + seconds * 1000).toUTCString();
 }

@@ -1,4 +1,7 @@
-/** Compares our cache with the package `http-cache-semantics` on random responses: storage, freshness lifetime, and age. */
+/**
+ * Compares our cache with the package `http-cache-semantics` on random responses: whether they are stored, their freshness
+ * lifetime, and their age.
+ */
 import CachePolicy from 'http-cache-semantics';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -44,7 +47,7 @@ judged('both agree on what is stored and for how long', () => {
 		const date = (seconds: number): string => new Date(now + seconds * 1000).toUTCString();
 		const headers: { [name: string]: string } = { date: date(0) };
 		const control = [...new Set(Array.from({ length: random(4) }, () => pick(DIRECTIVES)))];
-		// RFC 9111 §4.2.1 leaves open which value of a repeated directive counts, so the two may differ.
+		// RFC 9111 §4.2.1 leaves open which value of a repeated directive counts, so our cache and the package may differ.
 		const names = control.map(one => one.split('=')[0]);
 		if (new Set(names).size !== names.length) continue;
 		if (control.length > 0) headers['cache-control'] = control.join(', ');
@@ -54,9 +57,9 @@ judged('both agree on what is stored and for how long', () => {
 		if (random(8) === 0) headers.vary = pick(['*', 'Accept']);
 		const authorized = random(4) === 0;
 		const status = pick(STATUSES);
-		// The package does not store unknown statuses; RFC 9111 §3 requires that only with `must-understand`.
-		const strange = status === 418;
-		const told = `${status} ${JSON.stringify(headers)}${authorized ? ' authorized' : ''}`;
+		// The package does not store responses with unknown statuses. RFC 9111 §3 requires this only with `must-understand`.
+		const isUnknownStatus = status === 418;
+		const description = `${status} ${JSON.stringify(headers)}${authorized ? ' authorized' : ''}`;
 
 		const policy = new CachePolicy(
 			{ url: '/', method: 'GET', headers: authorized ? { authorization: 'x' } : {} },
@@ -72,15 +75,16 @@ judged('both agree on what is stored and for how long', () => {
 		const asked = { hasAuthorization: authorized, hasCookies: false, forbidsStoring: false };
 		const objection = findStorageObjection(x, status, list, said.directives, lifetime, asked, true);
 
-		// The package also stores partial responses and responses that are already stale. We store only what can be reused.
+		// The package also stores partial responses and responses that are already stale. Our cache stores only what can be
+		// reused.
 		if (objection === undefined) {
 			kept++;
 			assert.ok(
 				policy.storable() ||
-					strange ||
+					isUnknownStatus ||
 					headers['cache-control']?.includes('max-age=0') ||
 					lifetime.source === 'explicit',
-				told,
+				description,
 			);
 			const head = createStoredHead(
 				x,
@@ -90,18 +94,18 @@ judged('both agree on what is stored and for how long', () => {
 				{ requestedAt: now, receivedAt: now, purgeEpoch: 0 },
 				RULES,
 			);
-			assert.is(Math.round(currentAge(head, now) / 1000), Math.round(policy.age()), `age of ${told}`);
+			assert.is(Math.round(currentAge(head, now) / 1000), Math.round(policy.age()), `age of ${description}`);
 			if (!head.noCache && head.lifetime > 0 && policy.maxAge() > 0) {
 				assert.ok(
 					Math.abs(head.lifetime / 1000 - policy.maxAge()) <= 1,
-					`${head.lifetime} and ${policy.maxAge()} of ${told}`,
+					`${head.lifetime} and ${policy.maxAge()} of ${description}`,
 				);
 			}
-			if (!head.noCache && head.lifetime === 0) assert.is(policy.timeToLive(), 0, told);
+			if (!head.noCache && head.lifetime === 0) assert.is(policy.timeToLive(), 0, description);
 		} else if (policy.storable() && policy.timeToLive() > 0) {
 			// The package does not implement these checks.
-			const known = ['vary', 'status', 'authorization'].includes(objection) || headers.vary === '*';
-			assert.ok(known, `${objection}: ${told}`);
+			const isKnownDifference = ['vary', 'status', 'authorization'].includes(objection) || headers.vary === '*';
+			assert.ok(isKnownDifference, `${objection}: ${description}`);
 		}
 	}
 	assert.ok(kept > ROUNDS / 10, String(kept));

@@ -1,6 +1,6 @@
 /**
- * The requirements of RFC 9111 (and of 5861, 9211 and 9213) for a shared cache, as a table. Each row has the origin's responses,
- * the clients' requests with their times, and says which requests must reach the origin.
+ * The requirements of RFC 9111 (and of RFC 5861, 9211 and 9213) for a shared cache, as a table. Each row has the origin's
+ * responses and the clients' requests with their times, and says which requests must reach the origin.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -43,7 +43,7 @@ const MISS: readonly Visit[] = [{ is: 'miss' }, { is: 'miss' }];
 const FRESH = cc('max-age=60');
 
 // biome-ignore format: one requirement per line
-const TABLE: readonly Requirement[] = [
+const REQUIREMENTS: readonly Requirement[] = [
 	{ section: '2', level: 'MUST', text: 'the key holds the URI', origin: [FRESH], visits: [{ is: 'miss', target: '/a' }, { is: 'miss', target: '/b' }, { is: 'miss', target: '/a?q' }, { is: 'hit', target: '/a' }] },
 	{ section: '3', level: 'MUST', text: 'a fresh response is stored', origin: [FRESH], visits: HIT },
 	{ section: '3', level: 'MUST', text: 'no-store is not stored', origin: [cc('no-store, max-age=60')], visits: MISS },
@@ -160,13 +160,13 @@ const TABLE: readonly Requirement[] = [
 
 const table = suite('RFC 9111, requirement by requirement');
 
-for (const { section, level, text, rules, origin, visits } of TABLE) {
+for (const { section, level, text, rules, origin, visits } of REQUIREMENTS) {
 	table(`§${section} ${level}: ${text}`, async () => {
 		const site = new CachedSite(rules).script(...origin);
 		for (const [i, visit] of visits.entries()) {
 			site.wait(visit.after ?? 0);
 			const answer: ClientAnswer = await site.get(visit.target ?? '/', visit.with);
-			// Background revalidation has finished.
+			// Lets background revalidation finish.
 			await new Promise(resolve => setImmediate(resolve));
 			const which = `visit ${i + 1}`;
 			assert.is(answer.cache, visit.is, which);
@@ -183,7 +183,7 @@ for (const { section, level, text, rules, origin, visits } of TABLE) {
 }
 
 table('the table lists every section with requirements for caches', () => {
-	const sections = new Set(TABLE.map(({ section }) => section));
+	const sections = new Set(REQUIREMENTS.map(({ section }) => section));
 	for (const section of [
 		'2',
 		'3',

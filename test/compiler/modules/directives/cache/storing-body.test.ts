@@ -1,4 +1,7 @@
-/** Bodies are stored while they are sent, at the client's pace unless that is too slow for waiting requests. */
+/**
+ * Bodies are stored while they are sent, at the client's pace. If the client is too slow for waiting requests, storing goes
+ * ahead.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { StoringBody } from '../../../../../compiler/modules/directives/cache/storing-body.ts';
@@ -6,8 +9,11 @@ import { StoringBody } from '../../../../../compiler/modules/directives/cache/st
 const storing = suite('storing a body while sending it');
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
-/** Creates a body whose pieces share one buffer, as when read from a socket. The piece `undefined` makes the body fail. */
-function setUp(
+/**
+ * Creates a body whose pieces all use the same buffer, as when they are read from a socket. The piece `undefined` makes the body
+ * fail.
+ */
+function createStoredBody(
 	pieces: readonly (string | undefined)[],
 	declared: string | undefined,
 	awaited: boolean,
@@ -53,7 +59,7 @@ async function rest(body: StoringBody): Promise<string> {
 }
 
 storing('nothing is read ahead while the client keeps pace, or if no request waits', async () => {
-	const { body, kept, outcome } = setUp(['ab', 'cd', 'ef'], undefined, false);
+	const { body, kept, outcome } = createStoredBody(['ab', 'cd', 'ef'], undefined, false);
 	const first = await body.pull();
 	await pause(700);
 	assert.equal(kept, ['ab']);
@@ -63,7 +69,7 @@ storing('nothing is read ahead while the client keeps pace, or if no request wai
 });
 
 storing('the body is read ahead of a slow client, which still gets every byte', async () => {
-	const { body, kept, outcome } = setUp(['ab', 'cd', 'ef', 'gh'], undefined, true);
+	const { body, kept, outcome } = createStoredBody(['ab', 'cd', 'ef', 'gh'], undefined, true);
 	const first = await body.pull();
 	await pause(700);
 	assert.equal(kept, ['ab', 'cd', 'ef', 'gh']);
@@ -77,7 +83,7 @@ for (const awaited of [true, false]) {
 
 	storing(`the body is read ahead of a client that pulls often, but takes long in total, if ${others}`, async () => {
 		const pieces = Array.from({ length: 40 }, (_, index) => String.fromCharCode(48 + index));
-		const { body, kept, outcome } = setUp(pieces, undefined, awaited);
+		const { body, kept, outcome } = createStoredBody(pieces, undefined, awaited);
 		let text = '';
 		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 			const seen = Buffer.from(piece).toString();
@@ -94,7 +100,7 @@ for (const awaited of [true, false]) {
 }
 
 storing('a body that arrives slowly is not read ahead of a client that keeps pace', async () => {
-	const { body, kept } = setUp(['ab', 'cd', 'ef', 'gh'], undefined, false, 200);
+	const { body, kept } = createStoredBody(['ab', 'cd', 'ef', 'gh'], undefined, false, 200);
 	let passed = 0;
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		passed++;
@@ -104,7 +110,7 @@ storing('a body that arrives slowly is not read ahead of a client that keeps pac
 });
 
 storing('a client that resumes reading during read-ahead waits only for the next piece', async () => {
-	const { body } = setUp(['ab', 'cd', 'ef', 'gh', 'ij'], undefined, true, 150);
+	const { body } = createStoredBody(['ab', 'cd', 'ef', 'gh', 'ij'], undefined, true, 150);
 	await body.pull();
 	await pause(600);
 	const begun = performance.now();
@@ -114,7 +120,7 @@ storing('a client that resumes reading during read-ahead waits only for the next
 });
 
 storing('a body of known length is stored with its last byte', async () => {
-	const { body, outcome } = setUp(['ab', 'cd'], '4', true);
+	const { body, outcome } = createStoredBody(['ab', 'cd'], '4', true);
 	await body.pull();
 	assert.is(outcome.stored, undefined);
 	await body.pull();
@@ -123,7 +129,7 @@ storing('a body of known length is stored with its last byte', async () => {
 });
 
 storing('a failure during read-ahead reaches the client in order, and nothing is stored', async () => {
-	const { body, outcome } = setUp(['ab', 'cd', undefined], undefined, true);
+	const { body, outcome } = createStoredBody(['ab', 'cd', undefined], undefined, true);
 	await body.pull();
 	await pause(700);
 	assert.is(outcome.stored, false);
@@ -138,12 +144,12 @@ storing('a failure during read-ahead reaches the client in order, and nothing is
 });
 
 storing('a client that disconnects aborts storing, unless the whole body was read', async () => {
-	const early = setUp(['ab', 'cd'], undefined, true);
+	const early = createStoredBody(['ab', 'cd'], undefined, true);
 	await early.body.pull();
 	early.body.cancel();
 	assert.is(early.outcome.stored, false);
 	assert.ok(early.outcome.cancelled);
-	const late = setUp(['ab', 'cd'], undefined, true);
+	const late = createStoredBody(['ab', 'cd'], undefined, true);
 	await late.body.pull();
 	await pause(700);
 	late.body.cancel();
@@ -152,7 +158,7 @@ storing('a client that disconnects aborts storing, unless the whole body was rea
 
 storing('the unread bytes of all clients of a step have a common limit', async () => {
 	const ahead = { bytes: 64 * 1024 * 1024 };
-	const { body, kept } = setUp(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
+	const { body, kept } = createStoredBody(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
 	await body.pull();
 	await pause(700);
 	assert.equal(kept, ['ab']);
@@ -162,7 +168,7 @@ storing('the unread bytes of all clients of a step have a common limit', async (
 	assert.is(ahead.bytes, 64 * 1024 * 1024 + 1);
 	assert.is(await rest(body), 'cdef');
 	assert.is(ahead.bytes, 64 * 1024 * 1024 - 1);
-	const left = setUp(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
+	const left = createStoredBody(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
 	await left.body.pull();
 	await pause(700);
 	left.body.cancel();

@@ -192,7 +192,7 @@ browse('a listing supports conditional requests, and HEAD has the same fields', 
 	const { headers, body } = await ask('/docs/');
 	const again = await ask('/docs/', { 'If-Modified-Since': headers['last-modified']! });
 	assert.is(again.status, 304);
-	// A visitor who has since chosen another order must not get a 304 for the old page.
+	// A visitor who has chosen another order after the first request must not get a 304 for the old page.
 	const chosen = await ask('/docs/', { 'If-Modified-Since': headers['last-modified']!, Cookie: 'sort=size' });
 	assert.is(chosen.status, 200);
 	assert.is(chosen.headers['last-modified'], undefined);

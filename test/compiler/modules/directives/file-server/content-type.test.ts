@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { contentType } from '../../../../../compiler/modules/representations/content-type.ts';
 
 const types = suite('content types');
-const TABLE: readonly [path: string, type: string | undefined][] = [
+const TYPE_CASES: readonly [path: string, type: string | undefined][] = [
 	['/a/index.html', 'text/html; charset=utf-8'],
 	['/a.HTML', 'text/html; charset=utf-8'],
 	['/a.css', 'text/css; charset=utf-8'],
@@ -34,5 +34,5 @@ const TABLE: readonly [path: string, type: string | undefined][] = [
 	['/a.', undefined],
 	['/a.constructor', undefined],
 ];
-for (const [path, type] of TABLE) types(path, () => assert.is(contentType(path), type));
+for (const [path, type] of TYPE_CASES) types(path, () => assert.is(contentType(path), type));
 types.run();

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { parseFilePath } from '../../../../../compiler/modules/directives/file-server/file-path.ts';
 
 const decoding = suite('file paths from request paths');
-const TABLE: readonly [encoded: string, expected: string, slash?: boolean][] = [
+const PATH_CASES: readonly [encoded: string, expected: string, slash?: boolean][] = [
 	['/', '', true],
 	['', ''],
 	['/a/b.txt', '/a/b.txt'],
@@ -49,7 +49,7 @@ const TABLE: readonly [encoded: string, expected: string, slash?: boolean][] = [
 	['/a%ff%z', 'malformed'],
 	['/%u0041', 'malformed'],
 ];
-for (const [encoded, expected, slash = false] of TABLE) {
+for (const [encoded, expected, slash = false] of PATH_CASES) {
 	decoding(JSON.stringify(encoded), () => {
 		const result = parseFilePath(encoded);
 		if (typeof result === 'string') assert.is(result, expected);

@@ -45,8 +45,8 @@ utimesSync(join(root, 'old.txt'), 1, 1);
 const ETAG = `"${(1_700_000_000n * 1_000_000_000n).toString(36)}-${(12).toString(36)}"`;
 const DATE = 'Tue, 14 Nov 2023 22:13:20 GMT';
 
-/** Returns a compile context with only what the handler uses. `{name}` is the variable `name`. */
-function context(reader: FileReader): CompileContext {
+/** Returns a compile context with only the members that the handler uses. The placeholder `{name}` is the variable `name`. */
+function compileContext(reader: FileReader): CompileContext {
 	return {
 		lease: () => reader,
 		template: (text: string) => {
@@ -66,7 +66,7 @@ function context(reader: FileReader): CompileContext {
 interface Asked {
 	method?: string;
 	headers?: string[];
-	/** The path as received, if the request was rewritten since. */
+	/** The path as the client sent it, if it was rewritten to the path under test. */
 	received?: string;
 	query?: string;
 	variables?: Record<string, string>;
@@ -91,7 +91,7 @@ async function ask(
 	reader = createFileReader(),
 ): Promise<Answer> {
 	let passed = false;
-	const handler = compileFiles({ handler: 'files', root, ...step }, context(reader), () => {
+	const handler = compileFiles({ handler: 'files', root, ...step }, compileContext(reader), () => {
 		passed = true;
 	});
 	const received = {
@@ -227,7 +227,7 @@ serving('a configured status disables conditions and ranges', async () => {
 		assert.not.ok(answer.headers.has('accept-ranges'));
 	}
 	assert.is((await ask({ status: '{code}' }, '/hello.txt', { variables: { code: 'x' } })).status, 500);
-	assert.throws(() => compileFiles({ handler: 'files', status: 'abc' }, context(createFileReader()), () => {}));
+	assert.throws(() => compileFiles({ handler: 'files', status: 'abc' }, compileContext(createFileReader()), () => {}));
 });
 
 serving('in error routes, the response has the status of the error, and any method is accepted', async () => {
@@ -246,7 +246,7 @@ serving('a missing file passes through only if configured', async () => {
 });
 
 /** The methods of a reader that the handler does not use in these tests. */
-const nothing = {
+const UNUSED_METHODS = {
 	stat: () => undefined,
 	list: () => [],
 	entries: () => Promise.reject(new Error('no folders here')),
@@ -264,7 +264,7 @@ serving('each error of the reader has its status', async () => {
 					throw error;
 				},
 				kind: () => undefined,
-				...nothing,
+				...UNUSED_METHODS,
 			};
 			const answer = await ask({}, '/x', {}, failing);
 			assert.is(answer.status, status);
@@ -288,7 +288,7 @@ serving("a file that shrinks before it is read is a 503 without the file's field
 			close: () => closed.push('closed'),
 		}),
 		kind: () => 'file',
-		...nothing,
+		...UNUSED_METHODS,
 	};
 	const answer = await ask({}, '/x', {}, shrinking);
 	assert.is(answer.status, 503);
@@ -350,7 +350,7 @@ folders('a path whose last element was rewritten is not redirected', async () =>
 });
 
 folders('the slash in the original request decides, because relative links depend on it', async () => {
-	// The paths are those to which `try_files {path} {path}/` would have rewritten the received ones.
+	// The tested paths are those to which `try_files {path} {path}/` would have rewritten the received paths.
 	assert.is((await ask({}, '/docs/', { received: '/docs' })).headers.get('location'), '/docs/');
 	assert.is((await ask({}, '/hello.txt', { received: '/hello.txt/' })).headers.get('location'), '/hello.txt');
 	assert.is((await ask({}, '/docs/', { received: '/app/docs' })).headers.get('location'), '/app/docs/');

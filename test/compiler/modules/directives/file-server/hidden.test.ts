@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { compileHiddenTest, mayHideBelow } from '../../../../../compiler/modules/directives/file-server/hidden.ts';
 
 const patterns = suite('hidden files');
-const TABLE: readonly [pattern: string, path: string, hidden: boolean][] = [
+const PATTERN_CASES: readonly [pattern: string, path: string, hidden: boolean][] = [
 	['.git', '/.git', true],
 	['.git', '/.git/config', true],
 	['.git', '/a/.git/config', true],
@@ -40,7 +40,7 @@ const TABLE: readonly [pattern: string, path: string, hidden: boolean][] = [
 	['/srv/root', '/anything', true],
 	['/', '/anything', true],
 ];
-for (const [pattern, path, hidden] of TABLE) {
+for (const [pattern, path, hidden] of PATTERN_CASES) {
 	patterns(`${pattern} ${hidden ? 'hides' : 'shows'} ${path}`, () => {
 		assert.is(compileHiddenTest([pattern])(`/srv/root${path}`, path), hidden);
 		if (hidden) assert.ok(mayHideBelow([pattern], '/srv/root'));

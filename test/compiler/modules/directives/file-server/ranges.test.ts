@@ -5,8 +5,8 @@ import type { BodySource } from '../../../../../compiler/exchange/body.ts';
 import { contentRange, multipartRanges, parseRange } from '../../../../../compiler/modules/representations/ranges.ts';
 
 const parsing = suite('range fields');
-const many = (count: number) => Array.from({ length: count }, (_, i) => `${i * 200}-${i * 200}`).join(',');
-const TABLE: readonly [field: string, size: number, expected: string][] = [
+const manyRanges = (count: number) => Array.from({ length: count }, (_, i) => `${i * 200}-${i * 200}`).join(',');
+const RANGE_CASES: readonly [field: string, size: number, expected: string][] = [
 	['bytes=0-0', 10, '0-1'],
 	['bytes=0-9', 10, '0-10'],
 	['bytes=0-99', 10, '0-10'],
@@ -45,18 +45,18 @@ const TABLE: readonly [field: string, size: number, expected: string][] = [
 	['bytes=0-599, 400-999', 1000, 'ignore'],
 	['bytes=0-9, 5-14, 8-20, 9-30', 1000, 'ignore'],
 	[
-		`bytes=${many(32)}`,
+		`bytes=${manyRanges(32)}`,
 		10_000,
-		many(32)
+		manyRanges(32)
 			.split(',')
 			.map(range => `${range.split('-')[0]}-${Number(range.split('-')[0]) + 1}`)
 			.join(' '),
 	],
-	[`bytes=${many(33)}`, 10_000, 'ignore'],
+	[`bytes=${manyRanges(33)}`, 10_000, 'ignore'],
 	[`bytes=${'0-,'.repeat(5000)}`, 10_000, 'ignore'],
 	[`bytes=${','.repeat(5000)}0-1`, 10_000, 'ignore'],
 ];
-for (const [field, size, expected] of TABLE) {
+for (const [field, size, expected] of RANGE_CASES) {
 	parsing(`${field.slice(0, 40)} of ${size}`, () => {
 		const ranges = parseRange(field, size);
 		assert.is(typeof ranges === 'string' ? ranges : ranges.map(one => `${one.start}-${one.end}`).join(' '), expected);

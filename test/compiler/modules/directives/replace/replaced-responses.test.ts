@@ -11,26 +11,27 @@ import { freePorts, type ServerProcess, serve, temporaryFolder, until } from '..
 const responses = suite('responses with replaced texts');
 
 const [port, upstreamPort] = (await freePorts(2)) as [number, number];
-const LARGE = 100 * 1024 * 1024;
+const LARGE_BYTES = 100 * 1024 * 1024;
 /** Paths and `Accept-Encoding` of the requests that reached the upstream. */
-const asked: string[] = [];
+const upstreamRequests: string[] = [];
 /** Responses that the upstream has begun but not ended, by path. */
-const open = new Map<string, ServerResponse>();
+const openResponses = new Map<string, ServerResponse>();
 let server: ServerProcess;
 
 const upstream = createServer(async (request, response) => {
 	const target = request.url!;
-	asked.push(`${target} ${request.headers['accept-encoding']}`);
+	upstreamRequests.push(`${target} ${request.headers['accept-encoding']}`);
 	response.setHeader('Content-Type', 'text/html');
 	const [place] = target.split('?') as [string];
 	if (place === '/stream' || place === '/broken') {
-		open.set(place, response);
+		openResponses.set(place, response);
 		response.write('first old, then ol');
 	} else if (target === '/failed') {
 		request.socket.destroy();
 	} else if (target === '/large') {
 		const piece = Buffer.alloc(1024 * 1024, 'o');
-		for (let sent = 0; sent < LARGE; sent += piece.length) if (!response.write(piece)) await once(response, 'drain');
+		for (let sent = 0; sent < LARGE_BYTES; sent += piece.length)
+			if (!response.write(piece)) await once(response, 'drain');
 		response.end();
 	} else if (target.startsWith('/v1/v1/')) {
 		response.end('rewritten twice');
@@ -47,7 +48,7 @@ const upstream = createServer(async (request, response) => {
 });
 
 /** Returns a response once its head has arrived. */
-async function head(target: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+async function requestHead(target: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
 	const request = get({ port, path: target, agent: false, headers: { Host: 'a.example', ...headers } });
 	const [response] = (await once(request, 'response')) as [IncomingMessage];
 	return response;
@@ -112,27 +113,27 @@ responses.after(async () => {
 });
 
 responses('are compressed by an `encode` outside, and requested uncompressed', async () => {
-	const response = await head('/page?n=1', { 'Accept-Encoding': 'gzip' });
+	const response = await requestHead('/page?n=1', { 'Accept-Encoding': 'gzip' });
 	assert.is(response.headers['content-encoding'], 'gzip');
 	assert.match(gunzipSync(await bodyOf(response)).toString(), /^1 for \{host\} page/);
-	assert.ok(asked.includes('/page?n=1 identity'), String(asked));
+	assert.ok(upstreamRequests.includes('/page?n=1 identity'), String(upstreamRequests));
 });
 
 responses('come from one stored response of a `cache` inside, each with its own replacement', async () => {
-	assert.match((await bodyOf(await head('/same?n=1'))).toString(), /^1 for/);
-	assert.match((await bodyOf(await head('/same?n=2'))).toString(), /^2 for/);
-	assert.is(asked.filter(one => one.startsWith('/same')).length, 1);
+	assert.match((await bodyOf(await requestHead('/same?n=1'))).toString(), /^1 for/);
+	assert.match((await bodyOf(await requestHead('/same?n=2'))).toString(), /^2 for/);
+	assert.is(upstreamRequests.filter(one => one.startsWith('/same')).length, 1);
 });
 
 responses('are stored with their replacements by a `cache` outside', async () => {
-	assert.match((await bodyOf(await head('/outer?n=1'))).toString(), /^1 for/);
-	assert.match((await bodyOf(await head('/outer?n=1'))).toString(), /^1 for/);
-	assert.is(asked.filter(one => one.startsWith('/outer')).length, 1);
-	assert.match((await bodyOf(await head('/outer?n=2'))).toString(), /^2 for/);
+	assert.match((await bodyOf(await requestHead('/outer?n=1'))).toString(), /^1 for/);
+	assert.match((await bodyOf(await requestHead('/outer?n=1'))).toString(), /^1 for/);
+	assert.is(upstreamRequests.filter(one => one.startsWith('/outer')).length, 1);
+	assert.match((await bodyOf(await requestHead('/outer?n=2'))).toString(), /^2 for/);
 });
 
 responses('to a request for a part are whole, and later directives change the request once', async () => {
-	const response = await head('/part', { Range: 'bytes=0-2' });
+	const response = await requestHead('/part', { Range: 'bytes=0-2' });
 	assert.is((await bodyOf(response)).toString(), 'an new one');
 	assert.is(response.statusCode, 200);
 	assert.is(response.headers['x-handled'], 'yes');
@@ -140,29 +141,29 @@ responses('to a request for a part are whole, and later directives change the re
 });
 
 responses('of unknown length are passed on as they arrive', async () => {
-	const response = await head('/stream?n=new');
+	const response = await requestHead('/stream?n=new');
 	let text = '';
 	response.setEncoding('utf8').on('data', part => {
 		text += part;
 	});
 	await until('the first piece', () => text === 'first new, then ');
-	open.get('/stream')!.end();
+	openResponses.get('/stream')!.end();
 	await once(response, 'end');
 	assert.is(text, 'first new, then ol');
 });
 
 responses('that an upstream breaks off are incomplete for the client, too', async () => {
-	const response = await head('/broken');
+	const response = await requestHead('/broken');
 	const failure = bodyOf(response).then(
 		() => 'complete',
 		() => 'broken off',
 	);
-	open.get('/broken')!.destroy();
+	openResponses.get('/broken')!.destroy();
 	assert.is(await failure, 'broken off');
 });
 
 responses('of error routes are compressed as the client asked, and not searched', async () => {
-	const response = await head('/failed', { 'Accept-Encoding': 'gzip' });
+	const response = await requestHead('/failed', { 'Accept-Encoding': 'gzip' });
 	assert.is(response.statusCode, 502);
 	assert.is(response.headers['content-encoding'], 'gzip');
 	assert.is(gunzipSync(await bodyOf(response)).toString(), '502, old');
@@ -175,14 +176,14 @@ responses('of 100 MB without a newline take little memory, with a client that re
 		return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024;
 	};
 	const before = resident();
-	const response = await head('/large');
+	const response = await requestHead('/large');
 	let received = 0;
 	let most = 0;
 	for await (const part of response) {
 		received += (part as Buffer).length;
 		most = Math.max(most, resident());
 	}
-	assert.is(received, LARGE);
+	assert.is(received, LARGE_BYTES);
 	assert.ok(most - before < 80 * 1024 * 1024, `${(most - before) >> 20} MiB more`);
 });
 

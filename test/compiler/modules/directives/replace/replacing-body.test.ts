@@ -1,4 +1,4 @@
-/** Bodies whose texts are replaced while they are sent: matches across pieces, and what is held back. */
+/** Bodies in which texts are replaced while they are sent: matches that span pieces, and which bytes are held back. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../../compiler/exchange/body.ts';
@@ -10,7 +10,7 @@ import { seededRandom } from '../../../diff/random-configurations.ts';
 
 const bodies = suite('bodies with replacements');
 
-/** Returns a search whose replacement for alternative N is `<N:match>`. */
+/** Returns a search that replaces each match of the alternative with number N by `<N:match>`. */
 function searchFor(replacements: readonly Partial<TextReplacement>[], maxMatch = 8192): TextSearch {
 	const cx = {
 		refuse: (message: string) => {
@@ -225,7 +225,7 @@ bodies('a long body without a newline takes linear time and little memory, whate
 	assert.is(total, pieces * piece.length);
 	assert.ok(most < 256 * 1024, `${most} bytes held`);
 	const { user } = process.cpuUsage(before);
-	// About 2 s on a slow machine; a search that backtracks would take years.
+	// The search takes about 2 s on a slow machine; a search that backtracks would take years.
 	assert.ok(user < 60e6, `${user} µs`);
 });
 

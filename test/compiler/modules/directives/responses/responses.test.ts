@@ -28,12 +28,15 @@ class SpiedBody implements BodySource {
 	}
 }
 
-/** Leases whose only upstream responds with the given body and fields. */
-function upstream(body: BodySource, headers: HeaderList = new Headers(['Etag', '"x"', 'Server', 'theirs'])): Leases {
-	const one = { address: 'up:1', host: 'up', port: 1, active: 0 };
+/** Returns leases with one upstream, which responds with the given body and fields. */
+function upstreamLeases(
+	body: BodySource,
+	headers: HeaderList = new Headers(['Etag', '"x"', 'Server', 'theirs']),
+): Leases {
+	const onlyUpstream = { address: 'up:1', host: 'up', port: 1, active: 0 };
 	const answer: UpstreamResponse = { status: 200, headers, body, protocol: 'HTTP/1.1', upgradedStream: undefined };
 	const send: UpstreamPool['send'] = (_x, _upstream, _request, outcome) => outcome.onResponse(answer);
-	const pool = { settings: { to: ['up:1'] }, select: () => one, send };
+	const pool = { settings: { to: ['up:1'] }, select: () => onlyUpstream, send };
 	return { lease: kind => (kind === 'upstreams' ? pool : { record() {} }) as never };
 }
 
@@ -44,7 +47,7 @@ async function proxied(
 ): Promise<FakeExchange> {
 	const x = fakeExchange();
 	const steps = [{ handler: 'proxy', upstreams: { to: ['up:1'] }, responses }, ...more];
-	await buildTestSite(steps, { leases: upstream(body) }).handle(x);
+	await buildTestSite(steps, { leases: upstreamLeases(body) }).handle(x);
 	return x;
 }
 
@@ -131,7 +134,7 @@ intercepted('a streamed body is cancelled, and earlier deferred edits still appl
 		{ handler: 'intercept_response', rules: [{ pipeline: [{ handler: 'respond', body: 'new', status: 299 }] }] },
 		{ handler: 'proxy', upstreams: { to: ['up:1'] } },
 	];
-	await buildTestSite(steps, { leases: upstream(body) }).handle(x);
+	await buildTestSite(steps, { leases: upstreamLeases(body) }).handle(x);
 	assert.is(body.cancelled, 1);
 	assert.is(bodyText(x), 'new');
 	assert.ok(responseLines(x).includes('X-Late: 299'));

@@ -5,13 +5,13 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { proxiedSite } from './proxied-site.ts';
 
-const large = suite('large bodies through the proxy');
+const largeBodies = suite('large bodies through the proxy');
 
-const SIZE = 3_000_000;
+const BODY_BYTES = 3_000_000;
 
-/** Returns a body that is unique for each seed, so that a misplaced or foreign piece is detected. */
-function content(seed: number): Buffer {
-	const words = new Uint32Array(SIZE / 4);
+/** Returns a body that is different for each seed, so that a misplaced piece or a piece of another body is detected. */
+function bodyOfSeed(seed: number): Buffer {
+	const words = new Uint32Array(BODY_BYTES / 4);
 	for (let i = 0, word = seed; i < words.length; i++) {
 		word = (Math.imul(word, 1664525) + 1013904223) >>> 0;
 		words[i] = word;
@@ -41,7 +41,7 @@ function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 			pieces.push(piece);
 			got += piece.length;
 			since += piece.length;
-			if (got >= SIZE) {
+			if (got >= BODY_BYTES) {
 				socket.off('data', take);
 				resolve(Buffer.concat(pieces));
 			} else if (slow && since > 400_000) {
@@ -57,7 +57,7 @@ function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 }
 
 /** Echoes each request body piece by piece, and keeps the connection open. */
-function echo(socket: Socket): void {
+function echoBodies(socket: Socket): void {
 	let left = 0;
 	socket.on('error', () => {});
 	socket.on('data', (bytes: Buffer) => {
@@ -65,8 +65,8 @@ function echo(socket: Socket): void {
 		if (left === 0) {
 			const end = bytes.indexOf('\r\n\r\n');
 			if (!bytes.includes('\r\n\r\n')) return;
-			left = SIZE;
-			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
+			left = BODY_BYTES;
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`);
 			piece = bytes.subarray(end + 4);
 		}
 		left -= piece.length;
@@ -75,8 +75,8 @@ function echo(socket: Socket): void {
 	socket.on('drain', () => socket.resume());
 }
 
-large('concurrent uploads and downloads, slow and fast, each arrive intact', async () => {
-	const server = createServer(echo).listen(0, '127.0.0.1');
+largeBodies('concurrent uploads and downloads, slow and fast, each arrive intact', async () => {
+	const server = createServer(echoBodies).listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	const site = await proxiedSite(`reverse_proxy 127.0.0.1:${(server.address() as AddressInfo).port}`);
 	try {
@@ -85,10 +85,10 @@ large('concurrent uploads and downloads, slow and fast, each arrive intact', asy
 				for (const round of [0, 100]) {
 					const socket = connect(site.port, '127.0.0.1');
 					try {
-						const sent = content(seed + round);
+						const sent = bodyOfSeed(seed + round);
 						const read = readBody(socket, seed % 2 === 0);
-						socket.write(`POST /${seed} HTTP/1.1\r\nHost: h\r\nContent-Length: ${SIZE}\r\n\r\n`);
-						for (let at = 0; at < SIZE; ) {
+						socket.write(`POST /${seed} HTTP/1.1\r\nHost: h\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`);
+						for (let at = 0; at < BODY_BYTES; ) {
 							const size = 1000 + ((seed * 7919 + at) % 200_000);
 							if (!socket.write(sent.subarray(at, at + size))) await once(socket, 'drain');
 							at += size;
@@ -123,8 +123,8 @@ async function withUpstream(script: (socket: Socket) => void, use: (port: number
 	}
 }
 
-/** Sends a request and returns everything received until the connection ends. */
-async function everything(port: number, request: string): Promise<Buffer> {
+/** Sends a request and returns everything that is received until the connection ends. */
+async function readEverything(port: number, request: string): Promise<Buffer> {
 	const socket = connect(port, '127.0.0.1');
 	const pieces: Buffer[] = [];
 	socket.on('data', piece => pieces.push(piece as Buffer));
@@ -134,39 +134,39 @@ async function everything(port: number, request: string): Promise<Buffer> {
 	return Buffer.concat(pieces);
 }
 
-large('a truncated large response is not taken for a complete one', async () => {
+largeBodies('a truncated large response is not taken for a complete one', async () => {
 	const script = (socket: Socket) =>
 		socket.once('data', () => {
-			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
-			socket.end(content(1).subarray(0, 1_000_000));
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`);
+			socket.end(bodyOfSeed(1).subarray(0, 1_000_000));
 		});
 	await withUpstream(script, async port => {
-		const got = await everything(port, 'GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+		const got = await readEverything(port, 'GET / HTTP/1.1\r\nHost: h\r\n\r\n');
 		const body = got.subarray(got.indexOf('\r\n\r\n') + 4);
-		assert.match(got.toString('latin1', 0, 500), `Content-Length: ${SIZE}\r\n`);
-		assert.ok(body.equals(content(1).subarray(0, body.length)) && body.length <= 1_000_000, String(body.length));
+		assert.match(got.toString('latin1', 0, 500), `Content-Length: ${BODY_BYTES}\r\n`);
+		assert.ok(body.equals(bodyOfSeed(1).subarray(0, body.length)) && body.length <= 1_000_000, String(body.length));
 	});
 });
 
-large('bytes sent by an upstream beyond its Content-Length are dropped', async () => {
+largeBodies('bytes sent by an upstream beyond its Content-Length are dropped', async () => {
 	let connections = 0;
 	const script = (socket: Socket) => {
 		connections++;
 		socket.on('data', () => {
-			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
-			socket.write(Buffer.concat([content(2), Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil')]));
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`);
+			socket.write(Buffer.concat([bodyOfSeed(2), Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil')]));
 		});
 	};
 	await withUpstream(script, async port => {
 		for (let i = 0; i < 2; i++) {
-			const got = await everything(port, 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
-			assert.ok(got.subarray(got.indexOf('\r\n\r\n') + 4).equals(content(2)));
+			const got = await readEverything(port, 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
+			assert.ok(got.subarray(got.indexOf('\r\n\r\n') + 4).equals(bodyOfSeed(2)));
 		}
 		assert.is(connections, 2);
 	});
 });
 
-large('an upload aborted by its client does not look complete to the upstream', async () => {
+largeBodies('an upload aborted by its client does not look complete to the upstream', async () => {
 	let got = 0;
 	let over: (how: string) => void;
 	const ending = new Promise<string>(resolve => {
@@ -181,13 +181,13 @@ large('an upload aborted by its client does not look complete to the upstream', 
 	await withUpstream(script, async port => {
 		const socket = connect(port, '127.0.0.1');
 		socket.on('error', () => {});
-		socket.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${SIZE}\r\n\r\n`);
-		socket.write(content(3).subarray(0, 1_500_000));
+		socket.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`);
+		socket.write(bodyOfSeed(3).subarray(0, 1_500_000));
 		while (got < 1_500_000) await new Promise(resolve => setTimeout(resolve, 1));
 		socket.destroy();
 		assert.is(await ending, 'closed');
-		assert.ok(got < SIZE);
+		assert.ok(got < BODY_BYTES);
 	});
 });
 
-large.run();
+largeBodies.run();

@@ -1,14 +1,14 @@
-/** Bodies that are sent directly from the receive buffer are correct, whoever reads them and however slowly. */
+/** Bodies that are sent directly from the receive buffer are correct, even if a client reads them slowly. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { proxiedSite } from './proxied-site.ts';
 
-const lent = suite('whole bodies through the proxy');
+const lentBodies = suite('whole bodies through the proxy');
 
-/** Returns 10 KB of text, different for each number. */
-function content(number: string): string {
+/** Returns 10 KB of text that is different for each number. */
+function bodyOfNumber(number: string): string {
 	return `${number},`.repeat(Math.ceil(10_240 / (number.length + 1))).slice(0, 10_240);
 }
 
@@ -20,7 +20,7 @@ const upstream = createServer(socket => {
 		for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n')) {
 			const [, kind, number] = /^GET \/(\w+)\/(\d+) /.exec(text) as unknown as [string, string, string];
 			text = text.slice(end + 4);
-			const body = content(number);
+			const body = bodyOfNumber(number);
 			const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n';
 			if (kind === 'chunked') {
 				const parts = [body.slice(0, 7), body.slice(7, 5000), body.slice(5000)];
@@ -48,7 +48,7 @@ const site = await proxiedSite(`
 	}`);
 
 /** Sends all requests at once, starts reading after a pause, and returns the bodies. */
-async function ask(paths: readonly string[], wait: number): Promise<string[]> {
+async function fetchBodies(paths: readonly string[], wait: number): Promise<string[]> {
 	const socket = connect(site.port, '127.0.0.1');
 	await once(socket, 'connect');
 	socket.pause();
@@ -82,30 +82,30 @@ async function ask(paths: readonly string[], wait: number): Promise<string[]> {
 }
 
 for (const kind of ['length', 'chunked', 'buffered', 'edited']) {
-	lent(`each request gets its own body: ${kind}`, async () => {
+	lentBodies(`each request gets its own body: ${kind}`, async () => {
 		const asked = Array.from({ length: 4 }, (_, client) =>
 			Array.from({ length: 60 }, (_, index) => `/${kind}/${client * 1000 + index}`),
 		);
-		const bodies = await Promise.all(asked.map((paths, client) => ask(paths, client * 20)));
+		const bodies = await Promise.all(asked.map((paths, client) => fetchBodies(paths, client * 20)));
 		for (const [client, paths] of asked.entries()) {
 			for (const [index, path] of paths.entries()) {
-				assert.is(bodies[client]![index], content(path.split('/')[2]!), path);
+				assert.is(bodies[client]![index], bodyOfNumber(path.split('/')[2]!), path);
 			}
 		}
 	});
 }
 
-lent('a client that reads nothing for a long time eventually gets everything', async () => {
-	// The responses exceed what the socket buffers of both sides hold.
+lentBodies('a client that reads nothing for a long time eventually gets everything', async () => {
+	// Together, the responses are larger than the socket buffers of both sides.
 	const paths = Array.from({ length: 1200 }, (_, index) => `/length/${index}`);
-	const bodies = await ask(paths, 300);
+	const bodies = await fetchBodies(paths, 300);
 	assert.is(bodies.length, paths.length);
-	for (const [index, body] of bodies.entries()) assert.is(body, content(String(index)), String(index));
+	for (const [index, body] of bodies.entries()) assert.is(body, bodyOfNumber(String(index)), String(index));
 });
 
-lent.after(async () => {
+lentBodies.after(async () => {
 	await site.close();
 	upstream.close();
 });
 
-lent.run();
+lentBodies.run();

@@ -22,7 +22,7 @@ test.before(async context => {
 });
 test.after(context => context.up.close());
 
-/** Sends a request with these header lines. Returns the response, and the request head that the upstream received. */
+/** Sends a request with the given header lines. Returns the response, and the request head that the upstream received. */
 async function ask(
 	{ up, heads }: { up: ScriptedUpstream; heads: string[] },
 	request: string,
@@ -38,8 +38,8 @@ async function ask(
 	}
 }
 
-/** The value sent and the value that arrives; undefined if the field is absent. */
-const VALUES: readonly (readonly [sent: string, arrives: string | undefined])[] = [
+/** The value that the client sends, and the value that reaches the upstream; undefined if the upstream gets no such field. */
+const FIELD_VALUES: readonly (readonly [sent: string, arrives: string | undefined])[] = [
 	['0', undefined],
 	['00', undefined],
 	['1', '0'],
@@ -52,7 +52,7 @@ const VALUES: readonly (readonly [sent: string, arrives: string | undefined])[] 
 ];
 
 for (const method of ['TRACE', 'OPTIONS']) {
-	for (const [sent, arrives] of VALUES) {
+	for (const [sent, arrives] of FIELD_VALUES) {
 		for (const options of ['', 'lb_retries 2']) {
 			test(`${method} with \`${sent}\`${options && ' where attempts are repeated'}`, async context => {
 				const request = `${method} /a?b HTTP/1.1\r\nHost: a.example\r\nMax-Forwards: ${sent}\r\n`;

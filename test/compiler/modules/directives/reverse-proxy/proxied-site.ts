@@ -30,7 +30,7 @@ export const NO_FILES: Reader = {
 /** A reader for the certificate files that pools name. */
 const CERTIFICATES: Reader = { ...NO_FILES, readBytes: path => readFileSync(path) };
 
-/** A served site. */
+/** A site that is being served. */
 export interface ProxiedSite {
 	readonly port: number;
 	readonly exchanges: readonly Exchange[];
@@ -38,7 +38,7 @@ export interface ProxiedSite {
 	close(): Promise<void>;
 }
 
-/** Compiles `lines` as a site of a Configfile (or the given dialect), and serves it. */
+/** Compiles `lines` as a site of a Configfile, or of another dialect if given, and serves it. */
 export async function proxiedSite(
 	lines: string,
 	before = '',

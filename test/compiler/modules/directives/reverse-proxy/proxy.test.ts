@@ -31,7 +31,7 @@ async function site(lines: string, before = ''): Promise<ProxiedSite> {
 }
 
 /** Starts an upstream that echoes the head of each request. */
-const echo = () =>
+const startEcho = () =>
 	upstream(socket =>
 		onRequestHead(socket, head => {
 			socket.write(
@@ -51,7 +51,7 @@ async function until(condition: () => boolean): Promise<void> {
 const body = (response: string) => response.slice(response.indexOf('\r\n\r\n') + 4);
 
 test('end-to-end fields are forwarded, connection fields dropped, forwarding fields set', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const { port } = await site(`reverse_proxy ${up.address}`);
 	const response = await send(
 		port,
@@ -65,7 +65,7 @@ test('end-to-end fields are forwarded, connection fields dropped, forwarding fie
 });
 
 test('X-Forwarded-* depends on whether the peer is trusted', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const sent = 'X-Forwarded-For: 1.2.3.4, 5.6.7.8\r\nX-Forwarded-Proto: ftp, https\r\nX-Forwarded-Host: a, b\r\n';
 	const overwritten = ['127.0.0.1', 'http', 'h'];
 	const believed = ['1.2.3.4, 5.6.7.8, 127.0.0.1', 'https', 'b'];
@@ -91,7 +91,7 @@ test('X-Forwarded-* depends on whether the peer is trusted', async () => {
 });
 
 test('header_up and header_down edit fields; placeholder values cannot break a line or change the framing', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const { port } = await site(`
 		header X-Own own
 		reverse_proxy ${up.address} {
@@ -128,7 +128,7 @@ test('header_up and header_down edit fields; placeholder values cannot break a l
 });
 
 test('method and rewrite change only the request to the upstream', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const { port, exchanges } = await site(`reverse_proxy ${up.address} {\nmethod get\n}`);
 	const seen = await send(port, 'POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc');
 	assert.match(body(seen), /^GET \/a HTTP\/1\.1\r\n/);
@@ -137,7 +137,7 @@ test('method and rewrite change only the request to the upstream', async () => {
 });
 
 test('rewrite changes path and query of the upstream request, and of no other', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const { port, exchanges } = await site(`reverse_proxy ${up.address} {\nrewrite /v2{path}?{query}&from=x\n}`);
 	const seen = await send(port, 'GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
 	assert.match(body(seen), /^GET \/v2\/a%20b\?c=d&from=x HTTP\/1\.1\r\n/);
@@ -362,7 +362,7 @@ test('WebSocket: 101 is forwarded, bytes flow both ways, and either end closes t
 });
 
 test('no upgrade to h2c is forwarded, and a refused upgrade is an ordinary response', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const { port } = await site(`reverse_proxy ${up.address}`);
 	const h2c = await send(
 		port,
@@ -391,14 +391,14 @@ test('a switch to a protocol that was not requested is a 502', async () => {
 });
 
 test('addresses with placeholders are resolved per request', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const { port } = await site(`reverse_proxy {http.request.header.X-Up}`);
 	const response = await send(port, `GET / HTTP/1.1\r\nHost: h\r\nX-Up: ${up.address}\r\nConnection: close\r\n\r\n`);
 	assert.is(statusOf(response), 200);
 });
 
 test('a named upstream is one shared pool', async () => {
-	const up = await echo();
+	const up = await startEcho();
 	const { port, pools } = await site('reverse_proxy upstream://api', `upstream api {\n\tto ${up.address}\n}`);
 	assert.is(statusOf(await send(port, 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n')), 200);
 	assert.equal(pools[0]!.settings, { to: [up.address], name: 'api' });

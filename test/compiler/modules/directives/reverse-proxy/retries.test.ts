@@ -22,8 +22,8 @@ interface Counted extends ScriptedUpstream {
 	readonly requests: string[];
 }
 
-/** Starts an upstream that records request heads. */
-async function upstream(answer: (socket: Socket, head: string, number: number) => void): Promise<Counted> {
+/** Starts an upstream that records the head of each request. */
+async function startUpstream(answer: (socket: Socket, head: string, number: number) => void): Promise<Counted> {
 	const requests: string[] = [];
 	const made = await scriptedUpstream(socket =>
 		onRequestHead(socket, head => {
@@ -37,18 +37,18 @@ async function upstream(answer: (socket: Socket, head: string, number: number) =
 
 const answering = (status: number, text: string) => {
 	const response = `HTTP/1.1 ${status} X\r\nX-From: ${text}\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
-	return upstream(socket => socket.write(response));
+	return startUpstream(socket => socket.write(response));
 };
 
 const good = () => answering(200, 'ok');
 const bad = () => answering(502, 'bad');
-/** Starts an upstream that accepts each request and closes the connection. */
-const closer = () => upstream(socket => socket.end());
+/** Starts an upstream that closes the connection after each request, without a response. */
+const startCloser = () => startUpstream(socket => socket.end());
 
 async function deadAddress(): Promise<string> {
-	const gone = await scriptedUpstream(() => {});
-	await gone.close();
-	return gone.address;
+	const closedUpstream = await scriptedUpstream(() => {});
+	await closedUpstream.close();
+	return closedUpstream.address;
 }
 
 async function site(lines: string, before = ''): Promise<ProxiedSite> {
@@ -80,7 +80,7 @@ test('a failed connection is retried on another upstream, whatever the method', 
 });
 
 test('if an upstream closes without a response, GET and HEAD are retried, POST never', async () => {
-	const [one, two] = [await closer(), await good()];
+	const [one, two] = [await startCloser(), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {\nlb_policy first\nlb_retries 3\n}`);
 	assert.is(statusOf(await get(port)), 200);
 	assert.is(statusOf(await get(port, '/', 'HEAD')), 200);
@@ -92,7 +92,7 @@ test('if an upstream closes without a response, GET and HEAD are retried, POST n
 });
 
 test('a predicate with an expression is evaluated for responses and failures', async () => {
-	const [one, two, three] = [await bad(), await closer(), await good()];
+	const [one, two, three] = [await bad(), await startCloser(), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} ${three.address} {
 		lb_policy first
 		lb_retries 2
@@ -116,7 +116,7 @@ test('the predicate can depend on the request, and responses it rejects are forw
 });
 
 test('matchers without an expression add retryable failures, and do not apply to responses', async () => {
-	const [one, two] = [await closer(), await bad()];
+	const [one, two] = [await startCloser(), await bad()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
 		lb_retries 1
@@ -159,7 +159,7 @@ test('this holds for any status', async () => {
 });
 
 test('a partly sent streamed body is not sent again, but a buffered one is', async () => {
-	const [one, two] = [await closer(), await good()];
+	const [one, two] = [await startCloser(), await good()];
 	const lines = (more: string) => `reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
 		lb_retries 1
@@ -206,7 +206,7 @@ test('a body larger than the buffer is streamed completely, and only once', asyn
 });
 
 test('response_buffers reads the response before forwarding it', async () => {
-	const up = await upstream(async socket => {
+	const up = await startUpstream(async socket => {
 		socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
 		await new Promise(resolve => setTimeout(resolve, 20));
 		socket.write('3\r\ndef\r\n0\r\n\r\n');
@@ -260,7 +260,7 @@ test('the retry budget stops retries that would amplify an outage', async () => 
 		lb_retry_budget 0% 0
 	}`);
 	for (let i = 0; i < 30; i++) assert.is(statusOf(await get(port)), 502);
-	// There are 30 requests and 10 retries, because the budget starts with ten retries.
+	// The retry budget starts with ten retries, so 30 requests cause 10 retries.
 	assert.is(one.requests.length + two.requests.length, 40);
 });
 
@@ -341,7 +341,7 @@ test('failed requests mark an upstream unavailable until the failures expire', a
 
 test('a truncated response counts as a failure of its upstream; one cancelled by the client does not', async () => {
 	const half = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf';
-	const breaking = await upstream((socket, head) => {
+	const breaking = await startUpstream((socket, head) => {
 		socket.write(half);
 		if (!head.startsWith('GET /kept')) setTimeout(() => socket.destroy(), 10);
 	});

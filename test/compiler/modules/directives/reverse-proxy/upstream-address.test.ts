@@ -1,4 +1,4 @@
-/** Upstream addresses: every form, every error. */
+/** Every form of upstream address, and every error in one. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {

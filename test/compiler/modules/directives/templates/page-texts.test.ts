@@ -22,7 +22,7 @@ const STRIPPED: readonly (readonly [html: string, text: string])[] = [
 	["<p title='a > b'>x</p>", 'x'],
 	['a < b', 'a '],
 	['a > b', 'a > b'],
-	// The remaining text must not contain a tag.
+	// The text that remains after tags are removed must not contain a tag.
 	['a <<b>c', 'a '],
 	['<<>img src=x onerror=alert(1)>b', 'b'],
 	['<<b>script>alert(1)<<b>/script>', 'alert(1)'],
@@ -128,7 +128,7 @@ texts('invalid front matter is an error, and its size is bounded', () => {
 	for (const [text, message] of wrong) {
 		const before = process.cpuUsage();
 		assert.throws(() => splitFrontMatter(text, parsers), message, text.slice(0, 40));
-		// Measures processor time, because other programs may run meanwhile.
+		// Measures processor time, because other programs may run at the same time.
 		const { user, system } = process.cpuUsage(before);
 		assert.ok(user + system < 1_000_000, `${text.slice(0, 20)} takes long`);
 	}

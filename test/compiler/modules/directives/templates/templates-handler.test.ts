@@ -178,7 +178,7 @@ pages('a page waits for slow sub-requests, and its earlier effects are not repea
 });
 
 pages('a page included several times in one request shares its limits', async () => {
-	// Four pages each include four others, and all of them count towards the limits of the first page for steps and sub-requests.
+	// The page includes itself nine times, and so does each included page. All of them count towards the limits of the first page.
 	assert.match((await failure('/fan.html')).message, /more than 50 requests|virtual request cycle|http 500/);
 });
 
@@ -254,7 +254,7 @@ data('placeholder values in the body of the template are not executed', async ()
 	const target = `/${query}`;
 	assert.is(bodyText(await served(steps('<{http.request.uri.query.q}> {{1}}'), { target })), `<${ATTACK}> 1`);
 	assert.is(bodyText(await served(steps('{{upper "{http.request.uri.query.q}"}}'), { target })), ATTACK.toUpperCase());
-	// The page has data next to half a delimiter, and two values that together form a delimiter.
+	// In the first page, data is followed by half a delimiter. In the second, two values together form a delimiter.
 	const brace = { target: '/?q=%7B' };
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{{1}}'), brace)), '{1');
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{http.request.uri.query.q}1}}'), brace)), '{{1}}');

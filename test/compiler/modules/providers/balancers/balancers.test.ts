@@ -38,7 +38,7 @@ function choice(settings: BalanceSettings): UpstreamChoice {
 }
 
 /** The settings that some policies require, by the policy's name. */
-const NEEDED: { readonly [id: string]: object } = {
+const REQUIRED_SETTINGS: { readonly [id: string]: object } = {
 	weighted_round_robin: { weights: [1, 1, 1] },
 	query: { key: 'k' },
 	header: { field: 'X-Key' },
@@ -53,7 +53,7 @@ function spread(settings: BalanceSettings, of: BalancerView, times: number): num
 
 choices('no policy chooses an unavailable upstream', () => {
 	for (const { id } of balancers) {
-		const choose = choice({ policy: id, ...NEEDED[id] });
+		const choose = choice({ policy: id, ...REQUIRED_SETTINGS[id] });
 		const x = fakeClientExchange('GET', [['X-Key', 'a']]);
 		assert.is(choose(view([]), x), -1, id);
 		assert.is(choose(view([false]), x), -1, id);
@@ -168,7 +168,10 @@ choices('hashing keeps a key on its upstream, spreads keys, and moves few when a
 	});
 });
 
-/** The choices of the compatible server (2.11.7) among 127.0.0.1:28100 and the following ports, for the keys below. */
+/**
+ * Upstreams that the compatible server (2.11.7) chooses for the keys below, among 127.0.0.1:28100 and the following ports. Each
+ * digit is the index of an upstream.
+ */
 const REFERENCE_CHOICES: { readonly [upstreams: number]: string } = {
 	2: '0011010000011101010100110010101000000100100001000111101101110011010111101111001110000000001100011011',
 	3: '0222010000021101210100210010201200022100100221020111101122110012212111201211202110200200001200012012',
@@ -264,11 +267,11 @@ choices('a cookie keeps its client; it is signed, and secure behind TLS', () => 
 	const back = fakeClientExchange('GET', [['Cookie', `a=b; ${cookie}`]]);
 	assert.is(choose(view([true, true, true]), back), 1);
 	assert.is(back.response.headers.get('set-cookie'), undefined);
-	// The cookie's upstream is down, so another is chosen with a new cookie. Two attempts set only one cookie.
-	const moved = fakeClientExchange('GET', [['Cookie', cookie]]);
-	assert.is(choose(view([false, false, true]), moved), 2);
-	assert.is(choose(view([true, false, false]), moved), 0);
-	assert.is(moved.response.headers.getAll('set-cookie').length, 1);
+	// The cookie's upstream is down, so another upstream is chosen and gets a new cookie. Two attempts set only one cookie.
+	const clientWithCookie = fakeClientExchange('GET', [['Cookie', cookie]]);
+	assert.is(choose(view([false, false, true]), clientWithCookie), 2);
+	assert.is(choose(view([true, false, false]), clientWithCookie), 0);
+	assert.is(clientWithCookie.response.headers.getAll('set-cookie').length, 1);
 	// A cookie signed with another secret, or forged, is ignored.
 	assert.is(choice({ ...settings, secret: 'other' })(view([true, true, true]), back), 0);
 	assert.is(choose(view([true, true, true]), fakeClientExchange('GET', [['Cookie', 'sticky=up1:80']])), 0);

@@ -1,4 +1,4 @@
-/** XXH64 compared with its specification, written with big integers. */
+/** Compares XXH64 with an implementation that follows the specification literally, with big integers. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { XxHash64 } from '../../../../../compiler/modules/providers/balancers/xxhash64.ts';
@@ -44,7 +44,7 @@ function specified(bytes: Buffer): bigint {
 const ours = new XxHash64();
 
 /** Hashes bytes at an arbitrary, possibly odd, offset in a buffer. */
-function hashed(bytes: Buffer, offset: number): bigint {
+function hashAtOffset(bytes: Buffer, offset: number): bigint {
 	const around = Buffer.concat([Buffer.alloc(offset, 0xaa), bytes, Buffer.alloc(3, 0xbb)]);
 	ours.hash(new DataView(around.buffer, around.byteOffset, around.length), offset, offset + bytes.length);
 	return (BigInt(ours.high >>> 0) << 32n) | BigInt(ours.low >>> 0);
@@ -58,7 +58,7 @@ hashes('known hashes are reproduced', () => {
 		['a', 0xd24ec4f1a98c6e5bn],
 		['abc', 0x44bc2cf5ad770999n],
 	] as const) {
-		assert.is(hashed(Buffer.from(text), 0), hash, text);
+		assert.is(hashAtOffset(Buffer.from(text), 0), hash, text);
 		assert.is(specified(Buffer.from(text)), hash, text);
 	}
 });
@@ -72,7 +72,7 @@ hashes('all lengths up to five stripes agree with the specification', () => {
 	for (let round = 0; round < 12; round++) {
 		for (let length = 0; length <= 160; length++) {
 			const bytes = Buffer.from(Array.from({ length }, () => (round === 0 ? 0xff : round === 1 ? 0 : next())));
-			assert.is(hashed(bytes, length % 7), specified(bytes), `${bytes.toString('hex')}`);
+			assert.is(hashAtOffset(bytes, length % 7), specified(bytes), `${bytes.toString('hex')}`);
 		}
 	}
 });
