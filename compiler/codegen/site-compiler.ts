@@ -229,7 +229,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		}
 	}
 
-	requestedRegexp(source: string, flags?: string): RegExp {
+	dynamicRegexp(source: string, flags?: string): RegExp {
 		return compileRegexp(source, flags, REQUEST_REGEXP_BOUNDS);
 	}
 

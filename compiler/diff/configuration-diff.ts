@@ -111,7 +111,7 @@ export async function diffConfigurations(
  */
 function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
 	const verifier: PasswordVerifier = {
-		live: false,
+		isLive: false,
 		verify: (_x, _user, _hash, password) => password === UNMENTIONED_VALUE,
 	};
 	return {

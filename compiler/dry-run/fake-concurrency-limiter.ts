@@ -32,5 +32,5 @@ export class FakeConcurrencyLimiter implements ConcurrencyLimiter {
 		return maxQueued > 0 ? Promise.resolve('timed_out') : 'refused';
 	}
 
-	count(): void {}
+	countOutcome(): void {}
 }

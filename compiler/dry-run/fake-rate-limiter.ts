@@ -2,10 +2,10 @@
 import type { Exchange } from '../exchange/exchange.ts';
 import {
 	computeExcessMs,
+	fullAtAfterCharge,
+	fullAtAfterRequest,
 	type Rate,
 	type RateLimiter,
-	timeAfterCharge,
-	timeAfterRequest,
 } from '../modules/directives/rate-limit/rate-limiter.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
@@ -31,17 +31,17 @@ export class FakeRateLimiter implements RateLimiter {
 		const isExhausted = this.#zone !== undefined && x instanceof FakeExchange && x.exhausts(this.#zone);
 		const fullAt = isExhausted ? now + rate.capacityMs : (this.#fullAtByKey.get(key) ?? 0);
 		const excessMs = computeExcessMs(fullAt, now, rate, cost);
-		if (excessMs <= rate.maxDelayMs) this.#fullAtByKey.set(key, timeAfterRequest(fullAt, now, rate, cost));
+		if (excessMs <= rate.maxDelayMs) this.#fullAtByKey.set(key, fullAtAfterRequest(fullAt, now, rate, cost));
 		return excessMs;
 	}
 
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void {
-		this.#fullAtByKey.set(key, timeAfterCharge(this.#fullAtByKey.get(key) ?? 0, x.now(), rate, cost));
+		this.#fullAtByKey.set(key, fullAtAfterCharge(this.#fullAtByKey.get(key) ?? 0, x.now(), rate, cost));
 	}
 
 	delay(): Promise<boolean> {
 		return Promise.resolve(true);
 	}
 
-	count(): void {}
+	countOutcome(): void {}
 }

@@ -90,7 +90,8 @@ function outcomeLines({ answer, upstreams, mirrors = [] }: Explanation): string[
 		const message = answer.error === '' ? '' : `: ${answer.error}`;
 		lines.push(`answer    ${answer.status}, as no error route answered${message}`);
 	} else if (answer.handler === '') lines.push(`answer    ${answer.status}, as no handler answered`);
-	else if (HANDLERS.get(answer.handler)?.proxiesTo && upstreams.length > 0) lines.push("answer    the upstream's");
+	else if (HANDLERS.get(answer.handler)?.upstreamAddressesOf && upstreams.length > 0)
+		lines.push("answer    the upstream's");
 	else
 		lines.push(`answer    ${answer.status} by ${answer.handler}${answer.place ? ` (${placeText(answer.place)})` : ''}`);
 	const isUpstreamAnswer = lines.at(-1)?.endsWith("upstream's") === true;

@@ -183,7 +183,7 @@ function lowerHandler(
 		line,
 		when,
 		steps,
-		routeCount: (onlyStep && module.order?.routes?.(onlyStep)) ?? 1,
+		routeCount: (onlyStep && module.order?.routeCount?.(onlyStep)) ?? 1,
 		runNumber,
 	};
 }

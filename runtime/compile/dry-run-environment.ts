@@ -20,7 +20,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		// Runs on this thread, because nothing else is waiting for it.
 		compressor: new ThreadCompressor(),
 		password_verifier: {
-			live: true,
+			isLive: true,
 			verify: async (_x, _user, hash, password) => {
 				const { verifyPassword } = await import('../passwords/verify-password.ts');
 				return verifyPassword(hash, password);

@@ -50,7 +50,7 @@ export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 		});
 	}
 
-	count(outcome: ConcurrencyOutcome): void {
+	countOutcome(outcome: ConcurrencyOutcome): void {
 		let counter = this.#counters.get(outcome);
 		if (!counter) {
 			counter = this.#counterOf(outcome);

@@ -49,7 +49,7 @@ interface Pause {
 
 /** The verifier of one thread. */
 export class ThreadPasswords implements PasswordVerifier {
-	readonly live = true;
+	readonly isLive = true;
 	readonly #port: PasswordPort;
 	readonly #verdicts = new VerdictMemory();
 	/** Checks sent to the main thread. Equal checks are coalesced. */

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import {
 	computeExcessMs,
+	fullAtAfterCharge,
+	fullAtAfterRequest,
 	type Rate,
-	timeAfterCharge,
-	timeAfterRequest,
 } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { HalfSipHash } from './half-sip-hash.ts';
 
@@ -119,7 +119,7 @@ export class LimitTable {
 		const result = computeExcessMs(fullAt, now, rate, cost);
 		// A key that has used nothing needs no place.
 		if (result <= rate.maxDelayMs && cost > 0) {
-			this.#times[place] = timeAfterRequest(fullAt, now, rate, cost);
+			this.#times[place] = fullAtAfterRequest(fullAt, now, rate, cost);
 			if (isNew) this.#occupy(place);
 		}
 		Atomics.store(this.#locks, set, 0);
@@ -135,7 +135,7 @@ export class LimitTable {
 			place = this.#leastUsed(set);
 			this.#occupy(place);
 		}
-		if (place !== -1) this.#times[place] = timeAfterCharge(this.#times[place]!, now, rate, cost);
+		if (place !== -1) this.#times[place] = fullAtAfterCharge(this.#times[place]!, now, rate, cost);
 		Atomics.store(this.#locks, set, 0);
 	}
 

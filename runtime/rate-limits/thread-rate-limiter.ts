@@ -38,7 +38,7 @@ export class ThreadRateLimiter implements RateLimiter {
 		});
 	}
 
-	count(outcome: RateLimitOutcome): void {
+	countOutcome(outcome: RateLimitOutcome): void {
 		let counter = this.#counters.get(outcome);
 		if (!counter) {
 			counter = this.#counterOf(outcome);

@@ -476,7 +476,7 @@ data('limit_concurrent: a key contains the data as sent, not expanded', async ()
 			keys.push(key);
 			return { leave: () => {} };
 		},
-		count: () => {},
+		countOutcome: () => {},
 	};
 	const leases: Leases = { lease: kind => (kind === 'concurrency_limiter' ? limiter : { record() {} }) as never };
 	const step = { handler: 'limit_concurrent', zones: [{ name: 'a', requests: 1, key: '{http.request.header.X-Key}' }] };

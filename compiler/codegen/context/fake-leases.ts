@@ -24,7 +24,7 @@ const FAKE_LEASES: FakeLeases = {
 		readStart: () => undefined,
 	}),
 	access_log: () => ({ record: () => {} }),
-	password_verifier: () => ({ live: false, verify: () => false }),
+	password_verifier: () => ({ isLive: false, verify: () => false }),
 	account_file: () => ({ accounts: () => new Map() }),
 	// The IDs are always the same, so that the results of dry runs can be compared.
 	tracer: () => ({
@@ -38,8 +38,8 @@ const FAKE_LEASES: FakeLeases = {
 	health: () => ({ notReadyReason: () => Promise.resolve(undefined) }),
 	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
-	rate_limiter: () => ({ take: () => 0, charge: () => {}, delay: () => Promise.resolve(true), count: () => {} }),
-	concurrency_limiter: () => ({ enter: () => ({ leave: () => {} }), count: () => {} }),
+	rate_limiter: () => ({ take: () => 0, charge: () => {}, delay: () => Promise.resolve(true), countOutcome: () => {} }),
+	concurrency_limiter: () => ({ enter: () => ({ leave: () => {} }), countOutcome: () => {} }),
 	event_counter: () => ({ add: () => {} }),
 	mirror_gate: () => ({
 		counts: { countSent: () => {}, countDropped: () => {} },

@@ -97,7 +97,7 @@ export function compileSearch(source: string, cx: CompileContext): (x: Exchange)
 		if (text === lastText) return compiled;
 		lastText = text;
 		try {
-			compiled = cx.requestedRegexp(text, 'g');
+			compiled = cx.dynamicRegexp(text, 'g');
 		} catch {
 			compiled = undefined;
 		}

@@ -28,7 +28,7 @@ export const accountsServed: LintRule = {
 					steps
 						.filter(({ pipeline }) => pipeline.site === site)
 						.flatMap(other => traitsOf(other.step).servesFiles?.(other.step) ?? [])
-						.some(({ hides }) => !isHidden(hides, basename(htpasswd))),
+						.some(({ hiddenPatterns: hides }) => !isHidden(hides, basename(htpasswd))),
 			);
 			if (!isServed) continue;
 			cx.reportAt(`${pointer}/htpasswd`, 'The file of accounts is in a folder from which files are served.', {

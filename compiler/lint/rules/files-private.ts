@@ -24,7 +24,9 @@ export const filesPrivate: LintRule = {
 				.flatMap(({ step }) => traitsOf(step).servesFiles?.(step) ?? []);
 			if (fileServers.length === 0) continue;
 			const privateNames = PRIVATE_NAMES.filter(name => cx.reader.kind(join(root, name)) !== undefined);
-			const servedNames = privateNames.filter(name => fileServers.some(({ hides }) => !isHidden(hides, name)));
+			const servedNames = privateNames.filter(name =>
+				fileServers.some(({ hiddenPatterns: hides }) => !isHidden(hides, name)),
+			);
 			if (servedNames.length === 0) continue;
 			cx.reportAt(pointer, `${servedNames.map(name => `\`${name}\``).join(' and ')} would be served from here.`, {
 				hint: `Write \`hide ${servedNames.join(' ')}\` in the block of \`file_server\`.`,

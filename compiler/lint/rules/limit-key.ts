@@ -22,7 +22,7 @@ export const limitKeyOfClient: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
-			const keys = traitsOf(step).limitsBy?.(step) ?? [];
+			const keys = traitsOf(step).limitKeysOf?.(step) ?? [];
 			const clientKeys = keys.filter(({ text }) => isChosenByClient(text));
 			if (clientKeys.length < keys.length) continue;
 			for (const key of clientKeys) {

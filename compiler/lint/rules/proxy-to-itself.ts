@@ -14,7 +14,7 @@ export const proxyToItself: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
-			for (const { text: address, pointer: addressPointer } of traitsOf(step).proxiesTo?.(step) ?? []) {
+			for (const { text: address, pointer: addressPointer } of traitsOf(step).upstreamAddressesOf?.(step) ?? []) {
 				const parts = /^(?:(https?):\/\/)?(\[[^\]]*\]|[^:/[\]]*)(?::(\d+))?$/.exec(address);
 				if (!parts) continue;
 				const [, scheme, host, port] = parts as unknown as [string, string?, string?, string?];

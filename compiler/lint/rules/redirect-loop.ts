@@ -22,7 +22,7 @@ export const redirectLoop: LintRule = {
 	check: async cx => {
 		for (const walkedStep of cx.walked.steps) {
 			const redirect = traitsOf(walkedStep.step).redirectsTo?.(walkedStep.step);
-			if (!redirect || redirect.byPage || walkedStep.pipeline.site === undefined) continue;
+			if (!redirect || redirect.isByPage || walkedStep.pipeline.site === undefined) continue;
 			const loop = await findLoop(walkedStep, cx);
 			if (!loop) continue;
 			const shownUrls = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;

@@ -15,7 +15,7 @@ export interface Template {
 
 /**
  * Returns the function that escapes a placeholder's value for the place where it is inserted (a path, a query, a page), given
- * the placeholder's full name. Undefined inserts the value unchanged.
+ * the placeholder's full name. If it returns undefined, the value is inserted unchanged.
  */
 export type EscapeValue = (name: string) => ((value: string) => string) | undefined;
 
@@ -27,8 +27,8 @@ export interface CompileContext extends Leases {
 	/** JSON pointer of the step or matcher being compiled. */
 	readonly pointer: string;
 	/**
-	 * Number of the step, counted from the start of its pipeline and not of the site, because sites may share the pipeline. Passed
-	 * to `x.markAnswered`.
+	 * Number of the step, for `x.markAnswered`. It is counted from the start of the pipeline, not of the site, because several sites
+	 * may share the pipeline.
 	 */
 	readonly step: number;
 	/** Compiles steps. Each step continues with the step after it, and the last one with `next`. */
@@ -54,7 +54,7 @@ export interface CompileContext extends Leases {
 	answerErrors(): void;
 	/** Returns the access logs for a logger name: those of the site, otherwise the process logs that include this logger. */
 	accessLogs(name: string): readonly AccessLog[];
-	/** Whether every condition must be evaluated, so that `explain` can show it. */
+	/** True if every condition must be evaluated, because `explain` shows all results. */
 	readonly isTraced: boolean;
 	/**
 	 * The whole site, including error routes, for requests that a handler makes to its own site. Must not be called at build
@@ -68,12 +68,12 @@ export interface CompileContext extends Leases {
 	/** Compiles a regular expression in RE2 syntax, see {@link compileRegexp}. Throws BuildError. */
 	regexp(source: string, flags?: string): RegExp;
 	/** Compiles a regular expression that contains request data. Throws RegexpError. */
-	requestedRegexp(source: string, flags?: string): RegExp;
-	/** Rejects the document by throwing a BuildError at this place. */
+	dynamicRegexp(source: string, flags?: string): RegExp;
+	/** Throws a BuildError whose place is the step or matcher being compiled. */
 	refuse(message: string, code?: string, hint?: string): never;
 }
 
-/** A document that matches the schema but cannot be built, at `pointer`. */
+/** Thrown for a document that matches the schema but cannot be built. `pointer` is the JSON pointer of the part at fault. */
 export class BuildError extends Error {
 	readonly code: string;
 	readonly pointer: string;
@@ -92,7 +92,7 @@ export class BuildError extends Error {
 /** A condition, and the handler that runs if it is the first to hold. */
 export interface HandlerBranch {
 	readonly when: Matcher | undefined;
-	/** Condition of the branch; undefined if it has none. */
+	/** The compiled form of `when`; undefined if the branch has no condition. */
 	readonly predicate: Predicate | undefined;
 	readonly handler: Handler;
 }

@@ -10,9 +10,9 @@ export interface ForeignWordTranslation {
 	readonly advice: string;
 }
 
-type Entry = readonly [words: string, ours: string | undefined, how: string];
+type TranslationRow = readonly [words: string, ourWord: string | undefined, advice: string];
 
-const NGINX: readonly Entry[] = [
+const NGINX: readonly TranslationRow[] = [
 	['proxy_pass grpc_pass', 'reverse_proxy', 'Write `reverse_proxy 127.0.0.1:9000`.'],
 	[
 		'proxy_set_header',
@@ -112,7 +112,7 @@ const NGINX: readonly Entry[] = [
 	['worker_processes', 'threads', 'It is a global option; the default is the number of cores.'],
 ];
 
-const HAPROXY: readonly Entry[] = [
+const HAPROXY: readonly TranslationRow[] = [
 	['frontend', undefined, 'A site begins with its address: `example.com {`.'],
 	['backend use_backend default_backend', 'reverse_proxy', 'Write `reverse_proxy [matcher] ADDRESS…`.'],
 	['acl', undefined, 'Write a named matcher: `@name path /api/*`.'],
@@ -125,7 +125,7 @@ const HAPROXY: readonly Entry[] = [
 	['stick-table', 'reverse_proxy', 'Write `lb_policy cookie` or `lb_policy client_ip_hash` in its block.'],
 ];
 
-const APACHE: readonly Entry[] = [
+const APACHE: readonly TranslationRow[] = [
 	['proxypass proxypassreverse', 'reverse_proxy', 'Write `reverse_proxy /path/* 127.0.0.1:9000`.'],
 	['servername serveralias', undefined, 'Names form the address of a site: `example.com {`.'],
 	['documentroot', 'root', 'Write `root PATH` and `file_server`.'],
@@ -147,7 +147,7 @@ const APACHE: readonly Entry[] = [
 	['<location <locationmatch <directory', 'handle', 'Write `handle /path/* { … }`.'],
 ];
 
-const TRAEFIK: readonly Entry[] = [
+const TRAEFIK: readonly TranslationRow[] = [
 	['stripprefix', 'handle_path', 'Write `handle_path /path/* { … }`.'],
 	['redirectscheme', undefined, 'Sites with a host name redirect from HTTP to HTTPS automatically.'],
 	['forwardauth', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
@@ -155,7 +155,7 @@ const TRAEFIK: readonly Entry[] = [
 	['ipallowlist ipwhitelist', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],
 ];
 
-const CADDY_1: readonly Entry[] = [
+const CADDY_1: readonly TranslationRow[] = [
 	['proxy', 'reverse_proxy', 'Write `reverse_proxy [matcher] ADDRESS…`.'],
 	['gzip', 'encode', 'Write `encode zstd br gzip`.'],
 	['browse', 'file_server', 'Write `file_server browse`.'],
@@ -178,9 +178,9 @@ const CADDY_1: readonly Entry[] = [
 	['startup shutdown on git', undefined, 'This server does not run commands; leave them to the service manager.'],
 ];
 
-const PLUGINS: readonly Entry[] = [['ratelimit', 'rate_limit', 'Write `rate_limit ZONE 10 per 1s`.']];
+const PLUGINS: readonly TranslationRow[] = [['ratelimit', 'rate_limit', 'Write `rate_limit ZONE 10 per 1s`.']];
 
-const WORDS_BY_SERVER: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
+const WORDS_BY_SERVER: readonly (readonly [server: string, entries: readonly TranslationRow[]])[] = [
 	['nginx', NGINX],
 	['HAProxy', HAPROXY],
 	['Apache', APACHE],
@@ -194,10 +194,10 @@ const WORDS_BY_SERVER: readonly (readonly [of: string, entries: readonly Entry[]
 export type ForeignWords = ReadonlyMap<string, ForeignWordTranslation>;
 
 /** Words that other servers use where a directive is expected, in lower case. */
-export const FOREIGN_WORDS: ForeignWords = tableOf(WORDS_BY_SERVER);
+export const FOREIGN_WORDS: ForeignWords = indexByWord(WORDS_BY_SERVER);
 
 /** Words that other servers use in the block of a `reverse_proxy` or an `upstream`. */
-export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
+export const FOREIGN_PROXY_WORDS: ForeignWords = indexByWord([
 	[
 		'Caddy 1',
 		[
@@ -233,7 +233,7 @@ export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
 	],
 ]);
 
-function tableOf(lists: typeof WORDS_BY_SERVER): ForeignWords {
+function indexByWord(lists: typeof WORDS_BY_SERVER): ForeignWords {
 	const translations = new Map<string, ForeignWordTranslation>();
 	for (const [server, entries] of lists) {
 		for (const [words, ourWord, advice] of entries)

@@ -43,8 +43,7 @@ export interface LowerContext {
 	noBlock(line: Line): boolean;
 
 	/**
-	 * Returns text that may contain placeholders. Shorthands (`{host}`) become full names. In a Configfile, unknown placeholders
-	 * are
+	 * Returns text that may contain placeholders. Shorthands (`{host}`) become full names. In a Configfile, unknown placeholders are
 	 * reported.
 	 */
 	template(word: Word): string;
@@ -84,7 +83,7 @@ export interface LowerContext {
 	readonly files: readonly string[];
 	/** Reports whether the global option `dns` or `acme_dns` names a provider. If the answer changes, the site is lowered again. */
 	hasSetting(name: 'dns' | 'acme_dns'): boolean;
-	/** Records that a named route is run here. Whether it exists is checked when all routes are known. */
+	/** Records that this place runs the named route. That the route exists is checked later, when all routes are known. */
 	useRoute(name: Word): void;
 	/**
 	 * Returns whether a name is the short or the full name of a placeholder; undefined if it is neither. Ignores placeholders that

@@ -18,16 +18,16 @@ export interface ComparedPlaceholder {
 	readonly field: string;
 }
 
-/** Kinds of values that a matcher can list; see {@link MatcherTraits.lists}. */
+/** Kinds of values that a matcher can list; see {@link MatcherTraits.listedValues}. */
 export type ListedValue = 'path' | 'host' | 'method';
 
-/** Properties that a matcher declares, so that no other code needs to refer to it by name. All are optional. */
+/** Properties that a matcher declares, so that no other code needs to refer to the matcher by name. All are optional. */
 export interface MatcherTraits<M extends Matcher = Matcher> {
 	/**
 	 * Set if the matcher depends on nothing but a list of alternative values: the field that has the list, and the kind of its
 	 * values. Used to compare conditions, and to compile many path matchers to one table.
 	 */
-	readonly lists?: { readonly field: string; readonly kind: ListedValue };
+	readonly listedValues?: { readonly field: string; readonly kind: ListedValue };
 	/** What the matcher depends on: the request's path, or which files exist below `root`. */
 	readonly dependsOn?: 'path' | 'files';
 	/** Returns the placeholders that a matcher compares with strings. */
@@ -59,8 +59,8 @@ export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTrait
 	 */
 	readonly lower: (line: Line, cx: LowerContext, name: string | undefined) => M | undefined;
 	/**
-	 * Merges two matchers of one set into one with the values of both as alternatives. Returns undefined if they have to stay
-	 * separate, so that both must match.
+	 * Merges two matchers of one set into a single matcher whose alternatives are the values of both. Returns undefined if they have
+	 * to stay separate, so that both must match.
 	 */
 	readonly merge?: (a: M, b: M) => M | undefined;
 	/** Returns the compatible server's message if two matchers of this kind cannot be in one set; undefined if they can. */

@@ -4,7 +4,7 @@ import type { Schema } from '../../document/schema-type.ts';
 import type { Line } from '../../syntax/ast.ts';
 import type { LowerContext } from './lower-context.ts';
 
-/** The settings while the global block is lowered. */
+/** The document's `settings` while the global block is being lowered. */
 export interface SettingsDraft {
 	[setting: string]: unknown;
 }
@@ -19,7 +19,9 @@ export interface GlobalOption {
 	readonly lower: (line: Line, settings: SettingsDraft, cx: LowerContext) => void;
 	/** Schema of `settings.<id>`. */
 	readonly schema: Schema;
-	/** True if a change needs a restart: `/load` answers `restart_required`. Appears in the schema as `startup: true`. */
+	/**
+	 * True if changing the option needs a restart: `/load` then answers `restart_required`. Appears in the schema as `startup: true`.
+	 */
 	readonly startup: boolean;
 	/** True if the option may be given several times; its lines then accumulate. */
 	readonly repeatable?: true;

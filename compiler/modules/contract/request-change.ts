@@ -1,6 +1,6 @@
-/** Changes to a request that may change how a matcher or a step decides; `svc diff` derives its requests from them. */
+/** Changes to a request that may change what a matcher or a step decides. `svc diff` derives its requests from such changes. */
 
-/** One change; the other parts of the request stay as they are. */
+/** A change to a request. Parts of the request whose properties are omitted stay as they are. */
 export interface RequestChange {
 	/** Decoded path with a leading slash. */
 	readonly path?: string;
@@ -9,13 +9,13 @@ export interface RequestChange {
 	/** Address of the client. */
 	readonly from?: string;
 	readonly protocol?: 'h1' | 'h2' | 'h3';
-	/** Field and its only value; undefined removes the field. */
+	/** A header field and the only value that it gets; undefined removes the field. */
 	readonly header?: readonly [name: string, value: string | undefined];
-	/** Query parameter and its only value; undefined removes the parameter. */
+	/** A query parameter and the only value that it gets; undefined removes the parameter. */
 	readonly parameter?: readonly [name: string, value: string | undefined];
 	/** True to remove the query. */
 	readonly noQuery?: true;
-	/** The body; empty for none. At most {@link MAX_DERIVED_BODY} characters. */
+	/** The body; an empty string for no body. At most {@link MAX_DERIVED_BODY} characters. */
 	readonly body?: string;
 }
 
@@ -25,16 +25,18 @@ export const MAX_DERIVED_BODY = 1 << 20;
 /** A value that no configuration mentions. */
 export const UNMENTIONED_VALUE = 'svc-diff';
 
-/** Returns the change that gives a placeholder this value; undefined if no change of a request can. `name` is the full name. */
+/**
+ * Returns the change that gives the placeholder with the full name `name` this value; undefined if no change to a request does so.
+ */
 export function changeOfPlaceholder(name: string, value: string): RequestChange | undefined {
-	const family = /^http\.request\.(header|uri\.query|cookie)\.(.+)$/.exec(name);
-	switch (family?.[1]) {
+	const familyMatch = /^http\.request\.(header|uri\.query|cookie)\.(.+)$/.exec(name);
+	switch (familyMatch?.[1]) {
 		case 'header':
-			return { header: [family[2]!, value] };
+			return { header: [familyMatch[2]!, value] };
 		case 'uri.query':
-			return { parameter: [family[2]!, value] };
+			return { parameter: [familyMatch[2]!, value] };
 		case 'cookie':
-			return { header: ['Cookie', `${family[2]}=${value}`] };
+			return { header: ['Cookie', `${familyMatch[2]}=${value}`] };
 	}
 	switch (name) {
 		case 'http.request.method':

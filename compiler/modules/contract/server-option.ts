@@ -16,7 +16,7 @@ export interface ServerBlock {
 	readonly server: ServerDraft;
 	/** All settings, for the few options that apply to all listeners. */
 	readonly settings: SettingsDraft;
-	/** Address to which the block applies; undefined for all listeners. */
+	/** Address of the listener to which the block applies; undefined for all listeners. */
 	readonly listener: Word | undefined;
 }
 

@@ -41,20 +41,20 @@ export interface StepTraits<S extends Step = Step> {
 	readonly branches?: (step: S) => readonly StepBranch[];
 	/** True if a step changes the path, query or method, so that later matchers may decide differently. */
 	readonly changesTarget?: true;
-	/** Returns the new path, query or both that a step gives a request. */
+	/** Returns the new path, the new query, or both, that a step gives a request. */
 	readonly rewritesTo?: (step: S) => string | undefined;
 	/** Returns the target to which a step redirects clients, by `Location` or by a page that browsers follow. */
-	readonly redirectsTo?: (step: S) => { readonly to: string; readonly byPage: boolean } | undefined;
-	/** Returns the addresses of upstreams that are in the step itself. Omitted if the step forwards no requests. */
-	readonly proxiesTo?: (step: S) => readonly LocatedText[];
+	readonly redirectsTo?: (step: S) => { readonly to: string; readonly isByPage: boolean } | undefined;
+	/** Returns the upstream addresses that are written in the step itself. Omitted if the directive forwards no requests. */
+	readonly upstreamAddressesOf?: (step: S) => readonly LocatedText[];
 	/** Returns the folder, as written, from which a step serves files, or to which it sets `root`. */
 	readonly rootOf?: (step: S) => LocatedText | undefined;
 	/** Reports whether a step sets the variable `root`. */
 	readonly setsRoot?: (step: S) => boolean;
-	/** Reports whether a step reads files below the variable `root`, or runs a named route that may. */
+	/** Reports whether a step reads files below the folder in the variable `root`, or runs a named route that may do so. */
 	readonly readsRoot?: (step: S) => boolean;
 	/** Returns the patterns of the files that a step does not serve. Set only for handlers that serve files by the request path. */
-	readonly servesFiles?: (step: S) => { readonly hides: readonly string[] };
+	readonly servesFiles?: (step: S) => { readonly hiddenPatterns: readonly string[] };
 	/** The step's fields that contain header edits, and which message each field edits. */
 	readonly fieldEdits?: { readonly [field: string]: EditedMessage };
 	/** Returns the names of the fields that a step adds to entries of access logs. */
@@ -62,7 +62,7 @@ export interface StepTraits<S extends Step = Step> {
 	/** True if a step asks clients for passwords. */
 	readonly asksForPasswords?: true;
 	/** Returns the templates of the keys by which a step limits requests. A constant key limits all requests together. */
-	readonly limitsBy?: (step: S) => readonly LocatedText[];
+	readonly limitKeysOf?: (step: S) => readonly LocatedText[];
 	/** Returns the named route that a step runs. */
 	readonly routeOf?: (step: S) => string;
 	/** Returns the name of the internal certificate authority that a step uses. */
@@ -78,7 +78,7 @@ export interface StepTraits<S extends Step = Step> {
 	readonly changesBodies?: true;
 	/** Returns changes to a request that probe the step: it treats some of the changed requests differently from others. */
 	readonly probeChanges?: (step: S) => readonly RequestChange[];
-	/** True if the response bodies belong to the site itself, so that `templates` may execute them. */
+	/** True if the site itself provides the response bodies, so that `templates` may execute them. */
 	readonly makesPages?: true;
 	/** Returns the name of the directive that a step is written as, if it is not the first of the directive's names. */
 	readonly writtenAs?: (step: S) => string | undefined;
@@ -123,6 +123,6 @@ export interface CompatfileOrder {
 	readonly unsorted?: true;
 	/** True if the steps of one line are sorted separately. */
 	readonly stepsApart?: true;
-	/** For lines that lower to a single step: returns how many routes the compatible server generates for it; default 1. */
-	readonly routes?: (step: Step) => number;
+	/** Returns how many routes the compatible server generates for a line that lowers to this single step; default 1. */
+	readonly routeCount?: (step: Step) => number;
 }

@@ -9,11 +9,11 @@ import type { LowerContext, SubdirectiveHandler } from '../contract/lower-contex
 import { compileGlob } from '../matchers/glob.ts';
 
 /** Values of the attribute `SameSite`, as written and as sent. */
-const SAME_SITE = { strict: 'Strict', lax: 'Lax', none: 'None' } as const;
+const SAME_SITE_VALUES = { strict: 'Strict', lax: 'Lax', none: 'None' } as const;
 
 const SAME_SITE_WORDS = ['strict', 'lax', 'none', 'off'] as const;
 
-/** Changes to a cookie. False removes an attribute; undefined leaves it as it is. */
+/** Changes to a cookie. The value false removes an attribute; undefined leaves the attribute as it is. */
 interface CookieEdits {
 	readonly secure?: boolean;
 	readonly http_only?: boolean;
@@ -21,7 +21,7 @@ interface CookieEdits {
 	readonly same_site?: (typeof SAME_SITE_WORDS)[number];
 	readonly domain?: string | false;
 	readonly path?: string | false;
-	/** The new name. */
+	/** The new name of the cookie. */
 	readonly rename?: string;
 	/** True to remove the cookie from the response. */
 	readonly remove?: true;
@@ -36,7 +36,7 @@ export interface EditCookiesStep extends Step, CookieEdits {
 const USAGE =
 	'cookie [matcher] [<name>…] { secure [on | off]; http_only [on | off]; partitioned [on | off]; same_site strict | lax | none | off; domain <domain> | off; path <path> | off; rename <name>; remove }';
 
-/** Maximum number of characters of a name, so that one response cannot make matching expensive. */
+/** Maximum number of characters of a cookie's name. Without a maximum, a single response could make matching expensive. */
 const MAX_NAME_LENGTH = 256;
 
 /** Matches the characters that RFC 6265 §4.1.1 allows in an attribute's value. */
@@ -152,8 +152,8 @@ function lowerEdits(line: Line, cx: LowerContext): CookieEdits {
 		(name: 'secure' | 'http_only' | 'partitioned'): SubdirectiveHandler =>
 		(args, innerLine) => {
 			if (!cx.count(innerLine, args, 0, 1, `${name} [on | off]`)) return;
-			const on = args[0] ? cx.boolean(args[0]) : true;
-			if (on !== undefined) edits[name] = on;
+			const isOn = args[0] ? cx.boolean(args[0]) : true;
+			if (isOn !== undefined) edits[name] = isOn;
 		};
 	const valueHandler =
 		(name: 'domain' | 'path'): SubdirectiveHandler =>
@@ -195,17 +195,17 @@ function lowerEdits(line: Line, cx: LowerContext): CookieEdits {
 	return edits;
 }
 
-/** Reports changes that contradict each other, and changes after which browsers ignore the cookie (RFC 6265bis §5.7). */
+/** Reports edits that contradict each other, and edits after which browsers ignore the cookie (RFC 6265bis §5.7). */
 function checkEdits(edits: CookieEdits, line: Line, cx: LowerContext): void {
 	const { span } = line.words[0]!;
 	const { remove, secure, same_site, partitioned, rename = '', domain, path } = edits;
 	if (remove && Object.keys(edits).length > 1) {
 		cx.problem('error', 'cookie/contradiction', span, '`remove` leaves nothing for the other lines to change.');
 	}
-	const featureNeedingSecure =
+	const featureThatNeedsSecure =
 		same_site === 'none' ? '`SameSite=None`' : partitioned ? '`Partitioned`' : /^__(?:Secure|Host)-/.exec(rename)?.[0];
-	if (featureNeedingSecure && secure === false) {
-		const message = `Browsers ignore cookies with ${featureNeedingSecure.replace(/^_.*$/, '`$&`')} that are not \`Secure\`.`;
+	if (featureThatNeedsSecure && secure === false) {
+		const message = `Browsers ignore cookies with ${featureThatNeedsSecure.replace(/^_.*$/, '`$&`')} that are not \`Secure\`.`;
 		cx.problem('error', 'cookie/needs-secure', span, message, { hint: 'Write `secure`.' });
 	}
 	if (rename.startsWith('__Host-') && (typeof domain === 'string' || path === false || (path && path !== '/'))) {
@@ -219,7 +219,7 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 	const patterns = step.names?.map(name => {
 		return compileGlob(name) ?? cx.refuse(`\`${name}\` is not a pattern of names.`, 'cookie/invalid-name');
 	});
-	// Lowercase names of the attributes to replace or remove, and the text of the new attributes, which go to the end.
+	// Every attribute in `replacedNames` (lowercase) is removed from the cookie; then `newAttributes` is appended.
 	const replacedNames = new Set<string>();
 	let newAttributes = '';
 	const changeAttribute = (name: string, value: string | boolean | undefined): void => {
@@ -231,7 +231,7 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 	changeAttribute('Path', step.path);
 	changeAttribute('Secure', step.secure);
 	changeAttribute('HttpOnly', step.http_only);
-	changeAttribute('SameSite', step.same_site === 'off' ? false : step.same_site && SAME_SITE[step.same_site]);
+	changeAttribute('SameSite', step.same_site === 'off' ? false : step.same_site && SAME_SITE_VALUES[step.same_site]);
 	changeAttribute('Partitioned', step.partitioned);
 	const isSelected = (value: string): boolean => {
 		const name = cookieName(value);

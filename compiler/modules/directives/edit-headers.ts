@@ -17,7 +17,7 @@ import {
 } from '../words/header-edits.ts';
 
 export interface ResponseEdits extends HeaderEdits {
-	/** True to make the edits after later handlers have answered, not before they run. */
+	/** True if the edits are made after later handlers have answered, not before they run. */
 	readonly deferred?: boolean;
 	/** Limits the edits to matching responses; implies `deferred`. */
 	readonly match?: ResponseMatcher;
@@ -90,15 +90,15 @@ function compileDeferredEdits(
 	cx: CompileContext,
 	next: Handler,
 ): Handler {
-	const editor = compileHeaderEdits(edits, cx);
+	const editHeaders = compileHeaderEdits(edits, cx);
 	const matchesResponse = match && compileResponseMatcher(match, cx);
-	const edit = (x: Exchange) => {
+	const editIfMatching = (x: Exchange) => {
 		const { status, headers } = x.response;
-		if (!matchesResponse || matchesResponse(x, status || (x.error?.status ?? 0), headers)) editor(x, headers);
+		if (!matchesResponse || matchesResponse(x, status || (x.error?.status ?? 0), headers)) editHeaders(x, headers);
 	};
 	// If no error route answers, the error is rethrown, and its response has the header fields edited here.
 	const editOnError = (x: Exchange, thrown: unknown): never => {
-		if (x.error !== undefined && thrown === x.error.cause) edit(x);
+		if (x.error !== undefined && thrown === x.error.cause) editIfMatching(x);
 		throw thrown;
 	};
 	return x => {
@@ -110,29 +110,29 @@ function compileDeferredEdits(
 		}
 		if (pending instanceof Promise) {
 			return pending.then(
-				() => edit(x),
+				() => editIfMatching(x),
 				thrown => editOnError(x, thrown),
 			);
 		}
-		edit(x);
+		editIfMatching(x);
 	};
 }
 
 function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handler): Handler {
-	const editor = compileHeaderEdits(edits, cx);
-	if (!mayTouchHost(edits)) {
+	const editHeaders = compileHeaderEdits(edits, cx);
+	if (!mayAffectHost(edits)) {
 		return x => {
 			x.keepReceivedHeaders();
-			editor(x, x.request.headers);
+			editHeaders(x, x.request.headers);
 			return next(x);
 		};
 	}
 	return x => {
 		const { request } = x;
 		x.keepReceivedHeaders();
-		// `Host` is stored outside the list; it is in the list only during the edits.
+		// `Host` is stored outside the list of headers; it is in the list only during the edits.
 		request.headers.set('Host', request.authority);
-		editor(x, request.headers);
+		editHeaders(x, request.headers);
 		const authority = request.headers.get('host');
 		request.headers.delete('host');
 		const newAuthority =
@@ -146,10 +146,10 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 }
 
 /**
- * Reports whether the edits may affect `Host`, which includes edits of a name with placeholders. Removing `Host` has no effect,
+ * Reports whether the edits may affect `Host`. An edit whose field name contains placeholders may. Removing `Host` has no effect,
  * because every request has a host.
  */
-function mayTouchHost(edits: HeaderEdits): boolean {
+function mayAffectHost(edits: HeaderEdits): boolean {
 	const mayNameHost = ({ name }: { name: string }) =>
 		name.toLowerCase() === 'host' || name.includes('{') || name === '*';
 	return [...(edits.add ?? []), ...(edits.set ?? []), ...(edits.replace ?? [])].some(mayNameHost);

@@ -8,7 +8,7 @@ import { lowerProxy } from './reverse-proxy/lower-proxy.ts';
 
 const USAGE = 'forward_auth [matcher] <upstream>… { uri <uri>; copy_headers <field>[><name>]…; … }';
 
-/** A field of the authentication response, and its name in the request. */
+/** A field that is copied from the authentication response to the request, and its name in each of the two. */
 interface CopiedHeader {
 	readonly responseField: string;
 	readonly requestField: string;
@@ -45,7 +45,7 @@ export const forwardAuth = handlerDirective<Step>({
 	order: { rank: 190 },
 	lower: (directive, cx) => {
 		const { line, name } = directive;
-		let uri: string | undefined;
+		let verificationUri: string | undefined;
 		const copiedHeaders: CopiedHeader[] = [];
 		const step = lowerProxy(
 			directive,
@@ -55,22 +55,22 @@ export const forwardAuth = handlerDirective<Step>({
 				ownSubdirectives: () => ({
 					uri: (words, innerLine) => {
 						if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 1, 'uri <uri>')) return;
-						if (uri !== undefined) {
+						if (verificationUri !== undefined) {
 							cx.problem('error', 'forward-auth/uri-twice', words[0]!.span, `cannot re-declare uri: ${words[0]!.text}`);
 							return;
 						}
-						uri = cx.template(words[0]!);
+						verificationUri = cx.template(words[0]!);
 					},
 					copy_headers: (words, innerLine) => lowerCopyHeaders(words, innerLine, copiedHeaders, cx),
 				}),
 				finish: fields => {
-					if (uri === undefined) {
+					if (verificationUri === undefined) {
 						cx.problem('error', 'forward-auth/no-uri', name.span, "the 'uri' subdirective is required", {
 							hint: 'Add a line such as `uri /verify`.',
 						});
 					}
 					fields.method = 'GET';
-					fields.rewrite = uri ?? '/';
+					fields.rewrite = verificationUri ?? '/';
 					const forwardedFields = [
 						{ name: 'X-Forwarded-Method', value: '{http.request.method}' },
 						{ name: 'X-Forwarded-Uri', value: '{http.request.uri}' },
@@ -105,8 +105,8 @@ function lowerCopyHeaders(words: readonly Word[], line: Line, copiedHeaders: Cop
 }
 
 /**
- * Returns the steps that copy one field. The client's own field is always removed; the response's field is set only if it is
- * not empty.
+ * Returns the steps that copy one field. They always remove the client's own field, and set the field from the response only if it
+ * is not empty.
  */
 function copyHeaderSteps({ responseField, requestField }: CopiedHeader): Step[] {
 	const value = `{http.reverse_proxy.header.${responseField}}`;

@@ -5,8 +5,8 @@ import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import type { SetVariablesStep } from './vars.ts';
 
-/** Reports whether a word names the only file system, `default`; reports a mistake for any other. */
-export function isFileSystem({ text, span }: Word, cx: LowerContext): boolean {
+/** Checks that a word names the only file system, `default`. Otherwise, reports a mistake and returns false. */
+export function checkFileSystem({ text, span }: Word, cx: LowerContext): boolean {
 	if (text === 'default') return true;
 	cx.problem(
 		'error',
@@ -38,7 +38,7 @@ export const fs = handlerDirective<SetVariablesStep>({
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
-		if (!isFileSystem(args[0]!, cx)) return undefined;
+		if (!checkFileSystem(args[0]!, cx)) return undefined;
 		return { handler: 'set_variables', variables: { fs: args[0]!.text } };
 	},
 	schema: { properties: {} },

@@ -71,6 +71,6 @@ export const handleErrors: SiteDirective = {
 
 /** Returns the order in which a Compatfile tries error blocks: blocks with statuses first, and later blocks before earlier ones. */
 export function sortCompatfileErrors(errors: readonly ErrorRoute[]): ErrorRoute[] {
-	const lastFirst = errors.toReversed();
-	return [...lastFirst.filter(route => route.statuses), ...lastFirst.filter(route => !route.statuses)];
+	const reversedErrors = errors.toReversed();
+	return [...reversedErrors.filter(route => route.statuses), ...reversedErrors.filter(route => !route.statuses)];
 }

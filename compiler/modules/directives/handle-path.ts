@@ -29,23 +29,23 @@ export const handlePath = handlerDirective<Step>({
 		const isCountValid = cx.count(line, args, 1, 1, handlePath.usage);
 		const block = requireBlock(line, cx);
 		const pipeline = block ? cx.pipeline(block.lines) : [];
-		const pattern = args[0];
-		if (!isCountValid || !pattern || !block) return undefined;
-		if (!pattern.text.startsWith('/')) {
+		const patternWord = args[0];
+		if (!isCountValid || !patternWord || !block) return undefined;
+		if (!patternWord.text.startsWith('/')) {
 			const message =
 				cx.dialect === 'configfile'
-					? `\`${pattern.text}\` is not a path: a path begins with \`/\`.`
-					: `path matcher must begin with '/', got ${pattern.text}`;
-			cx.problem('error', 'handle-path/not-a-path', pattern.span, message, { hint: `Usage: ${handlePath.usage}` });
+					? `\`${patternWord.text}\` is not a path: a path begins with \`/\`.`
+					: `path matcher must begin with '/', got ${patternWord.text}`;
+			cx.problem('error', 'handle-path/not-a-path', patternWord.span, message, { hint: `Usage: ${handlePath.usage}` });
 			return undefined;
 		}
-		const text = cx.template(pattern);
+		const text = cx.template(patternWord);
 		const prefix = text.replace(/\/?\*$/, '');
 		const stripSteps: readonly Step[] =
 			prefix === '' ? [] : [cx.origin({ handler: 'rewrite_target', strip_prefix: prefix }, name.span)];
 		return {
 			handler: 'group',
-			when: cx.origin({ type: 'path', patterns: [text] }, pattern.span),
+			when: cx.origin({ type: 'path', patterns: [text] }, patternWord.span),
 			pipeline: [...stripSteps, ...pipeline],
 		};
 	},

@@ -74,7 +74,7 @@ export const header = handlerDirective<EditHeadersStep>({
 	compile: undefined,
 });
 
-/** Collects the lines of one `header`. */
+/** Collects the edits in the lines of one `header`. */
 class ResponseDraft {
 	deferred = false;
 	match: ResponseMatcher | undefined;

@@ -11,7 +11,7 @@ import type { LowerContext } from '../contract/lower-context.ts';
 /** A step of the handler `limit_rate`. */
 export interface LimitRateStep extends Step {
 	readonly handler: 'limit_rate';
-	/** Maximum number of bytes per second, 0 for no limit; or a string with placeholders. */
+	/** Maximum number of bytes per second, or a string with placeholders; 0 for no limit. */
 	readonly rate: number | string;
 	/** Number of bytes at the beginning of a response that are sent without limit. */
 	readonly after?: number;
@@ -20,8 +20,8 @@ export interface LimitRateStep extends Step {
 const USAGE = 'limit_rate [matcher] <size per second>|off [after <size>]';
 const RANGE_HINT = 'Write the bytes per second as a size from 1KiB to 100GiB, such as `500KiB`, or `off` for no limit.';
 
-const MIN_RATE = 1024;
-const MAX_RATE = 100 * 1024 ** 3;
+const MIN_BYTES_PER_SECOND = 1024;
+const MAX_BYTES_PER_SECOND = 100 * 1024 ** 3;
 
 /** Syntax: `limit_rate [matcher] <rate>|off [after <size>]`. */
 export const limitRate = handlerDirective<LimitRateStep>({
@@ -74,18 +74,18 @@ export const limitRate = handlerDirective<LimitRateStep>({
 			cx.problem('error', 'limit-rate/after-without-limit', args[1]!.span, message);
 			return undefined;
 		}
-		const origin = {
+		const step = {
 			handler: 'limit_rate',
 			rate,
 			...(unlimitedBytes !== undefined && { after: unlimitedBytes }),
 		} as const;
-		return cx.origin<LimitRateStep>(origin, line.span, { rate: args[0]!.span });
+		return cx.origin<LimitRateStep>(step, line.span, { rate: args[0]!.span });
 	},
 	schema: {
 		properties: {
 			rate: {
 				anyOf: [
-					{ type: 'integer', minimum: MIN_RATE, maximum: MAX_RATE },
+					{ type: 'integer', minimum: MIN_BYTES_PER_SECOND, maximum: MAX_BYTES_PER_SECOND },
 					{ type: 'string', minLength: 1 },
 					{ const: 0 },
 				],
@@ -115,22 +115,22 @@ function lowerRate(word: Word, cx: LowerContext): number | string | undefined {
 	if (word.text === 'off' || word.text === '0') return 0;
 	if (word.text.includes('{')) return cx.template(word);
 	const rate = cx.size(word);
-	if (rate === undefined || isRate(rate)) return rate;
+	if (rate === undefined || isRateInRange(rate)) return rate;
 	const message = `A rate of ${rate} bytes per second is out of range.`;
 	cx.problem('error', 'value/out-of-range', word.span, message, { hint: RANGE_HINT });
 	return undefined;
 }
 
-function lowerAfter([keyword, size]: readonly Word[], cx: LowerContext): number | undefined {
+function lowerAfter([keyword, sizeWord]: readonly Word[], cx: LowerContext): number | undefined {
 	if (cx.oneOf(keyword!, ['after'], 'word after the rate') === undefined) return undefined;
-	if (size !== undefined) return cx.size(size);
+	if (sizeWord !== undefined) return cx.size(sizeWord);
 	const message = '`after` needs a size.';
 	cx.problem('error', 'limit-rate/after-without-size', keyword!.span, message, { hint: `Usage: ${USAGE}` });
 	return undefined;
 }
 
-function isRate(rate: number): boolean {
-	return rate >= MIN_RATE && rate <= MAX_RATE;
+function isRateInRange(rate: number): boolean {
+	return rate >= MIN_BYTES_PER_SECOND && rate <= MAX_BYTES_PER_SECOND;
 }
 
 function toLimits(rate: number, unlimitedBytes: number): TransferLimits {
@@ -146,7 +146,8 @@ function compileRate(
 	if (template.constant !== undefined) {
 		const rate = parseRate(template.constant);
 		if (rate !== undefined) return toLimits(rate, unlimitedBytes);
-		// An environment variable may have another value on the machine that runs the server, so it is checked per request.
+		// The constant may come from an environment variable, which may differ on the machine that runs the server. So the rate is
+		// checked for each request.
 		if (!text.includes('{')) return cx.refuse(`\`${text}\` is not a rate.`, 'limit-rate/invalid', RANGE_HINT);
 	}
 	return x => {
@@ -160,5 +161,5 @@ function compileRate(
 function parseRate(text: string): number | undefined {
 	if (text === '' || text === 'off') return 0;
 	const rate = parseSize(text);
-	return rate !== undefined && (rate === 0 || isRate(rate)) ? rate : undefined;
+	return rate !== undefined && (rate === 0 || isRateInRange(rate)) ? rate : undefined;
 }

@@ -35,7 +35,7 @@ export const live = handlerDirective<LiveStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: 'always',
-	// A Compatfile runs `live` before `respond`, so that a site that answers everything can be probed.
+	// In a Compatfile, `live` runs before `respond`, so that a site that answers all requests can still be probed.
 	order: { rank: 315 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);

@@ -10,14 +10,14 @@ import { handlerDirective } from '../contract/directive.ts';
 interface AddLogFieldStep extends Step {
 	readonly handler: 'add_log_field';
 	readonly key: string;
-	/** A placeholder or the name of a variable; any other text is literal. */
+	/** A placeholder or the name of a variable. Any other text is the value itself. */
 	readonly value: string;
 	readonly early?: boolean;
 }
 
 const USAGE = 'log_append [matcher] [<]<key> <value>';
 const RESPONSE_BODY_PLACEHOLDER = '{http.response.body}';
-/** Maximum number of bytes of a response body in an entry. */
+/** Maximum number of bytes of a response body that are logged. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 /** Syntax: `log_append [matcher] [<]<key> <value>`. */
@@ -38,21 +38,21 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	ownPlaceholders: [RESPONSE_BODY_PLACEHOLDER.slice(1, -1)],
-	logFieldsOf: ({ key }) => [key],
+	logFieldsOf: ({ key: keyWord }) => [keyWord],
 	order: { rank: 60 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
-		const [key, value] = args as [(typeof args)[number], (typeof args)[number]];
-		const early = key.text.startsWith('<');
-		const name = early ? key.text.slice(1) : key.text;
+		const [key, valueWord] = args as [(typeof args)[number], (typeof args)[number]];
+		const isEarly = key.text.startsWith('<');
+		const name = isEarly ? key.text.slice(1) : key.text;
 		if (name === '') {
 			cx.problem('error', 'log/no-key', key.span, 'The field needs a name.', { hint: `Usage: ${USAGE}` });
 			return undefined;
 		}
-		const text = value.text === RESPONSE_BODY_PLACEHOLDER ? RESPONSE_BODY_PLACEHOLDER : cx.template(value);
-		const step = { handler: 'add_log_field', key: name, value: text, ...(early ? { early } : {}) } as const;
-		return cx.origin<AddLogFieldStep>(step, line.span, { key: key.span, value: value.span });
+		const text = valueWord.text === RESPONSE_BODY_PLACEHOLDER ? RESPONSE_BODY_PLACEHOLDER : cx.template(valueWord);
+		const step = { handler: 'add_log_field', key: name, value: text, ...(isEarly ? { early: isEarly } : {}) } as const;
+		return cx.origin<AddLogFieldStep>(step, line.span, { key: key.span, value: valueWord.span });
 	},
 	schema: {
 		properties: {
@@ -76,14 +76,14 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 function compileAddLogField(step: AddLogFieldStep, cx: CompileContext, next: Handler): Handler {
 	const { key, value } = step;
 	if (value === RESPONSE_BODY_PLACEHOLDER && !step.early) return compileResponseBodyField(key, next);
-	const evaluate = compileValue(value, cx);
+	const evaluateValue = compileValue(value, cx);
 	if (step.early) {
 		return x => {
-			setLogField(x, key, evaluate(x));
+			setLogField(x, key, evaluateValue(x));
 			return next(x);
 		};
 	}
-	const addField = (x: Exchange) => setLogField(x, key, evaluate(x));
+	const addField = (x: Exchange) => setLogField(x, key, evaluateValue(x));
 	return x => {
 		x.log ??= {};
 		if (x.log.beforeEntry) x.log.beforeEntry.push(addField);
@@ -98,7 +98,7 @@ function compileValue(value: string, cx: CompileContext): (x: Exchange) => unkno
 	return x => x.variable(value) ?? value;
 }
 
-/** Sets a field of an access log entry; skips values that are not JSON. */
+/** Sets a field of the request's access log entry. */
 function setLogField(x: Exchange, key: string, value: unknown): void {
 	x.log ??= {};
 	x.log.fields ??= {};
@@ -116,7 +116,7 @@ function compileResponseBodyField(key: string, next: Handler): Handler {
 	};
 }
 
-/** Returns the same body, which passes its first bytes to `onBytes` once it has been read. */
+/** Returns a body with the same bytes. After the body has been read, its first bytes are passed to `onBytes`. */
 function captureFirstBytes(body: Body, onBytes: (bytes: Buffer) => void): Body {
 	if (body === null) return null;
 	if (!isStream(body)) {
@@ -130,7 +130,7 @@ function captureFirstBytes(body: Body, onBytes: (bytes: Buffer) => void): Body {
 class CapturingBody implements BodySource {
 	readonly #body: BodySource;
 	readonly #onBytes: (bytes: Buffer) => void;
-	readonly #captured: Buffer[] = [];
+	readonly #capturedPieces: Buffer[] = [];
 	#capturedBytes = 0;
 
 	constructor(body: BodySource, onBytes: (bytes: Buffer) => void) {
@@ -169,13 +169,13 @@ class CapturingBody implements BodySource {
 		else if (this.#capturedBytes < MAX_BODY_BYTES) {
 			// Copied, because the bytes are valid only until the next pull.
 			const piece = Buffer.from(bytes.subarray(0, MAX_BODY_BYTES - this.#capturedBytes));
-			this.#captured.push(piece);
+			this.#capturedPieces.push(piece);
 			this.#capturedBytes += piece.length;
 		}
 		return bytes;
 	}
 
 	#reportBytes(): void {
-		this.#onBytes(Buffer.concat(this.#captured));
+		this.#onBytes(Buffer.concat(this.#capturedPieces));
 	}
 }

@@ -3,7 +3,6 @@ import type { SiteLog } from '../../document/document.ts';
 import type { SiteDirective } from '../contract/directive.ts';
 import { LOG_SCHEMA_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
 
-/** The directive for the access logs of a site. */
 export const log: SiteDirective = {
 	kind: 'site',
 	id: 'logs',
@@ -65,9 +64,9 @@ export const log: SiteDirective = {
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		const [name] = args;
-		const isOutput = name?.quote === 'none' && (/^[./]/.test(name.text) || /^std(?:out|err)$/.test(name.text));
-		const usage = isOutput ? 'log { output stdout | stderr | file <path> }' : log.usage;
-		if (cx.count(line, args, 0, 1, usage) && isOutput && !line.block) {
+		const looksLikeOutput = name?.quote === 'none' && (/^[./]/.test(name.text) || /^std(?:out|err)$/.test(name.text));
+		const usage = looksLikeOutput ? 'log { output stdout | stderr | file <path> }' : log.usage;
+		if (cx.count(line, args, 0, 1, usage) && looksLikeOutput && !line.block) {
 			const output = /^std/.test(name.text) ? name.text : `file ${name.text}`;
 			cx.problem(
 				'warning',

@@ -5,7 +5,7 @@ import { handlerDirective } from '../contract/directive.ts';
 
 interface ExposeMetricsStep extends Step {
 	readonly handler: 'expose_metrics';
-	/** True to never send OpenMetrics, whatever the client accepts. */
+	/** True to send the Prometheus text format even to clients that accept OpenMetrics. */
 	readonly disable_openmetrics?: true;
 }
 

@@ -19,8 +19,8 @@ interface HintResourcesStep extends Step {
 const USAGE = 'push [matcher] [<resource>] [{ [GET | HEAD] <resource>…; headers { … } }]';
 const EARLY_HINTS = 103;
 
-/** Request destinations, which are the values of `as` in a preload link, by the extension of the resource. */
-const DESTINATIONS: { readonly [extension: string]: string } = {
+/** Request destinations by the extension of the resource. A destination is the value of `as` in a preload link. */
+const DESTINATION_BY_EXTENSION: { readonly [extension: string]: string } = {
 	...{ css: 'style', js: 'script', mjs: 'script' },
 	...{ woff: 'font', woff2: 'font', ttf: 'font', otf: 'font' },
 	...{
@@ -109,59 +109,59 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 	const constantHints = templates.every(target => target.constant !== undefined)
 		? toHintHeaders(templates.map(target => target.constant!))
 		: undefined;
-	const memory = new HintMemory();
+	const hintMemory = new HintMemory();
 	return x => {
 		const { method } = x.received;
 		if (method !== 'GET' && method !== 'HEAD') return next(x);
 		const configuredHints = constantHints ?? toHintHeaders(templates.map(target => target.render(x)));
 		const pageKey = `${x.request.host}${x.received.path}`;
-		const rememberedLinks = memory.recall(pageKey);
+		const rememberedLinks = hintMemory.recall(pageKey);
 		const sentHints = rememberedLinks.length === 0 ? configuredHints : configuredHints.clone();
 		for (const value of rememberedLinks) if (!sentHints.getAll('link').includes(value)) sentHints.add('Link', value);
 		if (sentHints.size > 0) x.sendInterim(EARLY_HINTS, sentHints);
-		const afterAnswer = (): void => {
+		const sendAndRememberHints = (): void => {
 			const { status } = x.response;
 			if (status < 200 || status > 299) return;
 			const links = hintsOfResponse(x);
-			if (isForEveryone(x)) memory.remember(pageKey, links);
+			if (mayShareHints(x)) hintMemory.remember(pageKey, links);
 			// For the first client of a page, no links are remembered yet, so it gets the hints just before the response.
 			const newHints = new HeaderList();
 			for (const value of links) if (!sentHints.getAll('link').includes(value)) newHints.add('Link', value);
 			if (newHints.size > 0) x.sendInterim(EARLY_HINTS, newHints);
 		};
 		const pending = next(x);
-		return pending instanceof Promise ? pending.then(afterAnswer) : afterAnswer();
+		return pending instanceof Promise ? pending.then(sendAndRememberHints) : sendAndRememberHints();
 	};
 }
 
 /** Maximum number of `Link` values remembered per page. */
 const MAX_LINKS = 20;
-/** Maximum number of characters of all remembered values. */
+/** Maximum number of characters of all remembered pages and their values on one thread. */
 const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
 
-/** The hints of recently answered pages, up to a maximum size. */
+/** Remembers the `Link` values of recently answered pages, up to {@link MAX_REMEMBERED_CHARACTERS}. */
 class HintMemory {
-	/** Hints by page, oldest first. */
-	readonly #pages = new Map<string, readonly string[]>();
-	#characters = 0;
+	/** `Link` values by page, the page that was remembered first in front. */
+	readonly #linksByPage = new Map<string, readonly string[]>();
+	#characterCount = 0;
 
 	recall(page: string): readonly string[] {
-		return this.#pages.get(page) ?? [];
+		return this.#linksByPage.get(page) ?? [];
 	}
 
 	remember(page: string, links: readonly string[]): void {
-		const oldLinks = this.#pages.get(page);
+		const oldLinks = this.#linksByPage.get(page);
 		if (oldLinks) {
-			this.#pages.delete(page);
-			this.#characters -= countCharacters(page, oldLinks);
+			this.#linksByPage.delete(page);
+			this.#characterCount -= countCharacters(page, oldLinks);
 		}
 		if (links.length === 0) return;
-		this.#pages.set(page, links);
-		this.#characters += countCharacters(page, links);
-		for (const [oldestPage, oldestLinks] of this.#pages) {
-			if (this.#characters <= MAX_REMEMBERED_CHARACTERS) break;
-			this.#pages.delete(oldestPage);
-			this.#characters -= countCharacters(oldestPage, oldestLinks);
+		this.#linksByPage.set(page, links);
+		this.#characterCount += countCharacters(page, links);
+		for (const [oldestPage, oldestLinks] of this.#linksByPage) {
+			if (this.#characterCount <= MAX_REMEMBERED_CHARACTERS) break;
+			this.#linksByPage.delete(oldestPage);
+			this.#characterCount -= countCharacters(oldestPage, oldestLinks);
 		}
 	}
 }
@@ -174,13 +174,13 @@ function countCharacters(page: string, links: readonly string[]): number {
  * Reports whether a response's hints may be sent to other visitors. The hints of a response meant for one visitor may be useless or
  * secret for others.
  */
-function isForEveryone(x: Exchange): boolean {
+function mayShareHints(x: Exchange): boolean {
 	const { request, response } = x;
 	if (request.headers.has('authorization') || response.headers.has('set-cookie')) return false;
 	return !/\b(?:private|no-store)\b/i.test(response.headers.combined('cache-control') ?? '');
 }
 
-/** One value of a `Link` field: its target and its parameters (RFC 8288 §3). */
+/** Matches one value of a `Link` field: its target and its parameters (RFC 8288 §3). */
 const LINK = /<([^<>\s]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]+))?)*)\s*(?:,|$)/y;
 
 /** Returns the values of the response's `Link` fields that are hints, each as a separate string. */
@@ -198,7 +198,7 @@ function hintsOfResponse(x: Exchange): string[] {
 }
 
 function isHint(target: string, parameters: string): boolean {
-	// The target must be a path on this server, which `//other.example/x` is not.
+	// The target must be a path on this server. `//other.example/x` is a URL of another server.
 	if (!/^\/(?![/\\])/.test(target) || /;\s*nopush\b/i.test(parameters)) return false;
 	const relation = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters);
 	return /(?:^|\s)(?:module)?preload(?:\s|$)/i.test(relation?.[1] ?? relation?.[2] ?? '');
@@ -214,10 +214,10 @@ function toHintHeaders(targets: readonly string[]): HeaderList {
 function formatLink(target: string): string {
 	const suffixStart = target.search(/[?#]/);
 	const path = suffixStart === -1 ? target : target.slice(0, suffixStart);
-	const suffix =
+	const queryAndFragment =
 		suffixStart === -1 ? '' : target.slice(suffixStart).replace(/[<>"\s]/g, character => encodeURIComponent(character));
-	const destination = DESTINATIONS[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
+	const destination = DESTINATION_BY_EXTENSION[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
 	// Browsers load fonts and fetches in CORS mode; without `crossorigin`, they would load the resource twice.
 	const cors = destination === 'font' || destination === 'fetch' ? '; crossorigin' : '';
-	return `<${escapePathWhereNeeded(path)}${suffix}>; rel=preload${destination === undefined ? '' : `; as=${destination}`}${cors}`;
+	return `<${escapePathWhereNeeded(path)}${queryAndFragment}>; rel=preload${destination === undefined ? '' : `; as=${destination}`}${cors}`;
 }

@@ -42,7 +42,7 @@ export const redir = handlerDirective<RedirectStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: 'always',
-	redirectsTo: ({ to, html }) => ({ to, byPage: html === true }),
+	redirectsTo: ({ to, html }) => ({ to, isByPage: html === true }),
 	order: { rank: 130 },
 	lower: ({ line, args }, cx) => {
 		if (line.block) {
@@ -77,14 +77,14 @@ export const redir = handlerDirective<RedirectStep>({
 	compile: (step, cx, next) => (step.html ? compilePage(step, cx) : compileRedirect(step, cx, next)),
 });
 
-/** Reports whether a word looks like a status, and so most likely is one, such as `301` in `redir 301 /new`. */
+/** Reports whether a word looks like a status, such as `301` in `redir 301 /new`. */
 function looksLikeStatus({ text, quote }: Word): boolean {
 	return quote === 'none' && /^(?:[1-5]\d\d|permanent|temporary|html)$/.test(text);
 }
 
 /**
- * Reports a status in the place of the target. The compatible server redirects to the status as if it were a URL, which leads
- * nowhere. A Compatfile keeps that behavior.
+ * Reports a status that is written in the place of the target, and returns the severity. It is only a warning in a Compatfile,
+ * because the compatible server redirects to the status as if it were a URL.
  */
 function reportStatus(
 	misplacedWord: Word,
@@ -95,11 +95,11 @@ function reportStatus(
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
 	const subject = `\`${misplacedWord.text}\` ${/^\d/.test(misplacedWord.text) ? 'is a status' : 'is a redirect word'}`;
 	// A number such as 404 is not a redirect status, so swapping the two words would not help.
-	const isComplete = !/^\d/.test(misplacedWord.text) || isRedirectStatus(Number(misplacedWord.text));
+	const isUsableStatus = !/^\d/.test(misplacedWord.text) || isRedirectStatus(Number(misplacedWord.text));
 	const report = (message: string, hint: string, fix?: Fix): void =>
 		cx.problem(severity, 'redirect/target-is-status', misplacedWord.span, `${subject}${message}`, {
-			hint: isComplete ? hint : `Usage: ${USAGE}`,
-			fix: isComplete ? fix : undefined,
+			hint: isUsableStatus ? hint : `Usage: ${USAGE}`,
+			fix: isUsableStatus ? fix : undefined,
 		});
 	if (nextWord !== undefined && !looksLikeStatus(nextWord)) {
 		// Without a matcher, a path as the first argument would be parsed as the matcher.
@@ -120,7 +120,7 @@ function reportStatus(
 	return severity;
 }
 
-/** Reports a redirect without a target. Its only argument is a path, which is parsed as the matcher. */
+/** Reports a `redir` without a target: its only argument is a path and was therefore parsed as the matcher. */
 function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
 	const matcherHint = looksLikePath(matcher)
 		? `To redirect every request there, write \`redir * ${matcher.text}\`.`
@@ -158,7 +158,8 @@ function swapFix(statusWord: Word, targetWord: Word, targetText: string, safety:
 }
 
 /**
- * Reports whether a word stands in the file exactly as it is here, with no environment variable or snippet argument expanded in it.
+ * Reports whether a word is written in the file exactly like its text, without an expanded environment variable or snippet
+ * argument.
  */
 function isVerbatim({ text, span: { source, start, end } }: Word): boolean {
 	return source.text.slice(start, end) === text;
@@ -176,8 +177,8 @@ function lowerStatusWord(word: Word, cx: LowerContext): { status?: number | stri
 	if (word.text.includes('{')) return { status: cx.template(word) };
 	const hint = 'Give a number from 300 to 399 or 401, or one of: temporary, permanent, html.';
 	if (!/^-?\d+$/.test(word.text)) {
-		const compat = `Not a supported redir code type or not valid integer: '${word.text}'`;
-		const message = cx.dialect === 'compatfile' ? compat : `\`${word.text}\` is not a redirect status.`;
+		const compatibleMessage = `Not a supported redir code type or not valid integer: '${word.text}'`;
+		const message = cx.dialect === 'compatfile' ? compatibleMessage : `\`${word.text}\` is not a redirect status.`;
 		cx.problem('error', 'redirect/unknown-status', word.span, message, {
 			...suggestName(word, nearestStatusWord(word.text)),
 			hint,
@@ -186,8 +187,8 @@ function lowerStatusWord(word: Word, cx: LowerContext): { status?: number | stri
 	}
 	const status = Number(word.text);
 	if (!isRedirectStatus(status)) {
-		const compat = `Redir code not in the 3xx range or 401: '${word.text}'`;
-		const message = cx.dialect === 'compatfile' ? compat : `${word.text} is not a redirect status.`;
+		const compatibleMessage = `Redir code not in the 3xx range or 401: '${word.text}'`;
+		const message = cx.dialect === 'compatfile' ? compatibleMessage : `${word.text} is not a redirect status.`;
 		cx.problem('error', 'redirect/status-out-of-range', word.span, message, { hint });
 		return {};
 	}
@@ -198,10 +199,7 @@ function isRedirectStatus(status: number): boolean {
 	return status === 401 || (status >= 300 && status <= 399);
 }
 
-/**
- * Returns the status word that was probably meant. There are only three status words, so comparing the first three letters
- * suffices.
- */
+/** Returns the status word that was probably meant: the one with the same first three letters. */
 function nearestStatusWord(text: string): string | undefined {
 	return ['temporary', 'permanent', 'html'].find(candidate => candidate.startsWith(text.slice(0, 3).toLowerCase()));
 }

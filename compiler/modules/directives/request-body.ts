@@ -18,8 +18,8 @@ const USAGE = 'request_body [matcher] { max_size <size>; set <text> }';
 export const requestBody = handlerDirective<RequestContentStep>({
 	kind: 'handler',
 	id: 'request_content',
-	probeChanges: ({ max_size: most = MAX_DERIVED_BODY }) =>
-		most < MAX_DERIVED_BODY ? [{ body: 'x'.repeat(most + 1) }, { body: '' }] : [],
+	probeChanges: ({ max_size: maxBytes = MAX_DERIVED_BODY }) =>
+		maxBytes < MAX_DERIVED_BODY ? [{ body: 'x'.repeat(maxBytes + 1) }, { body: '' }] : [],
 	names: { configfile: ['request_body'], compatfile: ['request_body'] },
 	usage: USAGE,
 	summary: 'Limits the size of the request body or replaces it.',
@@ -63,12 +63,12 @@ export const requestBody = handlerDirective<RequestContentStep>({
 	},
 	compile: (step, cx, next) => {
 		const { max_size: maxBytes } = step;
-		const text = step.replace === undefined ? undefined : cx.template(step.replace, 'empty');
+		const bodyTemplate = step.replace === undefined ? undefined : cx.template(step.replace, 'empty');
 		return x => {
 			const { request } = x;
-			if (text) {
+			if (bodyTemplate) {
 				if (isStream(request.body)) request.body.cancel();
-				const body = text.constant ?? text.render(x);
+				const body = bodyTemplate.constant ?? bodyTemplate.render(x);
 				request.body = body === '' ? null : body;
 			}
 			if (maxBytes !== undefined) request.body = limitBody(request.body, maxBytes);
@@ -77,7 +77,7 @@ export const requestBody = handlerDirective<RequestContentStep>({
 	},
 });
 
-/** Returns a body that fails when it is read beyond the limit. */
+/** Returns a body with the same bytes that fails with HttpError 413 when more than `maxBytes` are read. */
 function limitBody(body: Body, maxBytes: number): Body {
 	if (isStream(body)) return new LimitedBody(body, maxBytes);
 	return (bodyLength(body) ?? 0) <= maxBytes ? body : new TooLargeBody();
@@ -87,7 +87,7 @@ function tooLargeError(): HttpError {
 	return new HttpError(413, 'The request body is larger than `request_body` allows.');
 }
 
-/** A body that fails when it is read. */
+/** A body that is known to be too large, and fails when it is read. */
 class TooLargeBody implements BodySource {
 	readonly length = undefined;
 
@@ -98,7 +98,7 @@ class TooLargeBody implements BodySource {
 	cancel(): void {}
 }
 
-/** A body that fails when it turns out to be longer than allowed. */
+/** A body that fails as soon as more bytes have arrived than are allowed. */
 class LimitedBody implements BodySource {
 	readonly #body: BodySource;
 	#remainingBytes: number;

@@ -112,7 +112,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	const body = cx.template(step.body ?? '', 'keep');
 	const close = step.close === true;
 	const { step: stepNumber } = cx;
-	// Used only for pages that `templates` executes: it must distinguish inserted values from template text.
+	// Used only for pages that `templates` executes, because `templates` must distinguish inserted values from template text.
 	let markedTemplate: Template | undefined;
 	const renderPage = (x: Exchange, page: TemplatePage): string => {
 		markedTemplate ??= cx.template(step.body ?? '', 'keep', () => markData);
@@ -127,18 +127,18 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 			: undefined;
 	if (constantHandler) return constantHandler;
 	return x => {
-		const code = typeof status === 'number' ? status : status(x);
-		if (code === EARLY_HINTS) {
-			x.sendInterim(code, x.response.headers.clone());
+		const statusCode = typeof status === 'number' ? status : status(x);
+		if (statusCode === EARLY_HINTS) {
+			x.sendInterim(statusCode, x.response.headers.clone());
 			return next(x);
 		}
-		if (body.constant !== undefined) return setResponse(x, code, body.constant, close, stepNumber);
-		const page = templatePageOf(x);
-		setResponse(x, code, page ? renderPage(x, page) : body.render(x), close, stepNumber);
+		if (body.constant !== undefined) return setResponse(x, statusCode, body.constant, close, stepNumber);
+		const templatePage = templatePageOf(x);
+		setResponse(x, statusCode, templatePage ? renderPage(x, templatePage) : body.render(x), close, stepNumber);
 	};
 }
 
-/** Returns a handler for a constant response. Per request, it only sets a status, a body and a header field. */
+/** Returns a handler for a constant response. For each request, the handler only sets a status, a body and a header field. */
 function constantResponseHandler(status: number, text: string, close: boolean, step: number): Handler {
 	const type = contentType(text);
 	const body = text === '' ? null : text;
@@ -163,7 +163,9 @@ function setResponse(x: Exchange, status: number, text: string, close: boolean, 
 	x.markAnswered('respond', step);
 }
 
-/** Returns the type of a body: JSON only for non-empty objects and arrays; undefined for an empty body. */
+/**
+ * Returns the `Content-Type` of a body: JSON for non-empty objects and arrays, otherwise plain text; undefined for an empty body.
+ */
 function contentType(body: string): string | undefined {
 	if (body === '') return undefined;
 	const text = body.trim();

@@ -26,7 +26,7 @@ export const tryFiles = handlerDirective<Step>({
 		rank: 170,
 		// Ordered as a conditional directive even if its step has no condition, because its effect depends on which files exist.
 		conditional: true,
-		routes: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
+		routeCount: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
 	},
 	lower: ({ line, args }, cx) => {
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;

@@ -30,7 +30,7 @@ export const host = requestMatcher<HostMatcher>({
 		'@www host www.example.com *.example.org',
 		'```',
 	].join('\n'),
-	lists: { field: 'hosts', kind: 'host' },
+	listedValues: { field: 'hosts', kind: 'host' },
 	probeChanges: ({ hosts }) => hosts.map(host => ({ host: host.replace('*', UNMENTIONED_VALUE) })),
 	valuesOptional: true,
 	lower: (line, cx) => {

@@ -25,7 +25,7 @@ export const method = requestMatcher<MethodMatcher>({
 		'@write method POST PUT PATCH DELETE',
 		'```',
 	].join('\n'),
-	lists: { field: 'methods', kind: 'method' },
+	listedValues: { field: 'methods', kind: 'method' },
 	probeChanges: ({ methods }) => {
 		const otherMethod = COMMON_METHODS.find(method => !methods.includes(method))!;
 		return [...methods, otherMethod].map(method => ({ method }));

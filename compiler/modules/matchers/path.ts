@@ -45,7 +45,7 @@ export const path = requestMatcher<PathMatcher>({
 		'@api path /api/* /v2/*',
 		'```',
 	].join('\n'),
-	lists: { field: 'patterns', kind: 'path' },
+	listedValues: { field: 'patterns', kind: 'path' },
 	dependsOn: 'path',
 	probeChanges: ({ patterns }) => patterns.flatMap(pattern => samplePaths(pattern).map(text => ({ path: text }))),
 	valuesOptional: true,

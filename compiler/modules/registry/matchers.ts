@@ -51,7 +51,7 @@ export const MATCHERS_BY_TYPE: ReadonlyMap<string, MatcherModule> = new Map(
 export function listedValuesOf(
 	matcher: Matcher,
 ): { readonly kind: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
-	const lists = MATCHERS_BY_TYPE.get(matcher.type)?.lists;
+	const lists = MATCHERS_BY_TYPE.get(matcher.type)?.listedValues;
 	return lists && { ...lists, values: matcher[lists.field] as readonly string[] };
 }
 

@@ -1,4 +1,7 @@
-/** Handles requests below the path of `acme_server`: forwards them to the thread of the authority and sends its response. */
+/**
+ * Handles requests below the path of `acme_server`: forwards them to the thread of the certificate authority and sends its response
+ * to the client.
+ */
 
 import type { Step } from '../../../document/document.ts';
 import { isStream } from '../../../exchange/body.ts';
@@ -108,17 +111,17 @@ async function readBody({ request: { body } }: Exchange): Promise<string> {
 	if (body === null) return '';
 	if (!isStream(body)) return typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
 	const pieces: Buffer[] = [];
-	let size = 0;
+	let sizeBytes = 0;
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
-		size += piece.byteLength;
-		if (size > MAX_REQUEST_BYTES) {
+		sizeBytes += piece.byteLength;
+		if (sizeBytes > MAX_REQUEST_BYTES) {
 			body.cancel();
 			throw new HttpError(413, 'The request is too large for an ACME server.');
 		}
 		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Buffer.from(piece));
 	}
-	return Buffer.concat(pieces, size).toString('utf8');
+	return Buffer.concat(pieces, sizeBytes).toString('utf8');
 }
 
 /** Rejects a lifetime that exceeds the signer's, because a certificate that outlives its signer is invalid. */

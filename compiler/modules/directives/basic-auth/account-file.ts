@@ -118,7 +118,7 @@ export function parseAccountFile(bytes: Uint8Array, path: string): Accounts {
 	return accounts;
 }
 
-/** Returns the reason for which a hash is refused; undefined for bcrypt and argon2id hashes, the only ones that are accepted. */
+/** Returns why a hash is refused; undefined for bcrypt and argon2id, the only schemes that are accepted. */
 function schemeRefusal(hash: string): string | undefined {
 	if (/^\$(2[aby]|argon2id)\$/.test(hash)) return undefined;
 	if (/^\$(apr1|1)\$/.test(hash)) return 'MD5-crypt can be guessed too fast';

@@ -9,7 +9,7 @@ import { BuildError, type CompileContext } from '../../contract/compile-context.
 import { type AccountFile, AccountFileError, type Accounts } from './account-file.ts';
 import { decoyHashFor, type HashAlgorithm, type PasswordHash, parsePasswordHash } from './password-hash.ts';
 
-/** A name and password as sent. */
+/** User name and password from an `Authorization` field. */
 interface Credentials {
 	readonly user: string;
 	readonly password: string;
@@ -17,17 +17,17 @@ interface Credentials {
 
 /** Maximum number of characters of the `Authorization` field. No real password is longer, but hashing would accept any length. */
 const MAX_FIELD_LENGTH = 8192;
-const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
+const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Returns the credentials of a request; undefined if it has none that could be valid. A request with two `Authorization` fields has
- * none, because a server behind this one might use the other field.
+ * Returns the credentials of a request; undefined if it has none that could be valid. Two `Authorization` fields count as none,
+ * because a server behind this one might use the other field.
  */
 function readCredentials(headers: HeaderList): Credentials | undefined {
 	const fields = headers.getAll('authorization');
 	if (fields.length !== 1 || fields[0]!.length > MAX_FIELD_LENGTH) return undefined;
-	const token = BASIC.exec(fields[0]!)?.[1];
+	const token = BASIC_CREDENTIALS.exec(fields[0]!)?.[1];
 	if (token === undefined || token.length % 4 !== 0) return undefined;
 	let text: string;
 	try {
@@ -64,7 +64,7 @@ export const DEFAULT_REALM = 'restricted';
 /** Compiles a `basic_auth` step to its handler. */
 export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: Handler): Handler {
 	const verifier = cx.lease('password_verifier', {});
-	const inlineAccounts = compileAccounts(step, cx, verifier.live);
+	const inlineAccounts = compileAccounts(step, cx, verifier.isLive);
 	const { step: stepNumber } = cx;
 	const inlineTable = createAccountTable(inlineAccounts);
 	const currentTable =
@@ -75,7 +75,7 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 		x.markAnswered('basic_auth', stepNumber);
 		throw new HttpError(401, message, challenge);
 	};
-	const check = (x: Exchange, { user, password }: Credentials, table: AccountTable): void | Promise<void> => {
+	const checkPassword = (x: Exchange, { user, password }: Credentials, table: AccountTable): void | Promise<void> => {
 		const hash = table.hashes.get(user);
 		const admitOrRefuse = (isValid: boolean): void | Promise<void> => {
 			if (!isValid || hash === undefined) {
@@ -97,11 +97,11 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 	return x => {
 		const credentials = readCredentials(x.request.headers);
 		if (!credentials) return refuse(x, 'No credentials were given.');
-		if (!currentTable) return check(x, credentials, inlineTable);
+		if (!currentTable) return checkPassword(x, credentials, inlineTable);
 		const table = currentTable();
-		if (!(table instanceof Promise)) return check(x, credentials, table);
+		if (!(table instanceof Promise)) return checkPassword(x, credentials, table);
 		return table.then(
-			loadedTable => check(x, credentials, loadedTable),
+			loadedTable => checkPassword(x, credentials, loadedTable),
 			(error: unknown) => {
 				x.markAnswered('basic_auth', stepNumber);
 				throw error;
@@ -110,7 +110,7 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 	};
 }
 
-/** Hashes by user, and the hash against which the password of an unknown user is verified. */
+/** Password hashes by user name. `decoyFor` returns the hash against which the password of an unknown user is verified. */
 interface AccountTable {
 	readonly hashes: Accounts;
 	readonly decoyFor: (user: string) => PasswordHash;
@@ -120,7 +120,7 @@ function createAccountTable(hashes: Accounts): AccountTable {
 	return { hashes, decoyFor: compileDecoyChooser([...hashes.values()]) };
 }
 
-/** Leases a file of accounts. Throws BuildError if the file is checked and cannot be used. */
+/** Leases an account file. While a configuration is only checked, throws BuildError if the file cannot be used. */
 function leaseFile(path: string, cx: CompileContext): AccountFile {
 	try {
 		return cx.lease('account_file', { path });
@@ -131,13 +131,13 @@ function leaseFile(path: string, cx: CompileContext): AccountFile {
 }
 
 /** Returns a function that returns the accounts of a file together with the inline accounts, which take precedence. */
-function compileMergedTable(file: AccountFile, inline: Accounts): () => AccountTable | Promise<AccountTable> {
-	let mergedAccounts: Accounts | undefined;
+function compileMergedTable(file: AccountFile, inlineAccounts: Accounts): () => AccountTable | Promise<AccountTable> {
+	let lastFileAccounts: Accounts | undefined;
 	let mergedTable: AccountTable | undefined;
 	const merge = (accounts: Accounts): AccountTable => {
-		if (accounts !== mergedAccounts || !mergedTable) {
-			mergedAccounts = accounts;
-			mergedTable = createAccountTable(new Map([...accounts, ...inline]));
+		if (accounts !== lastFileAccounts || !mergedTable) {
+			lastFileAccounts = accounts;
+			mergedTable = createAccountTable(new Map([...accounts, ...inlineAccounts]));
 		}
 		return mergedTable;
 	};
@@ -147,14 +147,17 @@ function compileMergedTable(file: AccountFile, inline: Accounts): () => AccountT
 	};
 }
 
-/** Returns hashes by user. Unless `live`, skips accounts that depend on environment variables, whose values are unknown. */
-function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean): ReadonlyMap<string, PasswordHash> {
+/**
+ * Returns the step's inline accounts. Unless `isLive`, skips accounts that depend on environment variables, whose values are
+ * unknown.
+ */
+function compileAccounts(step: BasicAuthStep, cx: CompileContext, isLive: boolean): ReadonlyMap<string, PasswordHash> {
 	const algorithm = step.algorithm ?? 'bcrypt';
 	const accounts = new Map<string, PasswordHash>();
 	for (const [index, account] of step.accounts.entries()) {
-		const isUnknownNow = !live && (account.user.includes('{') || account.hash.includes('{'));
+		const dependsOnEnvironment = !isLive && (account.user.includes('{') || account.hash.includes('{'));
 		const user = requireConstant(account.user, 'user', cx);
-		if (isUnknownNow) continue;
+		if (dependsOnEnvironment) continue;
 		if (user === '' || user.includes(':'))
 			cx.refuse('An account needs a name, without a colon in it (RFC 7617 §2).', 'auth/bad-user');
 		if (accounts.has(user)) cx.refuse(`account ${index}: username is not unique: ${user}`, 'auth/user-twice');
@@ -176,17 +179,17 @@ function requireConstant(text: string, fieldName: string, cx: CompileContext): s
  * differ in cost, the hash depends on the name, and only someone who knows all hashes can predict it.
  */
 function compileDecoyChooser(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
-	const byCost = new Map<string, PasswordHash>();
+	const decoysByCost = new Map<string, PasswordHash>();
 	const decoys = hashes.map(hash => {
 		const cost = costOf(hash);
-		const decoy = byCost.get(cost) ?? decoyHashFor(hash);
-		byCost.set(cost, decoy);
+		const decoy = decoysByCost.get(cost) ?? decoyHashFor(hash);
+		decoysByCost.set(cost, decoy);
 		return decoy;
 	});
 	const firstDecoy = decoys[0] ?? decoyHashFor({ algorithm: 'bcrypt', text: '', cost: 10 });
-	if (byCost.size <= 1) return () => firstDecoy;
-	const texts = hashes.map(({ text }) => text).join('\n');
-	const key = createHash('sha256').update(texts).digest();
+	if (decoysByCost.size <= 1) return () => firstDecoy;
+	const hashTexts = hashes.map(({ text }) => text).join('\n');
+	const key = createHash('sha256').update(hashTexts).digest();
 	return user => decoys[createHmac('sha256', key).update(user).digest().readUInt32LE() % decoys.length]!;
 }
 

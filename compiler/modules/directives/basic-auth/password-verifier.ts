@@ -11,7 +11,7 @@ declare module '../../../exchange/leases.ts' {
 /** Verifies passwords on threads that serve no requests. */
 export interface PasswordVerifier {
 	/** False for a fake, which is used when a configuration is only checked and environment variables are unknown. */
-	readonly live: boolean;
+	readonly isLive: boolean;
 	/**
 	 * Reports whether the password is correct; immediately if the result is cached (under a keyed hash of user, hash and password).
 	 * Rejects with HttpError 429 if too many verifications for this client are pending, and with 503 if too many are pending in

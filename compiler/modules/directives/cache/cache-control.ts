@@ -52,15 +52,15 @@ function argumentOf(name: string, value: string | undefined): string | undefined
 }
 
 /**
- * These expressions match a directive, and the text between it and the next directive. They are separate, so that backtracking
- * never tries another length for the directive.
+ * `DIRECTIVE` matches one directive, `SEPARATOR` the text up to the next one. The two are separate, so that backtracking never
+ * tries another length for the directive.
  */
 const DIRECTIVE = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?/y;
 const SEPARATOR = /[^,"]*(?:,|$)/y;
 
 /**
- * Parses a list of directives. If a time is given twice, the shorter one counts. An invalid time counts as 0, because a mistake
- * must not extend a response's lifetime (RFC 9111 §4.2.1).
+ * Parses the value of `Cache-Control`. If a time is given twice, the shorter one counts. An invalid time counts as 0, because a
+ * mistake must not extend a response's lifetime (RFC 9111 §4.2.1).
  */
 export function parseCacheControl(text: string | undefined): CacheControlDirectives {
 	if (text === undefined || text.trim() === '') return NO_DIRECTIVES;
@@ -83,7 +83,8 @@ export function parseCacheControl(text: string | undefined): CacheControlDirecti
 		if (earlierValue === undefined) directives.set(name, value);
 		else if (hasTimeArgument(name))
 			directives.set(name, parseSeconds(earlierValue) <= parseSeconds(value) ? earlierValue : value);
-		// A directive without an argument applies to all header fields; another occurrence with field names does not narrow that.
+		// A directive without an argument applies to all header fields; another occurrence with field names does not limit it to these
+		// fields.
 		else if (earlierValue !== '' && value !== '') directives.set(name, `${earlierValue},${value}`);
 		else directives.set(name, '');
 	}

@@ -31,7 +31,7 @@ export interface CacheRules extends FreshnessRules {
 	readonly maxBodyBytes: number;
 	/** Identifies this step, because steps never share stored responses. */
 	readonly stepPlace: string;
-	readonly key: ((x: Exchange) => string) | undefined;
+	readonly renderKey: ((x: Exchange) => string) | undefined;
 	/** Request fields that always take part in selecting a stored response, in lower case, sorted. */
 	readonly selectingFields: readonly string[];
 	readonly bypass: Predicate | undefined;
@@ -42,13 +42,13 @@ export interface CacheRules extends FreshnessRules {
 	/** Whether `Cache-Status` is added (RFC 9211). */
 	readonly addsStatus: boolean;
 	/** Counts the bytes that the step has read ahead of its clients. */
-	readonly aheadTotal: ReadAheadTotal;
+	readonly readAheadTotal: ReadAheadTotal;
 	readonly next: Handler;
 	/** Number of the step, passed to `Exchange.markAnswered`. */
 	readonly stepNumber: number;
 }
 
-/** A request that could not be answered from the store immediately. */
+/** A fetch for a request that could not be answered from the store immediately. */
 interface Fetch {
 	readonly key: string;
 	readonly role: CacheRole;
@@ -84,7 +84,9 @@ export function createCacheHandler(rules: CacheRules): Handler {
 			);
 		}
 		const key =
-			rules.key === undefined ? primaryKey(x, rules.stepPlace) : configuredKey(x, rules.stepPlace, rules.key(x));
+			rules.renderKey === undefined
+				? primaryKey(x, rules.stepPlace)
+				: configuredKey(x, rules.stepPlace, rules.renderKey(x));
 		return lookUp(rules, x, key, role, 0, undefined, false);
 	};
 }
@@ -134,8 +136,8 @@ function lookUp(
 	const { cache } = rules;
 	const candidates = cache.find(key);
 	if (candidates.length === 0 && !isDiskChecked) {
-		const recall = cache.loadFromDisk(key);
-		if (recall !== undefined) return recall.then(() => lookUp(rules, x, key, role, waitCount, waitReason, true));
+		const diskLoad = cache.loadFromDisk(key);
+		if (diskLoad !== undefined) return diskLoad.then(() => lookUp(rules, x, key, role, waitCount, waitReason, true));
 	}
 	const { headers } = x.request;
 	const storedResponse = candidates.length === 0 ? undefined : selectStoredResponse(candidates, headers);
@@ -206,8 +208,8 @@ function serve(
 }
 
 /**
- * Returns the `Cache-Status` of a response from the store: `fwd` if the request waited for another's fetch, otherwise `hit`.
- * RFC 9211 §2.1 allows only one of the two.
+ * Returns the `Cache-Status` of a response from the store: `fwd` if the request waited for the fetch of another request, otherwise
+ * `hit`. RFC 9211 §2.1 allows only one of the two.
  */
 function formatHitStatus(x: Exchange, { head }: CachedResponse, waitReason: Fetch['reason'] | undefined): string {
 	const remainingSeconds = Math.floor((head.lifetime - currentAge(head, x.now())) / 1000);
@@ -378,8 +380,8 @@ function refersToStored(headers: HeaderList, { head }: CachedResponse): boolean 
 }
 
 /**
- * Compares a HEAD response with the stored response. A difference invalidates the stored one; otherwise, its fields are updated
- * (RFC 9111 §4.3.5).
+ * Compares a HEAD response with the stored response. If they differ, the stored response is removed; otherwise its header fields
+ * are updated (RFC 9111 §4.3.5).
  */
 function updateFromHead(
 	rules: CacheRules,
@@ -406,7 +408,7 @@ function updateFromHead(
 	}
 }
 
-/** Undoes what a later handler added to the response. */
+/** Resets the response to what it was before later handlers ran. */
 function resetResponse(x: Exchange, earlierHeaders: HeaderList): void {
 	const { response } = x;
 	response.headers = earlierHeaders.clone();
@@ -418,13 +420,13 @@ function resetResponse(x: Exchange, earlierHeaders: HeaderList): void {
 /** Revalidates a response in the background after it was served stale (RFC 5861 §3). Only one thread does this. */
 function revalidateInBackground(
 	rules: CacheRules,
-	client: Exchange,
+	clientExchange: Exchange,
 	key: string,
 	storedResponse: CachedResponse,
 ): void {
 	const ticket = rules.cache.joinFetch(key, 0);
 	if (ticket.ended !== undefined) return;
-	const x = createBackgroundExchange(client, storedResponse);
+	const x = createBackgroundExchange(clientExchange, storedResponse);
 	const fetch: Fetch = {
 		key,
 		role: 'serve',
@@ -451,11 +453,11 @@ function revalidateInBackground(
 }
 
 /**
- * Returns a copy of the request that no client waits for. It omits the client's credentials, unless the stored response was
- * requested with credentials or credentials select it.
+ * Returns an exchange for a copy of the client's request; no client waits for it. The copy omits the client's credentials, unless
+ * the stored response was requested with credentials or credentials select it.
  */
-function createBackgroundExchange(client: Exchange, { head }: CachedResponse): Exchange {
-	const { request, received } = client;
+function createBackgroundExchange(clientExchange: Exchange, { head }: CachedResponse): Exchange {
+	const { request, received } = clientExchange;
 	const copy = new Request({ ...received, method: 'GET' }, request.scheme, request.host, request.headers.clone(), null);
 	copy.authority = request.authority;
 	copy.path = request.path;
@@ -465,10 +467,17 @@ function createBackgroundExchange(client: Exchange, { head }: CachedResponse): E
 		if (head.credentials !== true && !head.selecting.includes(name)) copy.headers.delete(name);
 	}
 	const transport = { sendInterim: () => {}, watch: () => {} };
-	const x = new Exchange(client.protocol, client.connection, received, copy, transport, performance.now());
-	x.site = client.site;
+	const x = new Exchange(
+		clientExchange.protocol,
+		clientExchange.connection,
+		received,
+		copy,
+		transport,
+		performance.now(),
+	);
+	x.site = clientExchange.site;
 	x.response.headers = new HeaderList(['Server', 'svc']);
-	x.now = () => client.now();
+	x.now = () => clientExchange.now();
 	return x;
 }
 

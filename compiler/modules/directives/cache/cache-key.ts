@@ -28,13 +28,16 @@ const SAFE_METHODS: ReadonlySet<string> = new Set([
 	'QUERY',
 ]);
 
-/** Fields by which frameworks override the request's method or target. */
+/** Header fields by which frameworks override the request's method or target. */
 const OVERRIDE_FIELDS: ReadonlySet<string> = new Set([
 	...['x-http-method', 'x-rewrite-url', 'x-original-url', 'x-original-uri', 'x-override-url'],
 	...['x-method-override', 'x-http-method-override'],
 ]);
 
-/** Returns a field name as seen by programs that turn fields into variables, as CGI does. They cannot distinguish `_` and `-`. */
+/**
+ * Returns a field name as seen by programs that turn fields into variables, as CGI does. Such programs cannot distinguish `_` and
+ * `-`.
+ */
 function normalizeFieldName(name: string): string {
 	const lowerName = name.toLowerCase();
 	return lowerName.includes('_') ? lowerName.replaceAll('_', '-') : lowerName;
@@ -74,7 +77,7 @@ export function cacheRoleOf(x: Exchange): CacheRole {
 	return role;
 }
 
-/** Fields from which frameworks build links and choose sites. Their values are part of the key. */
+/** Header fields from which frameworks build links and choose sites. Their values are part of the key. */
 const ROUTING_FIELDS: readonly string[] = [
 	...['x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-scheme', 'x-forwarded-port', 'x-forwarded-server'],
 	...['x-forwarded-prefix', 'x-forwarded-ssl', 'x-host', 'x-original-host', 'front-end-https', 'x-url-scheme'],
@@ -101,7 +104,7 @@ export function primaryKey(x: Exchange, stepPlace: string): string {
 	return appendRoutingFields(x, key);
 }
 
-/** Returns a key configured by the `key` template. */
+/** Returns the key for `text`, the rendered template of `key` in the configuration. */
 export function configuredKey(x: Exchange, stepPlace: string, text: string): string {
 	// The configured text ends at the first newline, so a newline from a decoded path must be escaped.
 	return appendRoutingFields(x, `${x.site}${stepPlace}${text.replaceAll('\n', '%0A')}`);
@@ -122,7 +125,7 @@ function appendRoutingFields(x: Exchange, key: string): string {
 	return fullKey;
 }
 
-/** Returns host and scheme of a `Forwarded` field; the clients it names are not part of a key. */
+/** Returns the host and scheme in a `Forwarded` field. Client addresses in the field are not part of the key. */
 function forwardedHostAndScheme(value: string): string {
 	return [...value.matchAll(/(?:^|[;,])[ \t]*((?:host|proto)=[^;,]*)/gi)]
 		.map(match => match[1]!.toLowerCase())

@@ -1,11 +1,14 @@
-/** The settings that the directive `cache` and the global option `cache` have in common: lifetimes and the use of responses. */
+/**
+ * The settings that the directive `cache` and the global option `cache` have in common: lifetimes of responses, and when a stored
+ * response may be used.
+ */
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Block, Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { isNeverStored } from './storable.ts';
 
-/** Lifetimes and rules of use as fields of the document; times in milliseconds. */
+/** The common cache settings, as fields of the document. Times are in milliseconds. */
 export interface CacheRuleFields {
 	/** Freshness lifetimes by status (`404`), class (`5xx`) or `default`. */
 	readonly ttl?: { readonly [status: string]: number };
@@ -44,7 +47,7 @@ export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerCont
 	};
 }
 
-/** Maximum of a configured time: one year. */
+/** Maximum of a configured time: 365 days. */
 const MAX_TIME_MS = 31_536_000_000;
 
 const timeSchema = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: MAX_TIME_MS, description });
@@ -87,8 +90,8 @@ export const CACHE_RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 };
 
 /**
- * Lowers a block with the settings of {@link CacheRuleFields} into `fields`. `ownSubdirectives` are those that only the caller's
- * block has.
+ * Lowers a block with the settings of {@link CacheRuleFields} into `fields`. `ownSubdirectives` handles the subdirectives that only
+ * the caller's block has.
  */
 export function lowerCacheRules(
 	block: Block | undefined,
@@ -149,8 +152,9 @@ export function lowerCacheRules(
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 0, 1, 'heuristic [<share>]')) return;
 				const text = words[0]?.text ?? '0.1';
-				const share = text === 'off' ? 0 : /^(?:0|1|0?\.\d{1,6}|1\.0)$/.test(text) ? Number(text) : undefined;
-				if (share !== undefined) fields.heuristic = share;
+				const heuristicFraction =
+					text === 'off' ? 0 : /^(?:0|1|0?\.\d{1,6}|1\.0)$/.test(text) ? Number(text) : undefined;
+				if (heuristicFraction !== undefined) fields.heuristic = heuristicFraction;
 				else {
 					cx.problem('error', 'cache/heuristic', words[0]!.span, `\`${text}\` is not a share.`, {
 						hint: 'Write a number from 0 to 1, such as `0.1`, or `off`.',

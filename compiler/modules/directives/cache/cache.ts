@@ -95,12 +95,12 @@ export const cache = handlerDirective<CacheStep>({
 				vary: (words, innerLine) => {
 					cx.noBlock(innerLine);
 					if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'vary <field>…')) return;
-					const names = words.map(({ text }) => text.toLowerCase());
+					const fieldNames = words.map(({ text }) => text.toLowerCase());
 					for (const { text, span } of words) {
 						if (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text) && text !== '*') continue;
 						cx.problem('error', 'cache/not-a-field', span, `\`${text}\` is not the name of a request field.`);
 					}
-					step.vary = [...new Set([...((step.vary as string[] | undefined) ?? []), ...names])].sort();
+					step.vary = [...new Set([...((step.vary as string[] | undefined) ?? []), ...fieldNames])].sort();
 				},
 				bypass: (words, innerLine) => {
 					const matcher = cx.matcherExpression(words, innerLine.block, undefined);
@@ -148,24 +148,24 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 			: { ceiling: step.ceiling, own: cx.pointer },
 	);
 	const maxBodyBytes = Math.min(store.maxBodyBytes, rules.max_body ?? store.maxBodyBytes);
-	// Without a length prefix, two adjacent values and two others with the same concatenation would give the same key.
+	// Without a length prefix, adjacent values such as `ab` `c` and `a` `bc` would give the same key.
 	const prefixLength = (value: string): string => `${value.length}:${value}`;
 	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => prefixLength);
 	return createCacheHandler({
 		cache: store,
 		maxBodyBytes,
 		stepPlace,
-		key: template && (x => template.constant ?? template.render(x)),
+		renderKey: template && (x => template.constant ?? template.render(x)),
 		selectingFields: [...(step.vary ?? [])].sort(),
 		bypass: step.bypass && cx.matcher(step.bypass, 'bypass'),
 		maxWaitMs: rules.collapse ?? 10_000,
 		obeysClients: rules.client_control !== false,
 		addsStatus: rules.status_header !== false,
 		ttl: new Map(Object.entries(rules.ttl ?? {}).map(([status, time]) => [status === 'default' ? '' : status, time])),
-		heuristic: rules.heuristic ?? 0,
-		staleWhileRevalidate: rules.stale_while_revalidate ?? 0,
-		staleIfError: rules.stale_if_error ?? 0,
-		aheadTotal: { bytes: 0 },
+		heuristicFraction: rules.heuristic ?? 0,
+		staleWhileRevalidateMs: rules.stale_while_revalidate ?? 0,
+		staleIfErrorMs: rules.stale_if_error ?? 0,
+		readAheadTotal: { bytes: 0 },
 		next,
 		stepNumber: cx.step,
 	});

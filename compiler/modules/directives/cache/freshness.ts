@@ -14,12 +14,12 @@ export interface FreshnessRules {
 	/** Lifetimes by status or class (`404`, `5xx`). The key '' is for responses that may be stored without explicit permission. */
 	readonly ttl: ReadonlyMap<string, number>;
 	/** Heuristic lifetime, as a fraction of the time since the last modification; 0 disables the heuristic. */
-	readonly heuristic: number;
-	readonly staleWhileRevalidate: number;
-	readonly staleIfError: number;
+	readonly heuristicFraction: number;
+	readonly staleWhileRevalidateMs: number;
+	readonly staleIfErrorMs: number;
 }
 
-/** Maximum heuristic lifetime: a day. */
+/** Maximum heuristic lifetime: one day. */
 const MAX_HEURISTIC_MS = 86_400_000;
 
 /** Statuses that are cacheable by default (RFC 9110 §15.1), except those of partial responses. */
@@ -33,7 +33,10 @@ export function isCacheableByDefault(status: number, directives: CacheControlDir
 	return CACHEABLE_BY_DEFAULT.has(status) || (directives.has('public') && status < 500);
 }
 
-/** Returns the directives for a shared cache: a valid `CDN-Cache-Control` replaces all other fields (RFC 9213 §2.2). */
+/**
+ * Returns a response's cache directives for a shared cache. A valid `CDN-Cache-Control` replaces `Cache-Control` and `Expires` (RFC
+ * 9213 §2.2).
+ */
 export function responseDirectives(headers: HeaderList): {
 	readonly directives: CacheControlDirectives;
 	readonly isTargeted: boolean;
@@ -73,36 +76,36 @@ export function freshnessLifetime(
 	const statusTtl = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
 	const configuredMs = statusTtl ?? (STATUSES_OF_DEFAULT_TTL.has(status) ? rules.ttl.get('') : undefined);
 	if (configuredMs !== undefined) return { lifetime: configuredMs, source: 'configured' };
-	if (rules.heuristic > 0 && isCacheableByDefault(status, directives)) {
+	if (rules.heuristicFraction > 0 && isCacheableByDefault(status, directives)) {
 		const modifiedSeconds = lastModifiedOf(headers, now);
 		if (modifiedSeconds !== undefined) {
 			const sinceModifiedMs = responseDateOf(headers, now) - modifiedSeconds * 1000;
 			if (sinceModifiedMs > 0)
-				return { lifetime: Math.min(MAX_HEURISTIC_MS, sinceModifiedMs * rules.heuristic), source: 'guessed' };
+				return { lifetime: Math.min(MAX_HEURISTIC_MS, sinceModifiedMs * rules.heuristicFraction), source: 'guessed' };
 		}
 	}
 	return { lifetime: 0, source: 'none' };
 }
 
-/** Returns how long a stale response may be served: for as long as the response says, otherwise for as long as configured. */
+/** Returns the milliseconds for which a stale response may be served: those in its directives, otherwise the configured ones. */
 export function staleTimes(
 	directives: CacheControlDirectives,
 	rules: FreshnessRules,
-): { readonly whileRevalidate: number; readonly ifError: number } {
+): { readonly whileRevalidateMs: number; readonly ifErrorMs: number } {
 	return {
-		whileRevalidate: directiveTimeMs(directives, 'stale-while-revalidate') ?? rules.staleWhileRevalidate,
-		ifError: directiveTimeMs(directives, 'stale-if-error') ?? rules.staleIfError,
+		whileRevalidateMs: directiveTimeMs(directives, 'stale-while-revalidate') ?? rules.staleWhileRevalidateMs,
+		ifErrorMs: directiveTimeMs(directives, 'stale-if-error') ?? rules.staleIfErrorMs,
 	};
 }
 
-/** Returns `Date` in milliseconds, or the time of arrival if it is not valid. */
+/** Returns the response's `Date` in milliseconds since 1970, or `now` if the field is absent or invalid. */
 export function responseDateOf(headers: HeaderList, now: number): number {
 	const text = headers.get('date');
 	const seconds = text === undefined ? undefined : parseHttpDate(text.trim(), now);
 	return seconds === undefined ? now : seconds * 1000;
 }
 
-/** Returns `Last-Modified` in seconds. */
+/** Returns `Last-Modified` in seconds since 1970; undefined if it is absent or invalid. */
 export function lastModifiedOf(headers: HeaderList, now: number): number | undefined {
 	const text = headers.combined('last-modified');
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
@@ -110,11 +113,11 @@ export function lastModifiedOf(headers: HeaderList, now: number): number | undef
 
 /** Returns the age of a response on arrival, in milliseconds (RFC 9111 §4.2.3). `requestedAt` is when the request was sent. */
 export function initialAge(headers: HeaderList, requestedAt: number, receivedAt: number): number {
-	const apparentAge = Math.max(0, receivedAt - responseDateOf(headers, receivedAt));
+	const apparentAgeMs = Math.max(0, receivedAt - responseDateOf(headers, receivedAt));
 	// Of several values, the first one is used (RFC 9111 §5.1).
 	const ageMatch = /^[ \t]*(\d{1,10})[ \t]*(?:,|$)/.exec(headers.get('age') ?? '');
 	const ageFieldMs = ageMatch ? Number(ageMatch[1]) * 1000 : 0;
-	return Math.max(apparentAge, ageFieldMs + Math.max(0, receivedAt - requestedAt));
+	return Math.max(apparentAgeMs, ageFieldMs + Math.max(0, receivedAt - requestedAt));
 }
 
 /** Returns milliseconds since the origin generated or last validated the response. */
@@ -127,10 +130,10 @@ export interface RequestDirectives {
 	readonly noCache: boolean;
 	readonly noStore: boolean;
 	readonly onlyIfCached: boolean;
-	readonly maxAge: number | undefined;
-	readonly minFresh: number;
+	readonly maxAgeMs: number | undefined;
+	readonly minFreshMs: number;
 	/** Milliseconds for which a response may have been stale; Infinity if unlimited. */
-	readonly maxStale: number;
+	readonly maxStaleMs: number;
 }
 
 /** The directives of a request without restrictions. */
@@ -138,9 +141,9 @@ export const NO_REQUEST_DIRECTIVES: RequestDirectives = {
 	noCache: false,
 	noStore: false,
 	onlyIfCached: false,
-	maxAge: undefined,
-	minFresh: 0,
-	maxStale: 0,
+	maxAgeMs: undefined,
+	minFreshMs: 0,
+	maxStaleMs: 0,
 };
 
 /** Parses a request's `Cache-Control`, or its `Pragma` if `Cache-Control` is absent (RFC 9111 §5.2.1, §5.4). */
@@ -157,9 +160,9 @@ export function parseRequestDirectives(headers: HeaderList): RequestDirectives {
 		noCache: directives.has('no-cache'),
 		noStore: directives.has('no-store'),
 		onlyIfCached: directives.has('only-if-cached'),
-		maxAge: directiveTimeMs(directives, 'max-age'),
-		minFresh: directiveTimeMs(directives, 'min-fresh') ?? 0,
-		maxStale:
+		maxAgeMs: directiveTimeMs(directives, 'max-age'),
+		minFreshMs: directiveTimeMs(directives, 'min-fresh') ?? 0,
+		maxStaleMs:
 			maxStale === undefined
 				? 0
 				: maxStale === ''
@@ -168,7 +171,7 @@ export function parseRequestDirectives(headers: HeaderList): RequestDirectives {
 	};
 }
 
-/** How a stored response may be used. `stale`: served while it is revalidated in the background. */
+/** How a stored response may be used. `stale` means that it is served and revalidated in the background. */
 export type StoredResponseUse = 'fresh' | 'stale' | 'validate';
 
 /** Reports whether a response must be validated by its origin for every request. */
@@ -179,17 +182,17 @@ export function requiresValidation(head: CachedHead): boolean {
 /** Decides how a stored response may answer a request (RFC 9111 §4). */
 export function decideUse(head: CachedHead, requestDirectives: RequestDirectives, now: number): StoredResponseUse {
 	if (head.noCache || requestDirectives.noCache) return 'validate';
-	const age = currentAge(head, now);
+	const ageMs = currentAge(head, now);
 	if (
-		requestDirectives.maxAge !== undefined &&
-		age > requestDirectives.maxAge + (requestDirectives.maxAge > 0 ? requestDirectives.maxStale : 0)
+		requestDirectives.maxAgeMs !== undefined &&
+		ageMs > requestDirectives.maxAgeMs + (requestDirectives.maxAgeMs > 0 ? requestDirectives.maxStaleMs : 0)
 	)
 		return 'validate';
-	const remainingMs = head.lifetime - age;
-	if (remainingMs > 0) return remainingMs >= requestDirectives.minFresh ? 'fresh' : 'validate';
+	const remainingMs = head.lifetime - ageMs;
+	if (remainingMs > 0) return remainingMs >= requestDirectives.minFreshMs ? 'fresh' : 'validate';
 	if (head.mustRevalidate) return 'validate';
-	if (requestDirectives.maxStale > 0 && -remainingMs <= requestDirectives.maxStale) return 'fresh';
-	if (requestDirectives.minFresh > 0 || requestDirectives.maxAge !== undefined) return 'validate';
+	if (requestDirectives.maxStaleMs > 0 && -remainingMs <= requestDirectives.maxStaleMs) return 'fresh';
+	if (requestDirectives.minFreshMs > 0 || requestDirectives.maxAgeMs !== undefined) return 'validate';
 	return -remainingMs <= head.staleWhileRevalidate && head.staleWhileRevalidate > 0 ? 'stale' : 'validate';
 }
 

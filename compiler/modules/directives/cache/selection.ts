@@ -6,7 +6,7 @@ import type { CachedResponse } from '../../../exchange/response-cache.ts';
 /** Content codings of responses, in canonical order. */
 const CODINGS = ['zstd', 'br', 'gzip', 'deflate'] as const;
 
-/** Returns the lower-case names of the fields that select a response: those of its `Vary` and the configured ones. */
+/** Returns the lower-case names of the request fields that select a response: those in its `Vary`, and `configuredNames`. */
 export function selectingNames(headers: HeaderList, configuredNames: readonly string[]): readonly string[] {
 	const vary = headers.combined('vary');
 	if (vary === undefined) return configuredNames;
@@ -21,12 +21,12 @@ export function selectingNames(headers: HeaderList, configuredNames: readonly st
 /** A `Vary` with more fields than this is useless for selection. */
 export const MAX_SELECTING_FIELDS = 32;
 
-/** Prefix of a value that is compared verbatim. */
+/** Prefix that marks a selecting value as compared verbatim, without normalization. */
 const VERBATIM_PREFIX = '\u0001';
 
 /**
- * Returns alternating names and values for a response received with these fields. A response in an uncommon coding is only for
- * requests that list exactly the same codings.
+ * Returns alternating names and values of the selecting fields in `request`. A response in an uncommon coding is only for requests
+ * with exactly the same `Accept-Encoding`.
  */
 export function selectingValues(names: readonly string[], request: HeaderList, response: HeaderList): string[] {
 	const values: string[] = [];
@@ -60,13 +60,13 @@ export function selectStoredResponse(
 }
 
 function matchesRequest(
-	selecting: readonly string[],
+	selectingValues: readonly string[],
 	request: HeaderList,
 	normalizedValues: Map<string, string> | undefined,
 ): boolean {
-	for (let i = 0; i < selecting.length; i += 2) {
-		const name = selecting[i]!;
-		const storedValue = selecting[i + 1]!;
+	for (let i = 0; i < selectingValues.length; i += 2) {
+		const name = selectingValues[i]!;
+		const storedValue = selectingValues[i + 1]!;
 		if (storedValue.startsWith(VERBATIM_PREFIX)) {
 			if (VERBATIM_PREFIX + request.combined(name) !== storedValue) return false;
 			continue;
@@ -84,10 +84,10 @@ function matchesRequest(
 /** Fields that are lists, in which spaces between members are irrelevant. In other fields, a comma may have any meaning. */
 const LIST_FIELDS: ReadonlySet<string> = new Set(['cache-control', 'te']);
 
-/** Lists of preferences by weight, whose order is irrelevant (RFC 9110 §12.5). */
+/** Fields that list preferences with weights. The order of the preferences is irrelevant (RFC 9110 §12.5). */
 const PREFERENCE_FIELDS: ReadonlySet<string> = new Set(['accept', 'accept-charset', 'accept-language']);
 
-/** Normalizes a value for selection. An absent field is '\0', which no value can be. */
+/** Normalizes a field's value for selection. Returns '\0', which is never a valid value, if the field is absent. */
 export function normalizeSelectingValue(name: string, value: string | undefined): string {
 	if (value === undefined) return '\0';
 	if (name === 'accept-encoding') return normalizeAcceptEncoding(value);
@@ -101,7 +101,7 @@ export function normalizeSelectingValue(name: string, value: string | undefined)
 		.replace(/[ \t]+/g, ' ');
 }
 
-/** Maximum number of characters of a value to parse; browsers send far fewer. */
+/** Maximum number of characters of a list of preferences; longer lists are compared as they are. Browsers send far fewer. */
 const MAX_PREFERENCES_LENGTH = 1024;
 
 const WEIGHTED_RANGE =
@@ -109,8 +109,8 @@ const WEIGHTED_RANGE =
 const PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
 
 /**
- * Returns the preferred ranges with their weights in canonical order. A value that cannot be parsed is returned verbatim.
- * `ignoreParameterCase` is false for media types, in which the case of parameters is significant.
+ * Returns the ranges in a list of preferences, with their weights, in canonical order. A value that cannot be parsed is returned
+ * verbatim. `ignoreParameterCase` is false for media types, in which the case of parameters is significant.
  */
 function normalizePreferences(value: string, ignoreParameterCase: boolean): string {
 	const ranges: string[] = [];
@@ -134,13 +134,13 @@ function normalizePreferences(value: string, ignoreParameterCase: boolean): stri
 	return ranges.sort().join(',');
 }
 
-/** Returns the accepted codings, without order and weights. */
+/** Returns the content codings that `Accept-Encoding` accepts, in canonical order and without weights. */
 function normalizeAcceptEncoding(value: string): string {
 	const text = value.toLowerCase();
 	const acceptedCodings: string[] = [];
 	let acceptsIdentity = true;
 	let acceptsOthers = false;
-	const isAcceptedByName = new Map<string, boolean>();
+	const acceptanceByCoding = new Map<string, boolean>();
 	for (const part of text.split(',')) {
 		const [coding, ...parameters] = part.split(';');
 		const isRefused = parameters.some(parameter => /^[ \t]*q=0(?:\.0{0,3})?[ \t]*$/.test(parameter));
@@ -148,9 +148,9 @@ function normalizeAcceptEncoding(value: string): string {
 		if (name === '*') acceptsOthers = !isRefused;
 		if (name === 'identity' || name === '*')
 			acceptsIdentity =
-				name === 'identity' ? !isRefused : acceptsIdentity && !(isRefused && !isAcceptedByName.has('identity'));
-		isAcceptedByName.set(name === 'x-gzip' ? 'gzip' : name, !isRefused);
+				name === 'identity' ? !isRefused : acceptsIdentity && !(isRefused && !acceptanceByCoding.has('identity'));
+		acceptanceByCoding.set(name === 'x-gzip' ? 'gzip' : name, !isRefused);
 	}
-	for (const coding of CODINGS) if (isAcceptedByName.get(coding) ?? acceptsOthers) acceptedCodings.push(coding);
+	for (const coding of CODINGS) if (acceptanceByCoding.get(coding) ?? acceptsOthers) acceptedCodings.push(coding);
 	return `${acceptedCodings.join(',')}${acceptsIdentity ? '' : ';identity=0'}`;
 }

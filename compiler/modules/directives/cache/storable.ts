@@ -1,4 +1,6 @@
-/** Decides which responses a shared cache may store (RFC 9111 §3), and which of them it should not store. */
+/**
+ * Decides which responses are stored. RFC 9111 §3 says which ones a shared cache may store; some of them are not stored for safety.
+ */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -28,7 +30,7 @@ export function isNeverStored(status: number): boolean {
 	return NEVER_STORED_STATUSES.has(status);
 }
 
-/** Why a response is not stored; undefined if it may be stored. */
+/** The reason why a response is not stored. */
 export type StorageObjection =
 	| 'no-store'
 	| 'private'
@@ -42,10 +44,10 @@ export type StorageObjection =
 
 /** Properties of the request that decide whether its response may be stored. */
 export interface RequestProperties {
-	/** Whether the request had `Authorization` or `Cookie`: the response may then be for one user only. */
+	/** True if the request had `Authorization`. Responses to requests with `Authorization` or `Cookie` may be for one user only. */
 	readonly hasAuthorization: boolean;
 	readonly hasCookies: boolean;
-	/** Whether the client asked not to store the response. */
+	/** True if the request's `Cache-Control` forbids storing the response. */
 	readonly forbidsStoring: boolean;
 }
 
@@ -79,8 +81,8 @@ export function findStorageObjection(
 }
 
 /**
- * Reports whether `Vary` makes a response useless for other requests: `*` matches no request (RFC 9110 §12.5.5), and in practice a
- * list of dozens of fields does not match any either.
+ * Reports whether `Vary` makes a response useless for other requests: `*` matches no request (RFC 9110 §12.5.5), and in practice, a
+ * list of dozens of fields does not match any other request either.
  */
 function matchesNoRequest(headers: HeaderList): boolean {
 	const names = headers.combined('vary')?.split(',') ?? [];
@@ -96,9 +98,9 @@ function isDeceptive(x: Exchange, headers: HeaderList): boolean {
 	if (pathType === undefined) return false;
 	const responseType = headers.get('content-type');
 	if (responseType === undefined) return true;
-	const essence = (text: string): string => text.split(';', 1)[0]!.trim().toLowerCase();
-	const pathEssence = essence(pathType);
-	const responseEssence = essence(responseType);
+	const essenceOf = (text: string): string => text.split(';', 1)[0]!.trim().toLowerCase();
+	const pathEssence = essenceOf(pathType);
+	const responseEssence = essenceOf(responseType);
 	return (
 		pathEssence !== responseEssence &&
 		!(isScript(pathEssence) && isScript(responseEssence)) &&
@@ -107,7 +109,10 @@ function isDeceptive(x: Exchange, headers: HeaderList): boolean {
 	);
 }
 
-/** These functions recognize media types that have several common names. */
+/**
+ * Reports whether a media type is one of the names of JavaScript. Like `isXml` and `isIcon`, it makes types with several names
+ * equal.
+ */
 const isScript = (type: string): boolean => /^(?:application|text)\/(?:x-)?(?:java|ecma)script$/.test(type);
 const isXml = (type: string): boolean => /[/+]xml$/.test(type);
 const isIcon = (type: string): boolean => /^image\/(?:x-icon|vnd\.microsoft\.icon)$/.test(type);

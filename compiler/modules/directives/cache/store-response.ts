@@ -36,7 +36,7 @@ export function isStorable(
 
 /**
  * Starts to store the response, if allowed, and returns undefined; `ticket` is completed when the body has ended. Otherwise returns
- * the outcome for the requests that wait for this fetch.
+ * the outcome to report to the requests that wait for this fetch.
  */
 export function storeResponse(
 	rules: CacheRules,
@@ -72,7 +72,7 @@ export function storeResponse(
 				declaredLength,
 				writer,
 				isAwaited: ticket !== undefined,
-				aheadTotal: rules.aheadTotal,
+				readAheadTotal: rules.readAheadTotal,
 			},
 			onEnd: stored => {
 				if (stored) cache.countEvent('store');

@@ -72,7 +72,7 @@ export function answerFromStore(
 	return true;
 }
 
-/** Returns the `Date` of a stored response in seconds. */
+/** Returns the `Date` of a stored response in seconds since 1970. */
 function storedDate({ fields }: CachedHead, now: number): number | undefined {
 	for (let i = 0; i < fields.length; i += 2) {
 		if (isSameFieldName(fields[i]!, 'date')) return parseHttpDate(fields[i + 1]!.trim(), now);
@@ -80,7 +80,10 @@ function storedDate({ fields }: CachedHead, now: number): number | undefined {
 	return undefined;
 }
 
-/** Answers with a range of the stored body. Returns undefined if the Range field is to be ignored. */
+/**
+ * Answers with the requested ranges of the stored body. Returns false if the response has been evicted, undefined if `Range` must
+ * be ignored.
+ */
 function answerRange(
 	x: Exchange,
 	cache: ResponseCache,
@@ -138,34 +141,35 @@ export function mergeStoredFields(
 	statusMember: string,
 ): HeaderList {
 	const { fields, before: earlierFields, removed } = head;
-	let items: string[];
-	if (hasExactly(currentHeaders, earlierFields)) items = fields.slice();
+	let mergedFields: string[];
+	if (hasExactFields(currentHeaders, earlierFields)) mergedFields = fields.slice();
 	else {
-		items = [];
+		mergedFields = [];
 		const keptHeaders = currentHeaders.clone();
 		for (const name of removed) keptHeaders.delete(name);
 		// Fields set before the stored response was fetched are taken from the current response. The store supplies only the
 		// fields that were added later.
-		for (let i = 0; i < keptHeaders.size; i++) items.push(keptHeaders.nameAt(i), keptHeaders.valueAt(i));
+		for (let i = 0; i < keptHeaders.size; i++) mergedFields.push(keptHeaders.nameAt(i), keptHeaders.valueAt(i));
 		for (let i = 0; i < fields.length; i += 2) {
-			if (!includesField(earlierFields, fields[i]!, fields[i + 1]!)) items.push(fields[i]!, fields[i + 1]!);
+			if (!includesField(earlierFields, fields[i]!, fields[i + 1]!)) mergedFields.push(fields[i]!, fields[i + 1]!);
 		}
 	}
-	items.push('Age', String(Math.floor(currentAge(head, now) / 1000)));
-	if (statusMember !== '') items.push('Cache-Status', statusMember);
-	return new HeaderList(items);
+	mergedFields.push('Age', String(Math.floor(currentAge(head, now) / 1000)));
+	if (statusMember !== '') mergedFields.push('Cache-Status', statusMember);
+	return new HeaderList(mergedFields);
 }
 
-function hasExactly(list: HeaderList, items: readonly string[]): boolean {
+function hasExactFields(list: HeaderList, namesAndValues: readonly string[]): boolean {
 	const size = list.size;
-	if (size * 2 !== items.length) return false;
+	if (size * 2 !== namesAndValues.length) return false;
 	for (let i = 0; i < size; i++) {
-		if (list.nameAt(i) !== items[i * 2] || list.valueAt(i) !== items[i * 2 + 1]) return false;
+		if (list.nameAt(i) !== namesAndValues[i * 2] || list.valueAt(i) !== namesAndValues[i * 2 + 1]) return false;
 	}
 	return true;
 }
 
-function includesField(items: readonly string[], name: string, value: string): boolean {
-	for (let i = 0; i < items.length; i += 2) if (items[i] === name && items[i + 1] === value) return true;
+function includesField(namesAndValues: readonly string[], name: string, value: string): boolean {
+	for (let i = 0; i < namesAndValues.length; i += 2)
+		if (namesAndValues[i] === name && namesAndValues[i + 1] === value) return true;
 	return false;
 }

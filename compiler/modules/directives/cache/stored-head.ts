@@ -26,9 +26,9 @@ const UNREFRESHED_FIELDS: ReadonlySet<string> = new Set([
 	...['content-encoding', 'content-type', 'content-range', 'content-location', 'cache-status', 'via', 'server'],
 ]);
 
-/** Maximum number of tags of a response. */
+/** Maximum number of cache tags of a response; further ones are ignored. */
 const MAX_TAGS = 64;
-/** Maximum number of characters in a tag. */
+/** Maximum number of characters in a cache tag; longer tags are ignored. */
 const MAX_TAG_LENGTH = 256;
 
 /** Times of a fetch, in milliseconds since 1970. */
@@ -39,12 +39,12 @@ export interface FetchTimes {
 	readonly purgeEpoch: number;
 }
 
-/** Returns the head to store for a new response. */
+/** Returns the head under which a new response is stored: its key, status, fields, freshness and tags. */
 export function createStoredHead(
 	x: Exchange,
 	key: string,
 	earlierHeaders: HeaderList,
-	selecting: readonly string[],
+	selectingValues: readonly string[],
 	times: FetchTimes,
 	rules: FreshnessRules,
 ): CachedHead {
@@ -79,7 +79,7 @@ export function createStoredHead(
 		fields,
 		before: earlierFields,
 		removed: removedNames,
-		selecting,
+		selecting: selectingValues,
 		...computeFreshness(status, headers, times, rules),
 		etag: headers.get('etag'),
 		modified: lastModifiedOf(headers, times.receivedAt),
@@ -96,28 +96,28 @@ export function refreshHead(
 	times: FetchTimes,
 	rules: FreshnessRules,
 ): CachedHead {
-	const merged = earlierHeaders.clone();
-	merged.clear();
-	for (let i = 0; i < head.fields.length; i += 2) merged.add(head.fields[i]!, head.fields[i + 1]!);
+	const mergedHeaders = earlierHeaders.clone();
+	mergedHeaders.clear();
+	for (let i = 0; i < head.fields.length; i += 2) mergedHeaders.add(head.fields[i]!, head.fields[i + 1]!);
 	const updatedNames = new Set<string>();
 	for (const [name, value] of headers) {
 		const lowerName = name.toLowerCase();
 		if (UNREFRESHED_FIELDS.has(lowerName) || earlierHeaders.getAll(lowerName).includes(value)) continue;
-		if (!updatedNames.has(lowerName)) merged.delete(lowerName);
+		if (!updatedNames.has(lowerName)) mergedHeaders.delete(lowerName);
 		updatedNames.add(lowerName);
-		merged.add(name, value);
+		mergedHeaders.add(name, value);
 	}
-	if (!updatedNames.has('date')) merged.set('Date', new Date(times.receivedAt).toUTCString());
+	if (!updatedNames.has('date')) mergedHeaders.set('Date', new Date(times.receivedAt).toUTCString());
 	const age = headers.get('age');
-	const withAge = merged.clone();
-	if (age !== undefined) withAge.set('Age', age);
+	const headersWithAge = mergedHeaders.clone();
+	if (age !== undefined) headersWithAge.set('Age', age);
 	return {
 		...head,
-		fields: [...merged].flat(),
-		...computeFreshness(head.status, withAge, times, rules),
-		etag: merged.get('etag'),
-		modified: lastModifiedOf(merged, times.receivedAt),
-		tags: tagsOf(merged),
+		fields: [...mergedHeaders].flat(),
+		...computeFreshness(head.status, headersWithAge, times, rules),
+		etag: mergedHeaders.get('etag'),
+		modified: lastModifiedOf(mergedHeaders, times.receivedAt),
+		tags: tagsOf(mergedHeaders),
 	};
 }
 
@@ -130,7 +130,7 @@ function computeFreshness(
 	const parsedDirectives = responseDirectives(headers);
 	const { directives } = parsedDirectives;
 	const { lifetime } = freshnessLifetime(status, headers, parsedDirectives, rules, receivedAt);
-	const { whileRevalidate, ifError } = staleTimes(directives, rules);
+	const { whileRevalidateMs: whileRevalidate, ifErrorMs: ifError } = staleTimes(directives, rules);
 	return {
 		storedAt: receivedAt,
 		initialAge: initialAge(headers, requestedAt, receivedAt),

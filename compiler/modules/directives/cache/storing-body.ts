@@ -1,15 +1,12 @@
-/**
- * A body that is stored while it is sent. Neither the first client nor the store waits for the other: the body is read ahead of a
- * client that reads slowly.
- */
+/** A body that is stored while it is sent to a client. The store does not wait for a slow client: the body is read ahead of it. */
 import { performance } from 'node:perf_hooks';
 import type { BodySource } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CacheWriter } from '../../../exchange/response-cache.ts';
 
 /**
- * If the client does not pull for this many milliseconds, or delays the body by as many in total, the rest of the body is read
- * ahead.
+ * If the client does not pull for this many milliseconds, or delays the body by this many milliseconds in total, the rest of the
+ * body is read ahead.
  */
 const READ_AHEAD_DELAY_MS = 500;
 /** Maximum number of bytes that are read ahead of one client. */
@@ -17,7 +14,7 @@ const MAX_AHEAD_BYTES = 8 * 1024 * 1024;
 /** Maximum number of bytes that are read ahead of all clients of a step on one thread. */
 const MAX_TOTAL_AHEAD_BYTES = 64 * 1024 * 1024;
 
-/** State shared by the bodies of one step. */
+/** The read-ahead bytes of all bodies of one step on one thread. */
 export interface ReadAheadTotal {
 	/** Number of bytes that were read ahead and that clients have not pulled yet. */
 	bytes: number;
@@ -28,9 +25,9 @@ export interface StoringBodyOptions {
 	/** The declared `Content-Length`. */
 	readonly declaredLength: string | undefined;
 	readonly writer: CacheWriter;
-	/** Whether other requests may be waiting for the body to be stored. */
+	/** True if other requests may be waiting for the body to be stored. */
 	readonly isAwaited: boolean;
-	readonly aheadTotal: ReadAheadTotal;
+	readonly readAheadTotal: ReadAheadTotal;
 	/** Called once, when the body has ended or failed. `isStored` says whether the store has the whole body. */
 	onEnd(isStored: boolean): void;
 }
@@ -50,9 +47,9 @@ export class StoringBody implements BodySource {
 	/** Chunks that were read ahead and that the client has not pulled yet. */
 	#aheadChunks: Uint8Array[] = [];
 	#aheadBytes = 0;
-	readonly #aheadTotal: ReadAheadTotal;
+	readonly #readAheadTotal: ReadAheadTotal;
 	#isCancelled = false;
-	#readAheadEnd: { readonly error?: unknown } | undefined = undefined;
+	#readAheadResult: { readonly error?: unknown } | undefined = undefined;
 	#isReadingAhead = false;
 	/** Resumes the client's pending pull, which waits because everything read ahead so far has been pulled. */
 	#resumePull: (() => void) | undefined = undefined;
@@ -62,8 +59,8 @@ export class StoringBody implements BodySource {
 	/** Total milliseconds between returning a chunk and the client's next pull. */
 	#clientDelayMs = 0;
 
-	constructor({ body, declaredLength, writer, isAwaited, aheadTotal, onEnd }: StoringBodyOptions) {
-		this.#aheadTotal = aheadTotal;
+	constructor({ body, declaredLength, writer, isAwaited, readAheadTotal: aheadTotal, onEnd }: StoringBodyOptions) {
+		this.#readAheadTotal = aheadTotal;
 		this.#body = body;
 		this.#writer = writer;
 		this.#mayReadAhead = isAwaited;
@@ -96,8 +93,8 @@ export class StoringBody implements BodySource {
 			return chunk;
 		}
 		if (this.#isReadingAhead) return this.#waitForChunk().then(() => this.pull(maxBytes));
-		if (this.#readAheadEnd !== undefined) {
-			if ('error' in this.#readAheadEnd) throw this.#readAheadEnd.error;
+		if (this.#readAheadResult !== undefined) {
+			if ('error' in this.#readAheadResult) throw this.#readAheadResult.error;
 			return null;
 		}
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
@@ -128,21 +125,21 @@ export class StoringBody implements BodySource {
 
 	#addAheadBytes(bytes: number): void {
 		this.#aheadBytes += bytes;
-		this.#aheadTotal.bytes += bytes;
+		this.#readAheadTotal.bytes += bytes;
 	}
 
 	/**
-	 * Passes a chunk to the store and returns it for the client, as a copy if the source may overwrite it before the client has read
-	 * it.
+	 * Passes a chunk to the store and returns it for the client. It is copied if the source may overwrite it before the client has
+	 * read it.
 	 */
-	#storeAndReturn(piece: Uint8Array | null): Uint8Array | null {
-		this.#storeChunk(piece);
-		if (piece === null || this.#isEnded) return piece;
+	#storeAndReturn(chunk: Uint8Array | null): Uint8Array | null {
+		this.#storeChunk(chunk);
+		if (chunk === null || this.#isEnded) return chunk;
 		this.#returnedAt = performance.now();
-		if (!this.#mayReadAhead) return piece;
-		// The source reuses the bytes at the next pull, which may come before the client has read them.
+		if (!this.#mayReadAhead) return chunk;
+		// The source reuses the memory of the chunk at the next pull, which may come before the client has read the chunk.
 		this.#restartTimer();
-		return Buffer.from(piece);
+		return Buffer.from(chunk);
 	}
 
 	/**
@@ -157,13 +154,13 @@ export class StoringBody implements BodySource {
 	}
 
 	/** Passes a chunk to the store. */
-	#storeChunk(piece: Uint8Array | null): void {
-		if (piece === null) {
+	#storeChunk(chunk: Uint8Array | null): void {
+		if (chunk === null) {
 			this.#end(this.#totalBytes === undefined || this.#receivedBytes === this.#totalBytes);
 			return;
 		}
-		this.#receivedBytes += piece.byteLength;
-		if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
+		this.#receivedBytes += chunk.byteLength;
+		if (this.#writer !== undefined && !this.#writer.write(chunk)) this.#end(false);
 		// The store has the complete body, so waiting requests need not wait for the first client to read it.
 		else if (this.#receivedBytes === this.#totalBytes) this.#end(true);
 	}
@@ -176,7 +173,7 @@ export class StoringBody implements BodySource {
 
 	#startReadAhead(): void {
 		if (this.#isEnded || this.#isReadingAhead) return;
-		if (this.#aheadTotal.bytes < MAX_TOTAL_AHEAD_BYTES) void this.#readAhead();
+		if (this.#readAheadTotal.bytes < MAX_TOTAL_AHEAD_BYTES) void this.#readAhead();
 		else this.#restartTimer();
 	}
 
@@ -184,24 +181,24 @@ export class StoringBody implements BodySource {
 		this.#isReadingAhead = true;
 		try {
 			while (!this.#isEnded && this.#aheadBytes < MAX_AHEAD_BYTES) {
-				if (this.#aheadTotal.bytes >= MAX_TOTAL_AHEAD_BYTES) {
+				if (this.#readAheadTotal.bytes >= MAX_TOTAL_AHEAD_BYTES) {
 					this.#restartTimer();
 					return;
 				}
-				const piece = await this.#body.pull();
+				const chunk = await this.#body.pull();
 				if (this.#isCancelled) return;
-				this.#storeChunk(piece);
-				if (piece === null) {
-					this.#readAheadEnd = {};
+				this.#storeChunk(chunk);
+				if (chunk === null) {
+					this.#readAheadResult = {};
 					return;
 				}
-				this.#aheadChunks.push(Buffer.from(piece));
-				this.#addAheadBytes(piece.byteLength);
+				this.#aheadChunks.push(Buffer.from(chunk));
+				this.#addAheadBytes(chunk.byteLength);
 				this.#resume();
 			}
 		} catch (error) {
 			this.#end(false);
-			this.#readAheadEnd = { error };
+			this.#readAheadResult = { error };
 		} finally {
 			this.#isReadingAhead = false;
 			this.#resume();

@@ -1,4 +1,4 @@
-/** Media types worth compressing: all textual formats, and binary formats without their own compression. */
+/** The media types that are worth compressing: textual formats, and binary formats without compression of their own. */
 
 const APPLICATION_TYPES: ReadonlySet<string> = new Set(
 	[

@@ -16,14 +16,14 @@ import { encodedTag, TagConditions, UnencodedTags } from './tag-conditions.ts';
 const DEFAULT_CODINGS: readonly Coding[] = [{ name: 'zstd' }, { name: 'gzip' }];
 const DEFAULT_MIN_BYTES = 512;
 
-/** Settings of one `compress` step, fixed when the configuration is compiled. */
-interface Encoder {
+/** A compiled `compress` step. */
+interface CompiledEncoder {
 	readonly codingNames: readonly string[];
 	readonly codings: ReadonlyMap<string, Coding>;
 	readonly minBytes: number;
 	readonly isEligible: (x: Exchange) => boolean;
 	readonly compressor: Compressor;
-	/** Entity tags of responses that this step leaves uncompressed. */
+	/** Remembers the entity tags of responses that this step leaves uncompressed. */
 	readonly unencodedTags: UnencodedTags;
 }
 
@@ -32,7 +32,7 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 	const codings = step.codings ?? DEFAULT_CODINGS;
 	const names = codings.map(({ name }) => name);
 	const matchesResponse = step.match && compileResponseMatcher(step.match, cx);
-	const encoder: Encoder = {
+	const encoder: CompiledEncoder = {
 		codingNames: names,
 		codings: new Map(codings.map(coding => [coding.name, coding])),
 		minBytes: step.minimum_length ?? DEFAULT_MIN_BYTES,
@@ -54,10 +54,10 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 }
 
 /**
- * Rewrites the entity tags in a request's preconditions to tags that later handlers know. Returns undefined for requests without
+ * Replaces the entity tags in a request's preconditions with tags that later handlers know. Returns undefined for requests without
  * preconditions, which are the majority.
  */
-function rewriteConditions(x: Exchange, { codingNames, unencodedTags }: Encoder): TagConditions | undefined {
+function rewriteConditions(x: Exchange, { codingNames, unencodedTags }: CompiledEncoder): TagConditions | undefined {
 	const { headers } = x.request;
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
@@ -72,7 +72,11 @@ function rewriteConditions(x: Exchange, { codingNames, unencodedTags }: Encoder)
 	return undefined;
 }
 
-function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions | undefined): void | Promise<void> {
+function encodeResponse(
+	x: Exchange,
+	encoder: CompiledEncoder,
+	conditions: TagConditions | undefined,
+): void | Promise<void> {
 	const { request, response } = x;
 	const { status, headers } = response;
 	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204) return;
@@ -86,7 +90,7 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	if (conditions?.answerIfMatching(x, name, true)) return;
 	if (name === undefined) return;
 	if (request.method === 'HEAD') {
-		// A HEAD response has the same fields as the GET response, whose length is unknown before compression.
+		// A HEAD response has the same fields as the response to a GET. Its length would be known only after compression.
 		setEncodedFields(headers, name);
 		if (isStream(response.body)) response.body.cancel();
 		response.body = UNSENT_BODY;
@@ -102,15 +106,18 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	applyResult(x, name, encoder, result, conditions);
 }
 
-/** Returns the length in bytes of the body that a GET would get; undefined if unknown. */
+/** Returns the length in bytes of the uncompressed body that a GET request would get; undefined if unknown. */
 function lengthForGet({ request, response }: Exchange): number | undefined {
 	if (request.method !== 'HEAD' || response.body !== null) return bodyLength(response.body);
 	const field = response.headers.get('content-length');
 	return field === undefined || !/^\d+$/.test(field) ? undefined : Number(field);
 }
 
-/** Returns the coding of a response, if any. Adds `Vary` if the coding depends on the request's `Accept-Encoding`. */
-function chooseCoding(x: Exchange, encoder: Encoder, length: number | undefined): string | undefined {
+/**
+ * Returns the coding in which a response is to be sent; undefined if it is sent uncompressed. Adds `Vary` if the coding depends on
+ * the request's `Accept-Encoding`.
+ */
+function chooseCoding(x: Exchange, encoder: CompiledEncoder, length: number | undefined): string | undefined {
 	const { request, response } = x;
 	const { headers } = response;
 	if (response.status === 206 || (response.body === null && request.method !== 'HEAD')) return undefined;
@@ -124,7 +131,7 @@ function chooseCoding(x: Exchange, encoder: Encoder, length: number | undefined)
 function applyResult(
 	x: Exchange,
 	coding: string,
-	{ minBytes }: Encoder,
+	{ minBytes }: CompiledEncoder,
 	{ body, encoded }: EncodedResult,
 	conditions: TagConditions | undefined,
 ): void {
@@ -138,18 +145,24 @@ function applyResult(
 	setEncodedFields(x.response.headers, coding);
 }
 
-/** A body of unknown length that is never pulled. */
+/** The body of a HEAD response: its length is unknown, and it is never pulled. */
 const UNSENT_BODY = { length: undefined, pull: () => null, cancel: () => {} };
 
-/** Sets the fields of a compressed body and removes fields that are wrong for it. */
+/** Sets the header fields of a compressed response, and removes those that describe the uncompressed body. */
 function setEncodedFields(headers: HeaderList, coding: string): void {
 	headers.set('Content-Encoding', coding);
-	for (let i = 0; i < STALE_FIELDS.length; i++) headers.delete(STALE_FIELDS[i]!);
+	for (let i = 0; i < UNCOMPRESSED_BODY_FIELDS.length; i++) headers.delete(UNCOMPRESSED_BODY_FIELDS[i]!);
 	const tag = headers.get('etag');
 	if (tag !== undefined) headers.set('Etag', encodedTag(tag, coding));
 }
 
-const STALE_FIELDS = ['content-length', 'accept-ranges', 'content-md5', 'content-digest', 'digest'] as const;
+const UNCOMPRESSED_BODY_FIELDS = [
+	'content-length',
+	'accept-ranges',
+	'content-md5',
+	'content-digest',
+	'digest',
+] as const;
 
 function forbidsTransform(headers: HeaderList): boolean {
 	const field = headers.combined('cache-control');

@@ -19,19 +19,19 @@ export interface CompressStep extends Step {
 	readonly codings?: readonly Coding[];
 	/** Size in bytes that a body must exceed to be compressed; default 512. */
 	readonly minimum_length?: number;
-	/** Which responses are compressed; by default those of compressible types. */
+	/** Selects the responses to compress; by default, those whose media type is worth compressing. */
 	readonly match?: ResponseMatcher;
 }
 
 const USAGE =
 	'encode [matcher] [zstd | br | gzip]… { zstd [level]; br [level]; gzip [level]; minimum_length <bytes>; match … }';
 
-/** Numbers of the named zstd levels. The names are those of the compatible server. */
+/** The zstd levels that have names. The names are those of the compatible server. */
 const ZSTD_LEVELS: { readonly [name: string]: number } = { fastest: 1, default: 3, better: 7, best: 11 };
 
 const CODINGS: readonly CodingName[] = ['zstd', 'br', 'gzip'];
 
-/** Minimum and maximum level of each coding. */
+/** Minimum and maximum compression level of each coding. */
 const LEVEL_RANGES: { readonly [coding in CodingName]: readonly [number, number] } = {
 	zstd: [1, 19],
 	br: [0, 11],

@@ -1,6 +1,7 @@
 /**
- * Preconditions of requests whose responses may be compressed. A precondition refers to the entity tag of the form, compressed or
- * not, that the client would get (RFC 9110 §13.1). Later handlers know only the tag of the uncompressed form.
+ * Evaluates preconditions of requests whose responses may be compressed. The compressed form of a response has an entity tag of its
+ * own, and a precondition refers to the tag of the form that the client would get (RFC 9110 §13.1). Later handlers know only the
+ * tag of the uncompressed form.
  */
 
 import { isStream } from '../../../exchange/body.ts';
@@ -10,14 +11,14 @@ import { etagListHas, omitContentFields, parseEntityTags } from '../../represent
 import { contentType } from '../../representations/content-type.ts';
 import { isEncodable } from './encodable-media.ts';
 
-/** Maximum number of tags that one step remembers on one thread. */
+/** Maximum number of entity tags that one step remembers on one thread. */
 const MAX_TAGS = 8192;
 /** Maximum number of characters in a key: a URL together with its tag. */
 const MAX_KEY_LENGTH = 512;
 
 /**
- * Returns the tag of a compressed form. A strong tag identifies bytes, so the coding is appended. A weak tag identifies
- * content, so it stays the same.
+ * Returns the entity tag of the compressed form of a response with this tag. A strong tag identifies bytes, so the coding is
+ * appended to it. A weak tag identifies content, so it stays the same.
  */
 export function encodedTag(tag: string, coding: string): string {
 	return isStrong(tag) ? `${tag.slice(0, -1)}-${coding}"` : tag;
@@ -28,31 +29,31 @@ function isStrong(tag: string): boolean {
 }
 
 /**
- * Tags of responses that a step leaves uncompressed although the client accepts a coding, because they are too short or of another
- * type. Only these strong tags may be passed to later handlers verbatim: for any other tag, those handlers could answer 304 for a
- * form that the client would not get.
+ * The entity tags of responses that a step leaves uncompressed although the client accepts a coding, because the response is too
+ * short or has another type. Of strong tags, only these may be passed to later handlers verbatim: given any other strong tag, a
+ * later handler could answer 304 for a form that the client would not get.
  */
 export class UnencodedTags {
-	readonly #isByType: boolean;
-	readonly #keys = new Set<string>();
+	readonly #isSelectedByType: boolean;
+	readonly #tagKeys = new Set<string>();
 
-	/** @param isByType True if responses are selected by type, which usually follows from the extension of the path. */
-	constructor(isByType: boolean) {
-		this.#isByType = isByType;
+	/** @param isSelectedByType True if responses are selected by type, which usually follows from the extension of the path. */
+	constructor(isSelectedByType: boolean) {
+		this.#isSelectedByType = isSelectedByType;
 	}
 
-	/** Returns those of the strong `tags` that are known to belong to responses which the step leaves uncompressed. */
-	knownAmong(x: Exchange, tags: readonly string[]): readonly string[] {
-		const type = this.#isByType ? contentType(x.request.path) : undefined;
+	/** Filters strong `tags`: returns the ones known to belong to responses that the step leaves uncompressed. */
+	filterKnown(x: Exchange, tags: readonly string[]): readonly string[] {
+		const type = this.#isSelectedByType ? contentType(x.request.path) : undefined;
 		if (type !== undefined && !isEncodable(type)) return tags;
-		return tags.filter(tag => this.#keys.has(keyOf(x, tag)));
+		return tags.filter(tag => this.#tagKeys.has(keyOf(x, tag)));
 	}
 
 	add(x: Exchange, tag: string): void {
 		const key = keyOf(x, tag);
 		if (key.length > MAX_KEY_LENGTH) return;
-		if (this.#keys.size >= MAX_TAGS) this.#keys.delete(this.#keys.values().next().value!);
-		this.#keys.add(key);
+		if (this.#tagKeys.size >= MAX_TAGS) this.#tagKeys.delete(this.#tagKeys.values().next().value!);
+		this.#tagKeys.add(key);
 	}
 }
 
@@ -67,9 +68,9 @@ export class TagConditions {
 	readonly #unencodedTags: UnencodedTags;
 	readonly #ifMatch: string | undefined;
 	readonly #ifNoneMatch: string | undefined;
-	/** True if the request is not for a range; partial responses are never compressed. */
-	readonly #isWhole: boolean;
-	/** Tags of `If-None-Match` that later handlers get verbatim. `#withheldTags` has the other tags, as a list. */
+	/** True if the request has no `Range`. Partial responses are never compressed. */
+	readonly #isForWholeBody: boolean;
+	/** Tags of `If-None-Match` that later handlers get verbatim. The other tags are in `#withheldTags`, as a comma-separated list. */
 	readonly #passedTags: ReadonlySet<string>;
 	readonly #withheldTags: string;
 
@@ -79,18 +80,18 @@ export class TagConditions {
 		this.#unencodedTags = unencodedTags;
 		this.#ifMatch = headers.combined('if-match');
 		this.#ifNoneMatch = headers.combined('if-none-match');
-		this.#isWhole = !headers.has('range');
+		this.#isForWholeBody = !headers.has('range');
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		// A weak tag matches the compressed and the uncompressed form.
 		this.#passedTags = new Set([
 			...tags.filter(tag => !isStrong(tag)),
-			...unencodedTags.knownAmong(x, tags.filter(isStrong)),
+			...unencodedTags.filterKnown(x, tags.filter(isStrong)),
 		]);
 		this.#withheldTags = tags.filter(tag => !this.#passedTags.has(tag)).join(', ');
 	}
 
 	/**
-	 * Rewrites a request's conditions to conditions that later handlers can evaluate. `coding` is the client's preferred coding;
+	 * Rewrites a request's preconditions so that later handlers can evaluate them. `coding` is the client's preferred coding;
 	 * `codingNames` are all codings of the step. Returns undefined if the response needs no further check.
 	 */
 	static forRequest(
@@ -106,8 +107,8 @@ export class TagConditions {
 		x.keepReceivedHeaders();
 		addPlainTags(headers, 'If-Match', isRead ? [coding!] : codingNames);
 		if (!isRead) {
-			// A tag with a coding stands for the same state of the resource as the tag without it, and the method changes that state,
-			// so the tag without the coding is added.
+			// A method such as PUT concerns the state of the resource, and the compressed and the uncompressed form have the same state. So
+			// for each tag of a compressed form, the tag of the uncompressed form is added.
 			addPlainTags(headers, 'If-None-Match', codingNames);
 			return undefined;
 		}
@@ -116,11 +117,11 @@ export class TagConditions {
 		return conditions;
 	}
 
-	/** Reduces If-None-Match to the tags that later handlers can compare. The other tags are compared once the response is known. */
+	/** Reduces `If-None-Match` to the tags that later handlers can compare. {@link answerIfMatching} compares the other tags. */
 	#setIfNoneMatch(headers: HeaderList): void {
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;
-		const plainTagList = this.#isWhole ? plainTags(tags, [this.#coding]) : [];
+		const plainTagList = this.#isForWholeBody ? plainTagsOf(tags, [this.#coding]) : [];
 		const tagList = [...new Set([...this.#passedTags, ...plainTagList])];
 		if (tagList.length > 0) headers.set('If-None-Match', tagList.join(', '));
 		else {
@@ -131,7 +132,7 @@ export class TagConditions {
 	}
 
 	/**
-	 * Called when a later handler has answered 304: if the client has the compressed form, the response gets the tag of that form
+	 * Called when a later handler has answered 304. If the client has the compressed form, gives the response the tag of that form
 	 * (RFC 9110 §15.4.5).
 	 */
 	onNotModified(headers: HeaderList): void {
@@ -153,7 +154,7 @@ export class TagConditions {
 		if (tag === undefined || (status !== 200 && status !== 206)) return false;
 		const sentTag = coding === undefined ? tag : encodedTag(tag, coding);
 		const ifMatch = this.#ifMatch;
-		// If the tag of the uncompressed form does not match either, later handlers have already evaluated If-Match.
+		// If `tag` does not match `If-Match` either, later handlers have already answered with 412.
 		if (
 			ifMatch !== undefined &&
 			sentTag !== tag &&
@@ -164,9 +165,9 @@ export class TagConditions {
 			return true;
 		}
 		// Later handlers have already compared the tags of compressed forms, because they got the tags of the uncompressed forms.
-		if (coding !== undefined && this.#isWhole) return false;
+		if (coding !== undefined && this.#isForWholeBody) return false;
 		if (!etagListHas(this.#withheldTags, sentTag, false)) return false;
-		if (coding === undefined && isNeverEncoded && this.#isWhole) this.#unencodedTags.add(x, tag);
+		if (coding === undefined && isNeverEncoded && this.#isForWholeBody) this.#unencodedTags.add(x, tag);
 		headers.set('Etag', sentTag);
 		endWithStatus(x, 304);
 		return true;
@@ -181,20 +182,20 @@ function endWithStatus(x: Exchange, status: 304 | 412): void {
 	omitContentFields(response.headers);
 }
 
-/** Adds the tags of the uncompressed forms to a field's list of tags. */
+/** For each tag in a header field that names a coding, adds the tag of the uncompressed form to the field. */
 function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', codings: readonly string[]): void {
 	const tagList = headers.combined(name.toLowerCase());
 	if (tagList === undefined) return;
-	const added = plainTags(parseEntityTags(tagList), codings);
-	if (added.length > 0) headers.set(name, [tagList, ...added].join(', '));
+	const addedTags = plainTagsOf(parseEntityTags(tagList), codings);
+	if (addedTags.length > 0) headers.set(name, [tagList, ...addedTags].join(', '));
 }
 
 /** Returns the tag of the uncompressed form for each tag that names a coding. */
-function plainTags(tags: readonly string[], codings: readonly string[]): string[] {
-	const result: string[] = [];
+function plainTagsOf(tags: readonly string[], codings: readonly string[]): string[] {
+	const uncompressedTags: string[] = [];
 	for (const tag of tags) {
 		const coding = codings.find(name => tag.endsWith(`-${name}"`));
-		if (coding !== undefined) result.push(`${tag.slice(0, -coding.length - 2)}"`);
+		if (coding !== undefined) uncompressedTags.push(`${tag.slice(0, -coding.length - 2)}"`);
 	}
-	return result;
+	return uncompressedTags;
 }

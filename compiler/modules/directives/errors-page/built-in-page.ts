@@ -14,7 +14,7 @@ export interface ErrorPageContent {
 }
 
 /**
- * Content security policy with which the page loads nothing, runs no script and submits no form, whatever text is inserted in it.
+ * Content security policy under which the page cannot load anything, run scripts or submit forms, whatever text is inserted in it.
  */
 export const PAGE_CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
@@ -36,7 +36,10 @@ h1{margin:.25rem 0 .75rem;font-size:1.75rem;line-height:1.2}
 p{margin:0 0 .75rem}
 .id{color:var(--faint);font-size:.875rem}`;
 
-/** Returns the page as HTML. `hasBuiltInText` is true if some of its text is built in, and therefore English. */
+/**
+ * Returns the page as HTML. `hasBuiltInText` is true if some of the page's text is not configured but built in, and therefore
+ * English.
+ */
 export function htmlErrorPage(content: ErrorPageContent, theme: ErrorPageTheme, hasBuiltInText: boolean): string {
 	const { status, requestId } = content;
 	const title = escapeHtml(content.title);
@@ -93,7 +96,7 @@ const STATUS_TEXTS: { readonly [status: number]: string } = {
 	504: 'The server did not answer in time. Please try again later.',
 };
 
-/** Returns the sentence for visitors about a status. */
+/** Returns the sentence that explains a status to visitors. */
 export function defaultErrorText(status: number): string {
 	return (
 		STATUS_TEXTS[status] ??

@@ -21,13 +21,13 @@ import {
 } from './built-in-page.ts';
 import type { ErrorsPageStep } from './errors-page.ts';
 
-/** Media types of error pages. If a client prefers several equally, the first of them is sent. */
-const TYPES = ['text/html', 'application/json', 'text/plain'] as const;
+/** Media types of error pages. If a client prefers several of them equally, it gets the one that comes first here. */
+const PAGE_TYPES = ['text/html', 'application/json', 'text/plain'] as const;
 
-/** Matches request IDs that are short and harmless enough to be shown; they may come from the client. */
+/** Matches request IDs that are short and harmless enough to be shown. A request ID may come from the client. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/;
 
-/** Fields that allow a response to be stored. */
+/** Header fields that allow caches to store a response. */
 const CACHING_FIELDS: ReadonlySet<string> = new Set(['cache-control', 'expires', 'age', 'surrogate-control']);
 
 /** A compiled `errors_page` step. */
@@ -35,7 +35,7 @@ interface ErrorPages {
 	readonly theme: ErrorPageTheme;
 	readonly title: Template | undefined;
 	readonly text: Template | undefined;
-	readonly folder: { readonly path: string; readonly reader: FileReader } | undefined;
+	readonly pageFolder: { readonly path: string; readonly reader: FileReader } | undefined;
 }
 
 export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next: Handler): Handler {
@@ -44,7 +44,7 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 		theme: step.theme ?? 'auto',
 		title: title === undefined ? undefined : cx.template(title, 'empty'),
 		text: text === undefined ? undefined : cx.template(text, 'empty'),
-		folder: folder === undefined ? undefined : { path: folder, reader: cx.lease('files', {}) },
+		pageFolder: folder === undefined ? undefined : { path: folder, reader: cx.lease('files', {}) },
 	};
 	cx.answerErrors();
 	const answerError = (x: Exchange): void | Promise<void> => answerWithPage(x, x.error!.status, pages);
@@ -58,7 +58,7 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 	const interceptResponse = (x: Exchange): void | Promise<void> => {
 		const { status, headers } = x.response;
 		if (x.aborted || x.upgradeCallback !== undefined || status < 400 || !isIntercepted(status)) return;
-		// A gRPC client reads the status from fields of that protocol.
+		// gRPC clients read the status from gRPC's own fields, not from a page.
 		if (headers.get('content-type')?.toLowerCase().startsWith('application/grpc')) return;
 		return answerWithPage(x, status, pages);
 	};
@@ -72,21 +72,21 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 /** Answers with the page for a status. Keeps all header fields except those that describe the replaced body. */
 function answerWithPage(x: Exchange, status: number, pages: ErrorPages): void | Promise<void> {
 	const { request, response } = x;
-	const type = preferredType(request.headers.combined('accept'), TYPES) ?? 'text/plain';
+	const type = preferredType(request.headers.combined('accept'), PAGE_TYPES) ?? 'text/plain';
 	if (isStream(response.body)) response.body.cancel();
 	response.body = null;
 	response.trailers = undefined;
 	response.status = status;
-	clearFields(x, status);
-	if (type !== 'text/html' || pages.folder === undefined) return sendBuiltIn(x, type, pages);
-	const file = openPage(pages.folder, status);
+	replaceFields(x, status);
+	if (type !== 'text/html' || pages.pageFolder === undefined) return sendBuiltIn(x, type, pages);
+	const file = openPage(pages.pageFolder, status);
 	if (!(file instanceof Promise)) return sendFile(x, file, pages);
 	return file.then(file => sendFile(x, file, pages));
 }
 
-function clearFields(x: Exchange, status: number): void {
+function replaceFields(x: Exchange, status: number): void {
 	const { headers } = x.response;
-	// In a 416 response, `Content-Range` tells the complete length of the file (RFC 9110 §14.4).
+	// In a 416 response, `Content-Range` contains the complete length of the file (RFC 9110 §14.4).
 	const contentRange = status === 416 ? headers.get('content-range') : undefined;
 	dropContentFields(headers);
 	headers.filter(name => !CACHING_FIELDS.has(name.toLowerCase()));
@@ -98,9 +98,9 @@ function clearFields(x: Exchange, status: number): void {
 	if (cause instanceof HttpError) for (const [name, value] of cause.headers) headers.set(name, value);
 }
 
-/** Returns the most specific page of a folder for a status; undefined if there is none that can be read. */
+/** Opens the most specific page for a status in a folder. Returns undefined if the folder has no readable page for the status. */
 function openPage(
-	{ path, reader }: NonNullable<ErrorPages['folder']>,
+	{ path, reader }: NonNullable<ErrorPages['pageFolder']>,
 	status: number,
 ): OpenFile | undefined | Promise<OpenFile | undefined> {
 	const names = pageNames(status);
@@ -144,12 +144,12 @@ function sendFile(x: Exchange, file: OpenFile | undefined, pages: ErrorPages): v
 	}
 }
 
-function sendBuiltIn(x: Exchange, type: (typeof TYPES)[number], pages: ErrorPages): void {
+function sendBuiltIn(x: Exchange, type: (typeof PAGE_TYPES)[number], pages: ErrorPages): void {
 	const { response } = x;
 	const { status, headers } = response;
 	const phrase = STATUS_CODES[status] ?? 'Error';
 	const { error } = x;
-	// Placeholders of the error are also available for an intercepted response, which is not an error of this server.
+	// An intercepted response is not an error of this server, but its page may also contain the placeholders of errors.
 	x.error ??= { status, message: phrase };
 	const title = pages.title?.render(x);
 	const message = pages.text?.render(x);

@@ -15,17 +15,17 @@ export interface ErrorsPageStep extends Step {
 	/** Heading of the built-in page. Like `text`, it is plain text with placeholders. */
 	readonly title?: string;
 	readonly text?: string;
-	/** Statuses, or classes of statuses, of the responses of later handlers that are also replaced by a page. */
+	/** Statuses or classes of statuses (`404`, `5xx`). Responses of later handlers with such a status are also replaced by a page. */
 	readonly intercept?: readonly string[];
 }
 
-type Fields = { -readonly [K in 'folder' | 'theme' | 'title' | 'text' | 'intercept']?: ErrorsPageStep[K] };
+type ErrorsPageFields = { -readonly [K in 'folder' | 'theme' | 'title' | 'text' | 'intercept']?: ErrorsPageStep[K] };
 
 const USAGE =
 	'errors_page [matcher] [<folder>] { theme auto | light | dark; title <text>; text <text>; intercept [<status> | <class>…] }';
 
 /** Matches an error status or a class of error statuses. */
-const ERROR_STATUS = /^[45](?:\d\d|xx)$/;
+const ERROR_STATUS_OR_CLASS = /^[45](?:\d\d|xx)$/;
 const ALL_ERRORS: readonly string[] = ['4xx', '5xx'];
 
 /** Syntax: `errors_page [matcher] [<folder>] { … }`. */
@@ -85,7 +85,7 @@ handle_errors 410 {
 `,
 	matcherToken: 'with-more-arguments',
 	lower: ({ line, args }, cx) => {
-		const fields: Fields = {};
+		const fields: ErrorsPageFields = {};
 		if (cx.count(line, args, 0, 1, USAGE) && args[0]) {
 			const folder = lowerFolder(args[0], line, cx);
 			if (folder !== undefined) fields.folder = folder;
@@ -135,7 +135,7 @@ function lowerFolder(word: Word, line: Line, cx: LowerContext): string | undefin
 	return cx.filePath(text, line.span);
 }
 
-function lowerBlock(line: Line, fields: Fields, cx: LowerContext): void {
+function lowerBlock(line: Line, fields: ErrorsPageFields, cx: LowerContext): void {
 	const usedNames = new Set<string>();
 	const onceHandler =
 		(handle: (args: readonly Word[], innerLine: Line) => void): SubdirectiveHandler =>
@@ -164,12 +164,13 @@ function lowerBlock(line: Line, fields: Fields, cx: LowerContext): void {
 			intercept: onceHandler(args => {
 				const statuses = args.map(({ text }) => text.toLowerCase());
 				for (const [index, { text, span }] of args.entries()) {
-					if (ERROR_STATUS.test(statuses[index]!)) continue;
+					if (ERROR_STATUS_OR_CLASS.test(statuses[index]!)) continue;
 					const message = `\`${text}\` is not a status of errors.`;
 					const hint = 'Write a status from 400 to 599, or a class: 4xx, 5xx.';
 					cx.problem('error', 'errors-page/bad-status', span, message, { hint });
 				}
-				fields.intercept = statuses.length === 0 ? ALL_ERRORS : statuses.filter(text => ERROR_STATUS.test(text));
+				fields.intercept =
+					statuses.length === 0 ? ALL_ERRORS : statuses.filter(text => ERROR_STATUS_OR_CLASS.test(text));
 			}),
 		},
 		'errors_page',

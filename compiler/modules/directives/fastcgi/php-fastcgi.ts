@@ -71,9 +71,9 @@ export const phpFastcgi = handlerDirective<Step>({
 	lower: (directive, cx) => {
 		const { line } = directive;
 		const transport: FastcgiDraft = { type: 'fastcgi', split: ['.php'] };
-		let index: Word | undefined;
-		let files: readonly string[] | undefined;
-		const proxy = lowerProxy(
+		let indexWord: Word | undefined;
+		let fileTemplates: readonly string[] | undefined;
+		const proxyStep = lowerProxy(
 			directive,
 			{
 				directiveName: 'php_fastcgi',
@@ -89,12 +89,12 @@ export const phpFastcgi = handlerDirective<Step>({
 				}),
 				ownSubdirectives: () => ({
 					index: (words, innerLine) => {
-						if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'index <file>|off')) index = words[0];
+						if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'index <file>|off')) indexWord = words[0];
 					},
 					try_files: (words, innerLine) => {
 						if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…'))
 							return;
-						files = words.map(word => cx.template(word));
+						fileTemplates = words.map(word => cx.template(word));
 					},
 				}),
 				finish: (_fields, pool) => {
@@ -103,22 +103,22 @@ export const phpFastcgi = handlerDirective<Step>({
 			},
 			cx,
 		);
-		const split = transport.split ?? [];
-		const scriptMatcher: Matcher = { type: 'path', patterns: split.map(extension => `*${extension}`) };
+		const scriptExtensions = transport.split ?? [];
+		const scriptMatcher: Matcher = { type: 'path', patterns: scriptExtensions.map(extension => `*${extension}`) };
 		const steps: Step[] = [];
-		if (index?.text !== 'off') {
-			const indexName = index ? cx.template(index) : 'index.php';
-			const folderIndex = `{http.request.uri.path}/${indexName}`;
-			const triedFiles = files ?? ['{http.request.uri.path}', folderIndex, indexName];
+		if (indexWord?.text !== 'off') {
+			const indexName = indexWord ? cx.template(indexWord) : 'index.php';
+			const folderIndexPath = `{http.request.uri.path}/${indexName}`;
+			const triedFiles = fileTemplates ?? ['{http.request.uri.path}', folderIndexPath, indexName];
 			const isCompatfile = cx.dialect === 'compatfile';
-			// In a Compatfile, `root` is the folder as the application sees it, perhaps in another container, so it is not used to
-			// look up files.
+			// In a Compatfile, `root` is the path of the folder on the application's side, perhaps in another container, so this server does
+			// not look up files there.
 			const rootField = isCompatfile || transport.root === undefined ? {} : { root: transport.root };
-			if (triedFiles.includes(folderIndex)) {
+			if (triedFiles.includes(folderIndexPath)) {
 				const folderMatcher: Matcher = {
 					type: 'all',
 					of: [
-						{ type: 'file', files: [folderIndex], ...rootField },
+						{ type: 'file', files: [folderIndexPath], ...rootField },
 						{ type: 'not', of: { type: 'path', patterns: ['*/'] } },
 					],
 				};
@@ -130,12 +130,12 @@ export const phpFastcgi = handlerDirective<Step>({
 				type: 'file',
 				files: triedFiles,
 				...(hasFallback ? { policy: isCompatfile ? COMPATIBLE_FALLBACK_POLICY : 'first_exist_fallback' } : {}),
-				split_path: split,
+				split_path: scriptExtensions,
 				...rootField,
 			};
 			steps.push({ handler: 'rewrite_target', when: fileMatcher, to: '{http.matchers.file.relative}' });
 		}
-		steps.push({ ...proxy, when: scriptMatcher });
+		steps.push({ ...proxyStep, when: scriptMatcher });
 		return cx.origin({ handler: 'group', pipeline: steps }, line.span);
 	},
 	schema: { properties: {} },

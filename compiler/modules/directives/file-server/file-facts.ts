@@ -1,22 +1,22 @@
-/** Response fields that depend only on the file, computed once per cached file. */
+/** Facts about a file from which response fields are made, computed once per cached file. */
 import type { OpenFile } from '../../../exchange/leases.ts';
 import { contentType } from '../../representations/content-type.ts';
 import { FileTimes } from './file-times.ts';
 
 export interface FileFacts {
 	/**
-	 * Entity tag from modification time and size; undefined if the time is artificial: 0 or 1 s, as in reproducible archives and
-	 * images.
+	 * Entity tag, made of modification time and size; undefined if the time is artificial: 0 or 1 seconds since the epoch, as in
+	 * reproducible archives and images.
 	 */
 	readonly etag: string | undefined;
 	/** Last modification in whole seconds since the epoch; undefined if the time is artificial. */
-	readonly seconds: number | undefined;
+	readonly modifiedSeconds: number | undefined;
 	/** Last modification as an HTTP-date; '' if the time is artificial. */
-	readonly date: string;
-	/** Media type, by the extension of the requested name. */
-	readonly type: string | undefined;
+	readonly httpDate: string;
+	/** Media type, determined by the extension of the requested name; undefined if unknown. */
+	readonly mediaType: string | undefined;
 	/** Whether the file server hides the file; undefined until checked. */
-	hidden: boolean | undefined;
+	isHidden: boolean | undefined;
 }
 
 /** Caches the facts about the files of one `files` step. */
@@ -40,9 +40,15 @@ export class FileFactsCache {
 		// The type follows from the requested name, because the target of a symbolic link may have another extension.
 		const type = contentType(file.noLinkFollowed ? file.relativePath! : file.path);
 		if (seconds === 0 || seconds === 1) {
-			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
+			return { etag: undefined, modifiedSeconds: undefined, httpDate: '', mediaType: type, isHidden: undefined };
 		}
 		const etag = this.#times.entityTag(seconds, modified.nanoseconds, size);
-		return { etag, seconds, date: this.#times.date(seconds), type, hidden: undefined };
+		return {
+			etag,
+			modifiedSeconds: seconds,
+			httpDate: this.#times.date(seconds),
+			mediaType: type,
+			isHidden: undefined,
+		};
 	}
 }

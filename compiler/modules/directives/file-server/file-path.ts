@@ -1,4 +1,4 @@
-/** Converts the path of a request to that of a file; decoding never turns a byte into a separator. */
+/** Converts the path of a request to the path of a file. Decoding never produces a separator: an encoded slash is refused. */
 import { isUtf8 } from 'node:buffer';
 
 /** A request path as a file server interprets it. */
@@ -15,10 +15,10 @@ export interface FilePath {
 const NEEDS_CLEANING = /%|\/\/|\/\.|\0/;
 
 /**
- * Converts a percent-encoded path. Each segment is decoded separately: `..` is resolved after decoding and stops at the root,
- * and a segment with an encoded slash or NUL names no file.
- * Returns `malformed` for an invalid escape or a NUL (400), and `encoded-slash` for a name that no file can have (404). Serving
- * `/a%2Fb` as `/a/b` would let a request evade matchers of paths.
+ * Converts a percent-encoded path. Each segment is decoded separately: `..` is resolved after decoding and stops at the root, and a
+ * segment with an encoded slash or NUL names no file. Returns `malformed` (answered with 400) for an invalid escape or a NUL, and
+ * `encoded-slash` (answered with 404) for a segment that contains an encoded slash. Serving `/a%2Fb` as `/a/b` would let a request
+ * evade matchers of paths.
  */
 export function parseFilePath(encoded: string): FilePath | 'malformed' | 'encoded-slash' {
 	if (!NEEDS_CLEANING.test(encoded)) {
@@ -39,7 +39,10 @@ export function parseFilePath(encoded: string): FilePath | 'malformed' | 'encode
 	return { path: names.length === 0 ? '' : `/${names.join('/')}`, endsWithSlash };
 }
 
-/** Decodes escapes; bytes that are not UTF-8 become lone surrogates (U+DC00 plus the byte), as FileReader expects. */
+/**
+ * Decodes the escapes in a segment; returns undefined if one is invalid. Bytes that are not UTF-8 become lone surrogates (U+DC00
+ * plus the byte), as FileReader expects.
+ */
 function decodeSegment(segment: string): string | undefined {
 	try {
 		return decodeURIComponent(segment);
@@ -67,7 +70,7 @@ function decodeBytes(bytes: Buffer): string {
 	return text;
 }
 
-/** Returns the length of the well-formed UTF-8 sequence at an offset, or 0 (RFC 3629 §4). */
+/** Returns the length in bytes of the well-formed UTF-8 sequence at an offset; 0 if there is none (RFC 3629 §4). */
 function sequenceLength(bytes: Buffer, offset: number): number {
 	const firstByte = bytes[offset]!;
 	const length =

@@ -3,7 +3,7 @@ import type { Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { type DirectiveLine, handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { isFileSystem } from '../fs.ts';
+import { checkFileSystem } from '../fs.ts';
 import { BROWSE_SCHEMA, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
 import { compileFiles } from './files-handler.ts';
 import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
@@ -21,13 +21,13 @@ export interface FilesStep extends Step {
 	readonly follow_symlinks?: boolean;
 	/** False to disable redirects that add or remove the trailing slash. */
 	readonly canonical_uris?: boolean;
-	/** `ignored`: if redirects are disabled, a file is also served when its path has a trailing slash. */
+	/** If `ignored`, and if redirects are disabled, a file is also served for its path with a trailing slash. */
 	readonly trailing_slash?: 'ignored';
 	/** Status of the response instead of 200: a number, or a template that evaluates to one. */
 	readonly status?: number | string;
 	/** True to continue with the next handler if the file does not exist. */
 	readonly pass_thru?: boolean;
-	/** How folders without an index are listed; undefined if they are not. */
+	/** How folders without an index file are listed; undefined if such folders are not listed. */
 	readonly browse?: BrowseSettings;
 	/** Codings of precompressed files (`x.js.br`), in order of preference among those with equal weight. */
 	readonly precompressed?: readonly SidecarCoding[];
@@ -38,18 +38,18 @@ export interface FilesStep extends Step {
 const USAGE =
 	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
-/** The step while the lines of the block are lowered into it. */
-type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
+/** A step that is being filled from the lines of the block. */
+type FilesDraft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
-	const draft = {} as Draft;
+	const draft = {} as FilesDraft;
 	draft.handler = 'files';
 	if (args[0]?.text === 'browse' && args[0].quote === 'none') {
 		cx.count(line, args, 1, 1, USAGE);
 		draft.browse = {};
 	} else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
 
-	const hide: string[] = [];
+	const hidePatterns: string[] = [];
 	const flagHandler =
 		(setFlag: () => void) => (words: readonly Word[], innerLine: Parameters<LowerContext['noBlock']>[0]) => {
 			cx.noBlock(innerLine);
@@ -66,7 +66,7 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 			hide: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'hide PATTERN…')) return;
-				for (const word of words) hide.push(word.text.includes('/') ? lowerPath(word, cx) : cx.template(word));
+				for (const word of words) hidePatterns.push(word.text.includes('/') ? lowerPath(word, cx) : cx.template(word));
 			},
 			index: (words, innerLine) => {
 				cx.noBlock(innerLine);
@@ -121,13 +121,13 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 			},
 			fs: (words, innerLine) => {
 				cx.noBlock(innerLine);
-				if (cx.count(innerLine, words, 1, 1, 'fs default')) isFileSystem(words[0]!, cx);
+				if (cx.count(innerLine, words, 1, 1, 'fs default')) checkFileSystem(words[0]!, cx);
 			},
 		},
 		'file_server',
 	);
-	hide.push(...cx.files);
-	if (hide.length > 0) draft.hide = [...new Set(hide)];
+	hidePatterns.push(...cx.files);
+	if (hidePatterns.length > 0) draft.hide = [...new Set(hidePatterns)];
 	return draft;
 }
 
@@ -138,7 +138,7 @@ function lowerPath(word: Word, cx: LowerContext): string {
 export const fileServer = handlerDirective<FilesStep>({
 	kind: 'handler',
 	id: 'files',
-	// The handler serves only methods that read files.
+	// The handler serves only methods that read files, so GET and POST get different answers.
 	probeChanges: () => [{ method: 'GET' }, { method: 'POST' }],
 	names: { configfile: ['file_server'], compatfile: ['file_server'] },
 	usage: USAGE,
@@ -237,7 +237,7 @@ http://example.com {
 	compile: compileFiles,
 	answers: 'always',
 	passesOn: step => step.pass_thru === true,
-	servesFiles: ({ hide = [] }) => ({ hides: hide }),
+	servesFiles: ({ hide = [] }) => ({ hiddenPatterns: hide }),
 	rootOf: ({ root }) => (root === undefined ? undefined : { text: root, pointer: '/root' }),
 	readsRoot: () => true,
 	makesPages: true,

@@ -2,17 +2,17 @@
 
 const BASE = 36;
 /**
- * Number of values of the six lower digits of a time. A time is formatted in two parts, because in nanoseconds it is too large for
- * a number.
+ * Number of values of the six lower digits of a time in nanoseconds. A time is formatted in two parts, because it is too large for
+ * a single JavaScript number.
  */
 const LOWER_RANGE = BASE ** 6;
-/** All pairs of base-36 digits. */
+/** All pairs of base-36 digits, by value. */
 const DIGIT_PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, index) =>
 	index.toString(BASE).padStart(2, '0'),
 );
 /**
- * Maximum number of cached entries. There is one entry per second of modification, and the files of a folder are usually written
- * within a few seconds.
+ * Maximum number of cached seconds; a power of 2. There is one entry for each second in which files were modified, and the files of
+ * a folder are usually written within a few seconds.
  */
 const CACHE_SIZE = 256;
 
@@ -23,19 +23,19 @@ interface FormattedSecond {
 	/** The time as an HTTP-date (RFC 9110 §5.6.7). */
 	readonly date: string;
 	/**
-	 * The second in nanoseconds, in base 36: the digits above the six lower ones, as a number and as text after a quotation mark,
-	 * and the six lower ones as a number.
+	 * The start of the second, in nanoseconds since 1970, is split into its six lower base-36 digits (`lower`) and the digits above
+	 * them (`upper`). `upperText` is `upper` in base 36 after a quotation mark.
 	 */
 	readonly upper: number;
 	readonly upperText: string;
 	readonly lower: number;
 }
 
-/** Formats times for one file server. Caches the parts that files with the same second or size have in common. */
+/** Formats modification times for one file server. Caches the text for recent seconds and for the last size. */
 export class FileTimes {
-	readonly #cache: (FormattedSecond | undefined)[] = new Array(CACHE_SIZE).fill(undefined);
-	#size = -1;
-	#sizeText = '';
+	readonly #formattedSeconds: (FormattedSecond | undefined)[] = new Array(CACHE_SIZE).fill(undefined);
+	#lastSize = -1;
+	#lastSizeText = '';
 
 	/** Returns the HTTP-date of whole seconds since 1970. */
 	date(seconds: number): string {
@@ -47,22 +47,23 @@ export class FileTimes {
 	 * 36.
 	 */
 	entityTag(seconds: number, nanoseconds: number, size: number): string {
-		if (size !== this.#size) {
-			this.#size = size;
-			this.#sizeText = `-${size.toString(BASE)}"`;
+		if (size !== this.#lastSize) {
+			this.#lastSize = size;
+			this.#lastSizeText = `-${size.toString(BASE)}"`;
 		}
 		const formattedSecond = this.#formatSecond(seconds);
 		const lowerPart = formattedSecond.lower + nanoseconds;
-		// For times before 1970 and in its first two seconds, there are no upper digits, so the time is formatted as one number.
-		if (formattedSecond.upper <= 0) return `"${toNanoseconds(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
+		// Times before 1970 and in the first two seconds of 1970 have no upper digits, so they are formatted as one number.
+		if (formattedSecond.upper <= 0)
+			return `"${toNanoseconds(seconds, nanoseconds).toString(BASE)}${this.#lastSizeText}`;
 		if (lowerPart >= LOWER_RANGE)
-			return `"${(formattedSecond.upper + 1).toString(BASE)}${formatLowerDigits(lowerPart - LOWER_RANGE)}${this.#sizeText}`;
-		return formattedSecond.upperText + formatLowerDigits(lowerPart) + this.#sizeText;
+			return `"${(formattedSecond.upper + 1).toString(BASE)}${formatLowerDigits(lowerPart - LOWER_RANGE)}${this.#lastSizeText}`;
+		return formattedSecond.upperText + formatLowerDigits(lowerPart) + this.#lastSizeText;
 	}
 
 	#formatSecond(seconds: number): FormattedSecond {
-		const slot = seconds & (CACHE_SIZE - 1);
-		const cached = this.#cache[slot];
+		const slotIndex = seconds & (CACHE_SIZE - 1);
+		const cached = this.#formattedSeconds[slotIndex];
 		if (cached !== undefined && cached.seconds === seconds) return cached;
 		const nanoseconds = toNanoseconds(seconds, 0);
 		const upperPart = Number(nanoseconds / BigInt(LOWER_RANGE));
@@ -73,7 +74,7 @@ export class FileTimes {
 			upperText: `"${upperPart.toString(BASE)}`,
 			lower: Number(nanoseconds % BigInt(LOWER_RANGE)),
 		};
-		this.#cache[slot] = formatted;
+		this.#formattedSeconds[slotIndex] = formatted;
 		return formatted;
 	}
 }

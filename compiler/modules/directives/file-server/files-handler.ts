@@ -20,24 +20,24 @@ import { openSidecar, readSidecarTag, type SidecarCoding } from './precompressed
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
 
-/** Settings of one `files` step, fixed when the configuration is compiled. */
-interface FileServer {
+/** A compiled `files` step. */
+interface CompiledFileServer {
 	readonly reader: FileReader;
 	readonly next: Handler;
-	readonly passThru: boolean;
+	readonly passesMissingOn: boolean;
 	readonly followSymlinks: boolean;
 	readonly isCanonical: boolean;
-	/** Whether a path with a trailing slash may be a file. */
+	/** True if a path with a trailing slash may name a file. */
 	readonly ignoresTrailingSlash: boolean;
-	readonly index: readonly Template[];
-	readonly status: ((x: Exchange) => number) | undefined;
-	readonly root: (x: Exchange) => string;
+	readonly indexNames: readonly Template[];
+	readonly statusOf: ((x: Exchange) => number) | undefined;
+	readonly rootOf: (x: Exchange) => string;
 	readonly isHidden: HiddenFileTest;
-	/** Whether the hidden files depend on the request. */
+	/** True if a pattern of `hide` contains placeholders, so that the hidden files depend on the request. */
 	readonly hidesPerRequest: boolean;
 	readonly factsCache: FileFactsCache;
 	readonly listFolder: FolderLister | undefined;
-	/** Codings of sidecars; empty if no sidecars are used. */
+	/** Codings of precompressed sidecars; empty if precompressed files are not used. */
 	readonly codings: readonly SidecarCoding[];
 	readonly tagExtensions: readonly string[];
 }
@@ -56,16 +56,16 @@ interface Lookup {
 export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler): Handler {
 	const reader = cx.lease('files', {});
 	const { isHidden: isHiddenFile, isPerRequest } = compileHiddenFileTest(step.hide ?? [], cx, reader);
-	const server: FileServer = {
+	const server: CompiledFileServer = {
 		reader,
 		next,
-		passThru: step.pass_thru === true,
+		passesMissingOn: step.pass_thru === true,
 		followSymlinks: step.follow_symlinks === true,
 		isCanonical: step.canonical_uris !== false,
 		ignoresTrailingSlash: step.trailing_slash === 'ignored',
-		index: (step.index ?? DEFAULT_INDEX).map(name => cx.template(name, 'empty')),
-		status: compileStatus(step.status, cx),
-		root: compileRoot(step.root, cx),
+		indexNames: (step.index ?? DEFAULT_INDEX).map(name => cx.template(name, 'empty')),
+		statusOf: compileStatus(step.status, cx),
+		rootOf: compileRoot(step.root, cx),
 		isHidden: isHiddenFile,
 		hidesPerRequest: isPerRequest,
 		factsCache: new FileFactsCache(),
@@ -98,7 +98,8 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 	if (template.constant !== undefined) {
 		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return () => constant;
-		// An environment variable may have another value on the machine that runs the server, so it is checked per request.
+		// The constant may come from an environment variable, which may differ on the machine that runs the server. So the status is
+		// checked for each request.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
 	}
 	return x => {
@@ -122,7 +123,7 @@ function compileHiddenFileTest(
 		else {
 			const pattern = absolutePattern(template.constant);
 			constantPatterns.push(pattern);
-			// The patterns are also compared with real paths, so the real path of a hidden file is hidden, too.
+			// Patterns are also compared with paths in which links are resolved, so the resolved form of a path is added as a pattern.
 			const isLiteralPath = pattern.startsWith('/') && !hasWildcard(pattern);
 			const realPath = isLiteralPath ? reader.realPath?.(pattern) : undefined;
 			if (realPath !== undefined && realPath !== pattern) constantPatterns.push(realPath);
@@ -139,51 +140,52 @@ function compileHiddenFileTest(
 		}
 		return lastResult;
 	};
-	const applyTest = (hidden: HiddenTest, root: string, path: string, file: FileLocation): boolean => {
-		const absolute = root === '/' ? path : root + path;
-		if (hidden(absolute, path)) return true;
-		if (file.noLinkFollowed || file.path === absolute) return false;
+	const isHiddenOrLinksToHidden = (isHidden: HiddenTest, root: string, path: string, file: FileLocation): boolean => {
+		const absolutePath = root === '/' ? path : root + path;
+		if (isHidden(absolutePath, path)) return true;
+		if (file.noLinkFollowed || file.path === absolutePath) return false;
 		// A link whose name is not hidden may lead to a hidden file.
-		return hidden(file.path, file.relativePath ?? basename(file.path));
+		return isHidden(file.path, file.relativePath ?? basename(file.path));
 	};
 	if (requestTemplates.length === 0) {
 		return {
-			// Skips the test if no pattern can match below the root. Often the only pattern is the configuration file, which is always
-			// hidden but usually outside the root.
+			// Skips the test if no pattern can match below the root: often the only pattern is the path of the configuration file, which is
+			// always hidden but usually outside the root.
 			isHidden: (_, root, path, file) =>
-				!(file.noLinkFollowed && !canHideBelow(root)) && applyTest(isHiddenAlways, root, path, file),
+				!(file.noLinkFollowed && !canHideBelow(root)) && isHiddenOrLinksToHidden(isHiddenAlways, root, path, file),
 			isPerRequest: false,
 		};
 	}
 	const compileForRequest = (x: Exchange): HiddenTest =>
 		compileHiddenTest(requestTemplates.map(template => absolutePattern(template.render(x))).filter(Boolean));
 	const isHiddenForRequest: HiddenFileTest = (x, root, path, file) =>
-		applyTest(isHiddenAlways, root, path, file) || applyTest(compileForRequest(x), root, path, file);
+		isHiddenOrLinksToHidden(isHiddenAlways, root, path, file) ||
+		isHiddenOrLinksToHidden(compileForRequest(x), root, path, file);
 	return { isHidden: isHiddenForRequest, isPerRequest: true };
 }
 
-/** Returns a pattern ready for comparison. A relative path is resolved against the working directory. */
+/** Returns a pattern for comparison with absolute paths. A relative path is resolved against the working directory. */
 function absolutePattern(pattern: string): string {
 	return pattern.includes('/') && !pattern.startsWith('/') ? resolve(pattern) : pattern;
 }
 
 /** Reports whether a file is hidden. The result is cached for each open file, because a cached file always has the same path. */
-function isFileHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
+function isFileHidden(server: CompiledFileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
 	if (server.hidesPerRequest || file.source === 'disk') return server.isHidden(x, root, path, file);
 	const facts = server.factsCache.get(file);
-	facts.hidden ??= server.isHidden(x, root, path, file);
-	return facts.hidden;
+	facts.isHidden ??= server.isHidden(x, root, path, file);
+	return facts.isHidden;
 }
 
-/** Returns the test that decides which entries a listing hides. It also hides links to hidden files. */
-function compileHiddenEntryTest(hidden: HiddenFileTest): HiddenEntryTest {
-	return (x, { root, path }, { name, realPath: real }) => {
+/** Returns the test that decides which entries a listing omits: hidden files, and links to hidden files. */
+function compileHiddenEntryTest(isHidden: HiddenFileTest): HiddenEntryTest {
+	return (x, { root, path }, { name, realPath: resolvedPath }) => {
 		const pathBelowRoot = `${path}/${name}`;
-		const absolute = root === '/' ? pathBelowRoot : root + pathBelowRoot;
-		const realPathBelowRoot = real?.startsWith(`${root}/`) ? real.slice(root.length) : undefined;
-		return hidden(x, root, pathBelowRoot, {
-			path: real ?? absolute,
-			relativePath: real === undefined ? pathBelowRoot : realPathBelowRoot,
+		const absolutePath = root === '/' ? pathBelowRoot : root + pathBelowRoot;
+		const realPathBelowRoot = resolvedPath?.startsWith(`${root}/`) ? resolvedPath.slice(root.length) : undefined;
+		return isHidden(x, root, pathBelowRoot, {
+			path: resolvedPath ?? absolutePath,
+			relativePath: resolvedPath === undefined ? pathBelowRoot : realPathBelowRoot,
 		});
 	};
 }
@@ -192,45 +194,56 @@ function basename(path: string): string {
 	return path.slice(path.lastIndexOf('/') + 1);
 }
 
-function serveFile(server: FileServer, x: Exchange): void | Promise<void> {
+function serveFile(server: CompiledFileServer, x: Exchange): void | Promise<void> {
 	const requestedPath = parseFilePath(x.request.path);
 	if (requestedPath === 'malformed') throw new HttpError(400, 'file_server: the path is malformed');
 	if (requestedPath === 'encoded-slash') return answerMissing(server, x);
-	const lookup: Lookup = { root: server.root(x), requestedPath };
+	const lookup: Lookup = { root: server.rootOf(x), requestedPath };
 	if (requestedPath.path === '') return tryIndex(server, x, lookup, 0);
 	return openPath(server, x, lookup, requestedPath.path, -1);
 }
 
-/** Opens a path and serves it. `index` is the position in the list of index names; −1 means the requested path itself. */
-function openPath(server: FileServer, x: Exchange, lookup: Lookup, path: string, index: number): void | Promise<void> {
+/**
+ * Opens a path and serves it. `indexPosition` is the position of the tried name in the list of index names, or −1 for the requested
+ * path itself.
+ */
+function openPath(
+	server: CompiledFileServer,
+	x: Exchange,
+	lookup: Lookup,
+	path: string,
+	indexPosition: number,
+): void | Promise<void> {
 	let file: OpenFile | Promise<OpenFile>;
 	try {
 		file = server.reader.open(lookup.root, path, server.followSymlinks);
 	} catch (error) {
-		return handleOpenError(server, x, lookup, index, error);
+		return handleOpenError(server, x, lookup, indexPosition, error);
 	}
 	if (file instanceof Promise) {
 		return file.then(
-			opened => serveOpened(server, x, lookup, path, index, opened),
-			error => handleOpenError(server, x, lookup, index, error),
+			opened => serveOpened(server, x, lookup, path, indexPosition, opened),
+			error => handleOpenError(server, x, lookup, indexPosition, error),
 		);
 	}
-	return serveOpened(server, x, lookup, path, index, file);
+	return serveOpened(server, x, lookup, path, indexPosition, file);
 }
 
 function handleOpenError(
-	server: FileServer,
+	server: CompiledFileServer,
 	x: Exchange,
 	lookup: Lookup,
-	index: number,
+	indexPosition: number,
 	error: unknown,
 ): void | Promise<void> {
 	if (!(error instanceof FileError)) throw error;
 	switch (error.reason) {
 		case 'directory':
-			return tryIndex(server, x, lookup, index + 1);
+			return tryIndex(server, x, lookup, indexPosition + 1);
 		case 'not_found':
-			return index === -1 ? answerNonexistent(server, x, lookup) : tryIndex(server, x, lookup, index + 1);
+			return indexPosition === -1
+				? answerNonexistent(server, x, lookup)
+				: tryIndex(server, x, lookup, indexPosition + 1);
 		case 'forbidden':
 			throw new HttpError(403, 'file_server: the file may not be read', { cause: error });
 		case 'invalid':
@@ -249,17 +262,22 @@ function unavailableError(error: FileError): HttpError {
 	});
 }
 
-function tryIndex(server: FileServer, x: Exchange, lookup: Lookup, index: number): void | Promise<void> {
-	const name = server.index[index];
+function tryIndex(
+	server: CompiledFileServer,
+	x: Exchange,
+	lookup: Lookup,
+	indexPosition: number,
+): void | Promise<void> {
+	const name = server.indexNames[indexPosition];
 	if (name === undefined)
 		return server.listFolder ? listFolder(server, server.listFolder, x, lookup) : answerMissing(server, x);
-	return openPath(server, x, lookup, `${lookup.requestedPath.path}/${name.constant ?? name.render(x)}`, index);
+	return openPath(server, x, lookup, `${lookup.requestedPath.path}/${name.constant ?? name.render(x)}`, indexPosition);
 }
 
 /** Lists a folder that has no index. */
 function listFolder(
-	server: FileServer,
-	lister: FolderLister,
+	server: CompiledFileServer,
+	listEntries: FolderLister,
 	x: Exchange,
 	{ root, requestedPath }: Lookup,
 ): void | Promise<void> {
@@ -269,8 +287,8 @@ function listFolder(
 	}
 	requireReadMethod(x);
 	// Without the trailing slash, the relative links of the listing would be wrong.
-	if (!endsWithSlash && lastElementIsAsReceived(x)) return redirect(x, true);
-	return lister(x, { root, path }).catch(error => {
+	if (!endsWithSlash && isLastSegmentAsReceived(x)) return redirect(x, true);
+	return listEntries(x, { root, path }).catch(error => {
 		if (!(error instanceof FileError)) throw error;
 		if (error.reason === 'not_found') return answerMissing(server, x);
 		if (error.reason === 'unavailable') throw unavailableError(error);
@@ -287,10 +305,14 @@ function requireReadMethod(x: Exchange): void {
 }
 
 /**
- * Answers for a path that does not exist. If it continues below a file, it is malformed (400), unless that file is hidden or cannot
- * be opened: then the answer reveals nothing about the file.
+ * Answers for a path that does not exist. A path that continues below a file is malformed (400). If that file is hidden or cannot
+ * be opened, the answer is the usual 404, which reveals nothing about the file.
  */
-function answerNonexistent(server: FileServer, x: Exchange, { root, requestedPath }: Lookup): void | Promise<void> {
+function answerNonexistent(
+	server: CompiledFileServer,
+	x: Exchange,
+	{ root, requestedPath }: Lookup,
+): void | Promise<void> {
 	const file = findFileAbove(server, root, requestedPath.path);
 	if (file === undefined) return answerMissing(server, x);
 	const answerForFileAbove = (openFile: OpenFile): void | Promise<void> => {
@@ -314,12 +336,12 @@ function answerNonexistent(server: FileServer, x: Exchange, { root, requestedPat
 		: answerForFileAbove(openedFile);
 }
 
-/** Returns the nearest existing path above `path` if it is a file, otherwise undefined. */
-function findFileAbove({ reader }: FileServer, root: string, path: string): string | undefined {
+/** Returns the longest existing prefix of `path`, without `path` itself, if it is a file; otherwise undefined. */
+function findFileAbove({ reader }: CompiledFileServer, root: string, path: string): string | undefined {
 	const ends: number[] = [];
 	for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) ends.push(end);
-	// Links may lead out of the root here; that is checked when the file is opened.
-	const kindAt = (index: number) => reader.kind(root, path.slice(0, ends[index]), true);
+	// Here, links may lead out of the root: that is checked when the file is opened.
+	const kindAt = (indexPosition: number) => reader.kind(root, path.slice(0, ends[indexPosition]), true);
 	let firstMissing = ends.length;
 	try {
 		// The parent folder usually exists. Otherwise, a binary search finds the first missing folder, because a client may send
@@ -340,8 +362,8 @@ function findFileAbove({ reader }: FileServer, root: string, path: string): stri
 	return undefined;
 }
 
-function answerMissing(server: FileServer, x: Exchange): void | Promise<void> {
-	if (server.passThru) {
+function answerMissing(server: CompiledFileServer, x: Exchange): void | Promise<void> {
+	if (server.passesMissingOn) {
 		x.answeredBy = '';
 		return server.next(x);
 	}
@@ -349,28 +371,28 @@ function answerMissing(server: FileServer, x: Exchange): void | Promise<void> {
 }
 
 function serveOpened(
-	server: FileServer,
+	server: CompiledFileServer,
 	x: Exchange,
 	lookup: Lookup,
 	path: string,
-	index: number,
+	indexPosition: number,
 	file: OpenFile,
 ): void | Promise<void> {
 	let isFileInUse = false;
 	try {
 		if (isFileHidden(server, x, lookup.root, path, file)) {
-			return index === -1 ? answerMissing(server, x) : tryIndex(server, x, lookup, index + 1);
+			return indexPosition === -1 ? answerMissing(server, x) : tryIndex(server, x, lookup, indexPosition + 1);
 		}
 		requireReadMethod(x);
 		const { endsWithSlash } = lookup.requestedPath;
-		if (hadTrailingSlash(x, endsWithSlash) !== (index !== -1) && server.isCanonical && x.error === undefined) {
-			if (lastElementIsAsReceived(x)) {
-				redirect(x, index !== -1);
+		if (hadTrailingSlash(x, endsWithSlash) !== (indexPosition !== -1) && server.isCanonical && x.error === undefined) {
+			if (isLastSegmentAsReceived(x)) {
+				redirect(x, indexPosition !== -1);
 				return;
 			}
 		}
-		// The relative links in a page would be wrong if its path ended with a slash.
-		if (index === -1 && endsWithSlash && !server.ignoresTrailingSlash) return answerMissing(server, x);
+		// If the path of a page ended with a slash, the relative links in the page would be wrong.
+		if (indexPosition === -1 && endsWithSlash && !server.ignoresTrailingSlash) return answerMissing(server, x);
 		const sidecar =
 			server.codings.length > 0
 				? openSidecar(x, server.reader, lookup.root, path, server.followSymlinks, server.codings)
@@ -397,16 +419,16 @@ function hadTrailingSlash(x: Exchange, endsWithSlash: boolean): boolean {
 }
 
 /**
- * Reports whether the last element of the path is as the client sent it, so that a redirect may add or remove the slash. After a
- * rewrite, the slash that the client sent says nothing about the new last element. A path that ends in a dot segment has no slash
- * to remove, so redirecting would loop.
+ * Reports whether a redirect may add or remove the trailing slash: the last segment of the path must be as the client sent it.
+ * After a rewrite, the slash that the client sent says nothing about the new last segment. A path that ends in a dot segment has no
+ * slash to remove, so redirecting would loop.
  */
-function lastElementIsAsReceived(x: Exchange): boolean {
-	const element = lastElement(x.received.path);
-	return element === lastElement(x.request.path) && !/^(?:\.|%2e){1,2}$/i.test(element);
+function isLastSegmentAsReceived(x: Exchange): boolean {
+	const segment = lastSegment(x.received.path);
+	return segment === lastSegment(x.request.path) && !/^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
-function lastElement(path: string): string {
+function lastSegment(path: string): string {
 	let end = path.length;
 	while (end > 0 && path[end - 1] === '/') end -= 1;
 	return path.slice(path.lastIndexOf('/', end - 1) + 1, end);
@@ -433,11 +455,11 @@ function redirect(x: Exchange, withSlash: boolean): void {
 }
 
 /**
- * Fills the response. Returns true if its body will close the file. `requestedFile` is the path of the requested file; `file` may
- * be a sidecar of it.
+ * Fills the response. Returns true if the response's body will close the file, false if the caller must do so. `requestedFile` is
+ * the path of the requested file; `file` may be a sidecar of it.
  */
 function fillResponse(
-	server: FileServer,
+	server: CompiledFileServer,
 	x: Exchange,
 	file: OpenFile,
 	requestedFile: string,
@@ -446,7 +468,7 @@ function fillResponse(
 	const { request, response } = x;
 	const headers = response.headers;
 	const now = x.now();
-	const status = server.status?.(x) ?? x.error?.status ?? 200;
+	const status = server.statusOf?.(x) ?? x.error?.status ?? 200;
 	const facts = server.factsCache.get(file);
 	const fileValidators = validatorsOf(
 		facts,
@@ -465,16 +487,19 @@ function fillResponse(
 		response.body = null;
 		return false;
 	}
-	const type = headers.get('content-type') ?? (coding === undefined ? facts.type : contentType(requestedFile));
-	const range =
+	const mediaType =
+		headers.get('content-type') ?? (coding === undefined ? facts.mediaType : contentType(requestedFile));
+	const rangeField =
 		isOk && precondition === 'proceed' && request.method === 'GET' ? request.headers.combined('range') : undefined;
 	const ranges =
-		range !== undefined && rangeApplies(request.headers, validators, now) ? parseRange(range, file.size) : 'ignore';
+		rangeField !== undefined && rangeApplies(request.headers, validators, now)
+			? parseRange(rangeField, file.size)
+			: 'ignore';
 
 	// The bytes are read before any field is set, because reading may fail.
 	let body: Uint8Array | string | BodySource | null = null;
 	if (precondition === 'proceed' && ranges !== 'unsatisfiable') {
-		// The client's own method counts: if it was rewritten to HEAD, the client still expects a body.
+		// The method that the client sent decides: if a directive rewrote the method to HEAD, the client still expects a body.
 		if (x.received.method === 'HEAD') body = new UnsentBody(file.size);
 		else if (ranges === 'ignore') {
 			body = file.body(0, file.size);
@@ -486,7 +511,7 @@ function fillResponse(
 			body = multipartRanges(
 				ranges,
 				file.size,
-				type,
+				mediaType,
 				boundary,
 				part => file.body(part.start, part.end, true),
 				() => file.close(),
@@ -511,7 +536,7 @@ function fillResponse(
 		headers.set('Content-Range', `bytes */${file.size}`);
 		return false;
 	}
-	if (type !== undefined && !headers.has('content-type')) headers.add('Content-Type', type);
+	if (mediaType !== undefined && !headers.has('content-type')) headers.add('Content-Type', mediaType);
 	if (ranges === 'ignore') response.status = status;
 	else {
 		response.status = 206;
@@ -520,14 +545,18 @@ function fillResponse(
 	return x.received.method !== 'HEAD';
 }
 
-/** Returns the entity tag and modification date of a file. */
-function validatorsOf({ etag, seconds }: FileFacts, now: number, tagFromFile: string | undefined): Validators {
+/** Returns the entity tag and modification date with which a file is sent. `tagFromFile` is the tag in a sidecar. */
+function validatorsOf(
+	{ etag, modifiedSeconds: seconds }: FileFacts,
+	now: number,
+	tagFromFile: string | undefined,
+): Validators {
 	// A future date must not be sent (RFC 9110 §8.8.2.1).
 	const modified = seconds === undefined ? undefined : Math.min(seconds, Math.floor(now / 1000));
 	return { etag: tagFromFile ?? etag, modified };
 }
 
-function formatDate(modified: number, { seconds, date }: FileFacts): string {
+function formatDate(modified: number, { modifiedSeconds: seconds, httpDate: date }: FileFacts): string {
 	return modified === seconds ? date : new Date(modified * 1000).toUTCString();
 }
 

@@ -13,14 +13,14 @@ export type HiddenTest = (absolutePath: string, relativePath: string) => boolean
  * class of characters, `[^a]` its complement. `\` makes the next character literal.
  */
 export function compileHiddenTest(patterns: readonly string[]): HiddenTest {
-	const names = patterns.filter(pattern => !pattern.includes('/')).map(compileNameTest);
-	const paths = patterns.filter(pattern => pattern.includes('/')).map(compilePathTest);
+	const nameTests = patterns.filter(pattern => !pattern.includes('/')).map(compileNameTest);
+	const pathTests = patterns.filter(pattern => pattern.includes('/')).map(compilePathTest);
 	return (absolutePath, relativePath) => {
-		for (const isPathHidden of paths) if (isPathHidden(absolutePath)) return true;
-		if (names.length === 0) return false;
+		for (const isPathHidden of pathTests) if (isPathHidden(absolutePath)) return true;
+		if (nameTests.length === 0) return false;
 		for (const segment of relativePath.split('/')) {
 			if (segment === '') continue;
-			for (const isNameHidden of names) if (isNameHidden(segment)) return true;
+			for (const isNameHidden of nameTests) if (isNameHidden(segment)) return true;
 		}
 		return false;
 	};
@@ -33,12 +33,12 @@ function compileNameTest(pattern: string): (name: string) => boolean {
 }
 
 function compilePathTest(pattern: string): (path: string) => boolean {
-	const trimmed = pattern.length > 1 && pattern.endsWith('/') ? pattern.slice(0, -1) : pattern;
-	if (!hasWildcard(trimmed)) {
-		const folder = trimmed === '/' ? '/' : `${trimmed}/`;
-		return path => path === trimmed || path.startsWith(folder);
+	const trimmedPattern = pattern.length > 1 && pattern.endsWith('/') ? pattern.slice(0, -1) : pattern;
+	if (!hasWildcard(trimmedPattern)) {
+		const folder = trimmedPattern === '/' ? '/' : `${trimmedPattern}/`;
+		return path => path === trimmedPattern || path.startsWith(folder);
 	}
-	const segments = parsePattern(trimmed);
+	const segments = parsePattern(trimmedPattern);
 	return path => {
 		const pathSegments = path.split('/');
 		return (
@@ -48,7 +48,7 @@ function compilePathTest(pattern: string): (path: string) => boolean {
 	};
 }
 
-/** Reports whether any pattern might hide something below a folder. Returns false only if none can. */
+/** Reports whether any pattern might hide something below a folder. Returns false only if it is certain that none does. */
 export function mayHideBelow(patterns: readonly string[], folder: string): boolean {
 	return patterns.some(
 		pattern =>
@@ -72,7 +72,7 @@ export function escapeGlob(text: string): string {
 	return text.replace(/[*?[\\]/g, '\\$&');
 }
 
-/** Parses a pattern into segments. An unclosed `[` is literal. */
+/** Parses a pattern into one list of elements for each path segment. An unclosed `[` is literal. */
 function parsePattern(pattern: string): GlobElement[][] {
 	const segments: GlobElement[][] = [[]];
 	const characters = Array.from(pattern);
@@ -98,10 +98,10 @@ function parsePattern(pattern: string): GlobElement[][] {
 	return segments;
 }
 
-/** Parses the inside of `[…]`. A reversed range is empty. */
+/** Parses the characters between `[` and `]`. A reversed range (`z-a`) matches nothing. */
 function parseClass(characters: readonly string[]): GlobElement {
-	const isNegated = characters[0] === '^';
-	const members = isNegated ? characters.slice(1) : characters;
+	const isComplement = characters[0] === '^';
+	const members = isComplement ? characters.slice(1) : characters;
 	const ranges: [number, number][] = [];
 	for (let index = 0; index < members.length; index++) {
 		const low = members[index]!.codePointAt(0)!;
@@ -109,5 +109,5 @@ function parseClass(characters: readonly string[]): GlobElement {
 		if (isRange) index += 2;
 		ranges.push([low, members[index]!.codePointAt(0)!]);
 	}
-	return { negated: isNegated, ranges };
+	return { negated: isComplement, ranges };
 }

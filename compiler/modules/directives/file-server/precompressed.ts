@@ -8,7 +8,7 @@ export const SIDECAR_CODINGS = ['br', 'zstd', 'gzip'] as const;
 
 export type SidecarCoding = (typeof SIDECAR_CODINGS)[number];
 
-const SUFFIXES: { readonly [coding in SidecarCoding]: string } = { br: '.br', zstd: '.zst', gzip: '.gz' };
+const SUFFIX_BY_CODING: { readonly [coding in SidecarCoding]: string } = { br: '.br', zstd: '.zst', gzip: '.gz' };
 
 /** Maximum size of an entity tag file in bytes. */
 const MAX_TAG_BYTES = 1024;
@@ -19,7 +19,9 @@ export interface Sidecar {
 	readonly coding: SidecarCoding;
 }
 
-/** Opens the sidecar that the client prefers; undefined if there is none in a coding that it accepts. */
+/**
+ * Opens the compressed sidecar in the coding that the client prefers. Returns undefined if no sidecar exists in an accepted coding.
+ */
 export function openSidecar(
 	x: Exchange,
 	reader: FileReader,
@@ -33,7 +35,7 @@ export function openSidecar(
 	for (;;) {
 		const coding = preferredCoding(field, remainingCodings) as SidecarCoding | undefined;
 		if (coding === undefined) return undefined;
-		const file = openIfPresent(reader, root, path + SUFFIXES[coding], followSymlinks);
+		const file = openIfPresent(reader, root, path + SUFFIX_BY_CODING[coding], followSymlinks);
 		if (file) return { file, coding };
 		remainingCodings = remainingCodings.filter(candidate => candidate !== coding);
 	}
@@ -43,7 +45,7 @@ function openIfPresent(reader: FileReader, root: string, path: string, followSym
 	try {
 		const file = reader.open(root, path, followSymlinks);
 		if (!(file instanceof Promise)) return file;
-		// Only readers of other file systems are asynchronous. The response does not wait for their sidecars.
+		// Only readers of other file systems are asynchronous. The response does not wait for sidecars on such file systems.
 		file.then(opened => opened.close()).catch(() => {});
 		return undefined;
 	} catch (error) {
@@ -53,19 +55,19 @@ function openIfPresent(reader: FileReader, root: string, path: string, followSym
 }
 
 /**
- * Reads the entity tag, with its quotes, from the first tag file that exists next to a file. Returns undefined if there is none
- * or it is invalid.
+ * Returns the entity tag, with its quotes, in the first tag file that exists next to a file. Returns undefined if no tag file
+ * exists or the tag is invalid.
  */
 export function readSidecarTag(reader: FileReader, file: OpenFile, extensions: readonly string[]): string | undefined {
 	for (const extension of extensions) {
 		const bytes = reader.readStart(file.path + extension, MAX_TAG_BYTES + 1);
 		if (!bytes) continue;
 		const text = Buffer.from(bytes).toString('latin1').trim();
-		const unquoted = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
+		const unquotedTag = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
 		// Only `etagc` characters (RFC 9110 §8.8.3) are valid in the field.
-		if (unquoted === '' || unquoted.length > MAX_TAG_BYTES || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(unquoted))
+		if (unquotedTag === '' || unquotedTag.length > MAX_TAG_BYTES || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(unquotedTag))
 			return undefined;
-		return `${text.startsWith('W/') ? 'W/' : ''}"${unquoted}"`;
+		return `${text.startsWith('W/') ? 'W/' : ''}"${unquotedTag}"`;
 	}
 	return undefined;
 }

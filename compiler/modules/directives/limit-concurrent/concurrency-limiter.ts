@@ -15,16 +15,17 @@ export interface ConcurrencyLimiterSettings {
 }
 
 export interface ConcurrencyLimit {
-	/** Maximum number of requests that run at a time. */
+	/** Maximum number of requests of a key that run at a time. */
 	readonly maxRequests: number;
-	/** Maximum number of requests that wait. */
+	/** Maximum number of requests of a key that wait. */
 	readonly maxQueued: number;
 	/** Maximum milliseconds for which a request waits. */
 	readonly timeoutMs: number;
 }
 
 /**
- * How a zone treated a request, for metrics. `queued`: the request was admitted after waiting. `left`: its client left the queue.
+ * How a zone treated a request, for metrics. `queued` means that the request was admitted after waiting; `left`, that its client
+ * disconnected while it waited.
  */
 export type ConcurrencyOutcome = 'admitted' | 'queued' | 'refused' | 'timed_out' | 'left' | 'would_refuse';
 
@@ -36,11 +37,11 @@ export interface ConcurrencyPlace {
 
 /** Counts the requests of one zone. */
 export interface ConcurrencyLimiter {
-	/** Takes a place to run, or waits for one in the queue. Returns `refused` if the queue is full, too. */
+	/** Takes a place for a request of this key, or waits in the queue for one. Returns `refused` if the queue is full, too. */
 	enter(
 		x: Exchange,
 		key: string,
 		limit: ConcurrencyLimit,
 	): ConcurrencyPlace | 'refused' | Promise<ConcurrencyPlace | 'timed_out' | 'left'>;
-	count(outcome: ConcurrencyOutcome): void;
+	countOutcome(outcome: ConcurrencyOutcome): void;
 }

@@ -36,23 +36,23 @@ export const DEFAULT_CONCURRENT_KEYS = 16_384;
 /** Default maximum time, in milliseconds, for which a request waits. */
 export const DEFAULT_TIMEOUT_MS = 5000;
 export const DEFAULT_STATUS = 503;
-/** Variable with the name of the zone that has refused or queued the request. */
+/** Variable that holds the name of the zone that has refused or queued the request. */
 export const EXCEEDED_CONCURRENCY_VARIABLE = 'http.limit_concurrent.exceeded.name';
-/** Variable with the {@link HeldPlaces} of a request. */
+/** Variable that holds the {@link HeldPlaces} of a request. */
 const PLACES_VARIABLE = 'http.limit_concurrent.places';
 
 /** Compiles a `limit_concurrent` step to its handler. */
 export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileContext, next: Handler): Handler {
 	const { step: stepNumber } = cx;
-	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
-	const refuse = (x: Exchange, zone: Zone, places: HeldPlaces, outcome: 'refused' | 'timed_out'): HttpError => {
-		// Frees the places in other zones now, because sending the response to a refused request may take a long time.
+	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, `/zones/${index}/when`));
+	const refuse = (x: Exchange, zone: CompiledZone, places: HeldPlaces, outcome: 'refused' | 'timed_out'): HttpError => {
+		// Places in other zones are freed before the response is sent, because sending it may take a long time.
 		places.leaveAll();
 		zone.recordExceeded(x, outcome);
 		x.markAnswered('limit_concurrent', stepNumber);
 		return zone.createRefusal();
 	};
-	const enter = (x: Exchange, places: HeldPlaces, firstIndex: number): void | Promise<void> => {
+	const enterZones = (x: Exchange, places: HeldPlaces, firstIndex: number): void | Promise<void> => {
 		for (let index = firstIndex; index < zones.length; index++) {
 			const zone = zones[index]!;
 			if (!zone.appliesTo(x)) continue;
@@ -72,23 +72,23 @@ export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileCon
 					}
 					places.add(zone.name, key, result);
 					zone.recordExceeded(x, 'queued');
-					return enter(x, places, index + 1);
+					return enterZones(x, places, index + 1);
 				});
 			} else {
 				places.add(zone.name, key, place);
-				zone.limiter.count('admitted');
+				zone.limiter.countOutcome('admitted');
 			}
 		}
 		return next(x);
 	};
-	return x => enter(x, getHeldPlaces(x), 0);
+	return x => enterZones(x, getHeldPlaces(x), 0);
 }
 
 /** The places that a request has taken. They are freed when the exchange has ended in any way. */
 class HeldPlaces {
 	readonly #places: { readonly zone: string; readonly key: string; readonly place: ConcurrencyPlace }[] = [];
 
-	/** Reports whether the request already has a place of this zone and key, and therefore needs no other. */
+	/** Reports whether the request already has a place for this zone and key, and therefore does not need another one. */
 	has(zone: string, key: string): boolean {
 		for (const heldPlace of this.#places) if (heldPlace.zone === zone && heldPlace.key === key) return true;
 		return false;
@@ -105,8 +105,8 @@ class HeldPlaces {
 
 /** Returns the places of a request, including those taken by earlier steps. */
 function getHeldPlaces(x: Exchange): HeldPlaces {
-	const existing = x.variable(PLACES_VARIABLE);
-	if (existing instanceof HeldPlaces) return existing;
+	const existingPlaces = x.variable(PLACES_VARIABLE);
+	if (existingPlaces instanceof HeldPlaces) return existingPlaces;
 	const places = new HeldPlaces();
 	x.variables.set(PLACES_VARIABLE, places);
 	x.finishListeners ??= [];
@@ -114,8 +114,8 @@ function getHeldPlaces(x: Exchange): HeldPlaces {
 	return places;
 }
 
-/** A zone with the settings of one step. */
-class Zone {
+/** A compiled zone of one step. */
+class CompiledZone {
 	readonly name: string;
 	readonly limiter: ConcurrencyLimiter;
 	readonly limit: ConcurrencyLimit;
@@ -135,9 +135,9 @@ class Zone {
 		this.#status = status;
 	}
 
-	/** Records that no place was free when the request arrived. */
+	/** Records in metrics, variables and the access log that no place was free when the request arrived. */
 	recordExceeded(x: Exchange, outcome: Exclude<ConcurrencyOutcome, 'admitted'>): void {
-		this.limiter.count(outcome);
+		this.limiter.countOutcome(outcome);
 		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_CONCURRENCY_VARIABLE, this.name);
 		x.log ??= {};
 		x.log.fields ??= {};

@@ -57,7 +57,8 @@ export const limitConcurrent = handlerDirective<LimitConcurrentStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: 'sometimes',
-	limitsBy: ({ zones }) => zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY, pointer: `/zones/${index}/key` })),
+	limitKeysOf: ({ zones }) =>
+		zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY, pointer: `/zones/${index}/key` })),
 	logFieldsOf: () => ['limit_concurrent'],
 	order: { rank: 176 },
 	lower: ({ line, args }, cx) => {

@@ -28,7 +28,7 @@ const MAX_REQUESTS = 1_000_000;
 const MAX_QUEUE = 100_000;
 /** Maximum of `timeout`: one hour. */
 const MAX_TIMEOUT_MS = 3_600_000;
-/** Maximum of `max_keys`. There are never more keys than running and waiting requests. */
+/** Maximum of `max_keys`, the number of keys counted at a time. There are never more keys than running and waiting requests. */
 const MAX_KEYS = 1_048_576;
 
 const { name, key, ipv6_prefix, ...otherFields } = limitZoneFields(DEFAULT_CONCURRENT_KEYS, MAX_KEYS);
@@ -55,7 +55,7 @@ export const CONCURRENCY_ZONE_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** What distinguishes `limit_concurrent` from other directives with zones. */
+/** The parts of zones that only `limit_concurrent` has; `lowerZones` lowers the rest. */
 export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 	usage: 'limit_concurrent [matcher] <zone> <requests> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n>; … }',

@@ -6,26 +6,29 @@ import type { Handler } from '../../../exchange/handler.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
-/** Returns the value for a source string. The output of a single mapping returns undefined if the mapping does not match. */
-type Output = (x: Exchange, source: string) => unknown;
+/**
+ * Returns the value of a destination for a source string. If it belongs to a single mapping, returns undefined when the mapping
+ * does not match.
+ */
+type OutputFunction = (x: Exchange, sourceTemplate: string) => unknown;
 
 export function compileLookup(step: LookupStep, cx: CompileContext, next: Handler): Handler {
 	const source = cx.template(step.source, 'empty');
-	const entries = step.destinations.map((name, column) => ({
+	const variables = step.destinations.map((name, column) => ({
 		key: MAPPED_VARIABLE_PREFIX + name,
-		value: createMappedValue(x => source.constant ?? source.render(x), compileOutput(step, column, cx)),
+		value: createMappedValue(x => source.constant ?? source.render(x), compileDestination(step, column, cx)),
 	}));
 	return x => {
-		for (const { key, value } of entries) if (x.variable(key) === undefined) x.variables.set(key, value);
+		for (const { key, value } of variables) if (x.variable(key) === undefined) x.variables.set(key, value);
 		return next(x);
 	};
 }
 
 /**
- * Returns a value that is evaluated on demand. If the source refers to its own destination, the destination is empty there, which
- * prevents infinite recursion.
+ * Returns a value that is evaluated on demand. If evaluating the source needs the same destination, that is empty, which prevents
+ * infinite recursion.
  */
-function createMappedValue(source: (x: Exchange) => string, output: Output): MappedValue {
+function createMappedValue(source: (x: Exchange) => string, output: OutputFunction): MappedValue {
 	let isEvaluating = false;
 	return x => {
 		if (isEvaluating) return '';
@@ -38,19 +41,19 @@ function createMappedValue(source: (x: Exchange) => string, output: Output): Map
 	};
 }
 
-function compileOutput(step: LookupStep, column: number, cx: CompileContext): Output {
-	const defaultOutput = literalOutput(step.defaults?.[column] ?? '', cx);
+function compileDestination(step: LookupStep, column: number, cx: CompileContext): OutputFunction {
+	const defaultOutput = compileLiteral(step.defaults?.[column] ?? '', cx);
 	const mappings = step.mappings.filter(mapping => (mapping.outputs[column] ?? null) !== null);
 	if (mappings.every(mapping => mapping.input !== undefined)) {
-		const outputs = new Map<string, Output>();
+		const outputByInput = new Map<string, OutputFunction>();
 		for (const { input, outputs: values } of mappings) {
-			if (!outputs.has(input!)) outputs.set(input!, literalOutput(values[column]!, cx));
+			if (!outputByInput.has(input!)) outputByInput.set(input!, compileLiteral(values[column]!, cx));
 		}
-		return (x, source) => (outputs.get(source) ?? defaultOutput)(x, source);
+		return (x, source) => (outputByInput.get(source) ?? defaultOutput)(x, source);
 	}
 	const mappingOutputs = mappings.map(({ input, input_regexp: expression, outputs }) => {
-		if (expression !== undefined) return regexpOutput(expression, String(outputs[column]), cx);
-		const output = literalOutput(outputs[column]!, cx);
+		if (expression !== undefined) return compileRegexpOutput(expression, String(outputs[column]), cx);
+		const output = compileLiteral(outputs[column]!, cx);
 		return (x: Exchange, source: string) => (source === input ? output(x, source) : undefined);
 	});
 	return (x, source) => {
@@ -62,7 +65,7 @@ function compileOutput(step: LookupStep, column: number, cx: CompileContext): Ou
 	};
 }
 
-function literalOutput(value: MapOutput, cx: CompileContext): Output {
+function compileLiteral(value: MapOutput, cx: CompileContext): OutputFunction {
 	if (typeof value !== 'string') return () => value;
 	const template = cx.template(value, 'empty');
 	const { constant } = template;
@@ -70,7 +73,7 @@ function literalOutput(value: MapOutput, cx: CompileContext): Output {
 }
 
 /** Compiles the output of a regular expression. Groups, such as `$1` or `${name}`, are inserted; placeholders are not. */
-function regexpOutput(pattern: string, outputText: string, cx: CompileContext): Output {
+function compileRegexpOutput(pattern: string, outputText: string, cx: CompileContext): OutputFunction {
 	const regexp = cx.regexp(pattern);
 	const pieces = outputText.split(/(\$\$|\$\w+|\$\{\w+\})/);
 	return (_x, sourceText) => {

@@ -10,10 +10,10 @@ import { changeOfPlaceholder, UNMENTIONED_VALUE } from '../../contract/request-c
 import { parseScalar } from '../../words/parse-scalar.ts';
 import { compileLookup } from './lookup.ts';
 
-/** An output of a mapping; null defers to later mappings. */
+/** The value that a mapping gives to a destination; null leaves the choice to later mappings. */
 export type MapOutput = string | number | boolean | null;
 
-/** A line of the block. It has either `input` or `input_regexp`. */
+/** A mapping: a line of the block. It has either `input` or `input_regexp`. */
 export interface MappingLine {
 	readonly input?: string;
 	readonly input_regexp?: string;
@@ -42,13 +42,13 @@ export const map = handlerDirective<LookupStep>({
 	kind: 'handler',
 	id: 'lookup',
 	observedFields: 'all',
-	probeChanges: ({ source, mappings }) => {
-		const name = /^\{([^{}]+)\}$/.exec(source)?.[1];
-		if (name === undefined) return [];
-		const values = mappings.flatMap(({ input, input_regexp: regexp }) =>
-			regexp === undefined ? [input ?? ''] : regexpExamples(regexp),
+	probeChanges: ({ source: sourceWord, mappings }) => {
+		const placeholderName = /^\{([^{}]+)\}$/.exec(sourceWord)?.[1];
+		if (placeholderName === undefined) return [];
+		const values = mappings.flatMap(({ input: inputWord, input_regexp: regexp }) =>
+			regexp === undefined ? [inputWord ?? ''] : regexpExamples(regexp),
 		);
-		return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(name, value) ?? []);
+		return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(placeholderName, value) ?? []);
 	},
 	names: { configfile: ['map'], compatfile: ['map'] },
 	usage: USAGE,
@@ -80,43 +80,43 @@ export const map = handlerDirective<LookupStep>({
 	order: { rank: 20 },
 	lower: ({ line, args }, cx) => {
 		const block = requireBlock(line, cx);
-		const [source, ...names] = args;
-		if (!source || names.length === 0) {
+		const [source, ...destinationWords] = args;
+		if (!source || destinationWords.length === 0) {
 			cx.problem('error', 'map/no-destination', line.words[0]!.span, 'missing destination argument(s)', {
 				hint: `Usage: ${USAGE}`,
 			});
 			return undefined;
 		}
-		const destinations = names.flatMap(word => lowerDestination(word, cx) ?? []);
+		const destinations = destinationWords.flatMap(word => lowerDestination(word, cx) ?? []);
 		const mappings: MappingLine[] = [];
 		let defaults: MapOutput[] | undefined;
-		const indexByInput = new Map<string, number>();
+		const mappingIndexByInput = new Map<string, number>();
 		for (const innerLine of block?.lines ?? []) {
 			cx.noBlock(innerLine);
-			const [input, ...outputs] = innerLine.words as readonly [Word, ...Word[]];
-			if (outputs.length > names.length) {
-				cx.problem('error', 'map/too-many-outputs', outputs[names.length]!.span, 'too many outputs', {
-					hint: `There ${names.length === 1 ? 'is 1 destination' : `are ${names.length} destinations`}.`,
+			const [inputWord, ...outputWords] = innerLine.words as readonly [Word, ...Word[]];
+			if (outputWords.length > destinationWords.length) {
+				cx.problem('error', 'map/too-many-outputs', outputWords[destinationWords.length]!.span, 'too many outputs', {
+					hint: `There ${destinationWords.length === 1 ? 'is 1 destination' : `are ${destinationWords.length} destinations`}.`,
 				});
 				continue;
 			}
-			if (input.text === 'default' && input.quote === 'none') {
-				if (defaults) cx.problem('error', 'map/defaults-twice', input.span, 'defaults already defined');
-				defaults = outputs.map(word => lowerOutput(word, cx, false));
+			if (inputWord.text === 'default' && inputWord.quote === 'none') {
+				if (defaults) cx.problem('error', 'map/defaults-twice', inputWord.span, 'defaults already defined');
+				defaults = outputWords.map(word => lowerOutput(word, cx, false));
 				continue;
 			}
-			const mapping = lowerMapping(innerLine, input, outputs, names.length, cx);
+			const mapping = lowerMapping(innerLine, inputWord, outputWords, destinationWords.length, cx);
 			if (!mapping) continue;
 			const key = mapping.input ?? mapping.input_regexp!;
-			const earlierIndex = indexByInput.get(key);
+			const earlierIndex = mappingIndexByInput.get(key);
 			if (earlierIndex !== undefined) {
 				const message = `mapping ${mappings.length} has a duplicate input '${key}' previously used with mapping ${earlierIndex}`;
-				cx.problem('error', 'map/duplicate-input', input.span, message);
+				cx.problem('error', 'map/duplicate-input', inputWord.span, message);
 			}
-			indexByInput.set(key, mappings.length);
+			mappingIndexByInput.set(key, mappings.length);
 			mappings.push(mapping);
 		}
-		if (!block || destinations.length < names.length) return undefined;
+		if (!block || destinations.length < destinationWords.length) return undefined;
 		return cx.origin<LookupStep>(
 			{
 				handler: 'lookup',
@@ -189,14 +189,14 @@ function lowerDestination(word: Word, cx: LowerContext): string | undefined {
 function lowerMapping(
 	line: Line,
 	input: Word,
-	outputs: readonly Word[],
-	outputCount: number,
+	outputWords: readonly Word[],
+	destinationCount: number,
 	cx: LowerContext,
 ): MappingLine | undefined {
-	if (!cx.count(line, outputs, 1, outputCount, '[~]<input> <output>…')) return undefined;
+	if (!cx.count(line, outputWords, 1, destinationCount, '[~]<input> <output>…')) return undefined;
 	const isRegexp = input.text.startsWith('~');
-	const values = outputs.map(word => lowerOutput(word, cx, isRegexp));
-	while (values.length < outputCount) values.push(null);
+	const values = outputWords.map(word => lowerOutput(word, cx, isRegexp));
+	while (values.length < destinationCount) values.push(null);
 	if (!isRegexp) return cx.origin({ input: input.text, outputs: values }, line.span);
 	const expression = cx.regexp({ ...input, text: input.text.slice(1) });
 	return expression === undefined ? undefined : cx.origin({ input_regexp: expression, outputs: values }, line.span);

@@ -3,25 +3,22 @@ import type { BodySource } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { MirrorDrop, MirrorGate } from './mirror-gate.ts';
 
-/** Receives a copy, or the reason why there is none. Exactly one of its functions is called, once. */
+/** Receives the copy of a body, or the reason why there is no copy. Exactly one of the functions is called, once. */
 export interface CopyReceiver {
-	/** Receives the whole body. Its bytes remain reserved in the gate. */
+	/** Receives the whole body. Its memory stays reserved in the gate until the receiver releases it. */
 	onComplete(body: Uint8Array): void;
 	onDropped(reason: MirrorDrop): void;
 }
 
-/**
- * A body that keeps a copy of what is read from it, up to a limit. It never reads by itself, so that it changes neither when nor
- * whether the body is read.
- */
+/** A body that keeps a copy of what its reader pulls, up to a limit. It never pulls from the original body on its own. */
 export class CopiedBody implements BodySource {
 	readonly length: number | undefined;
 	readonly #body: BodySource;
 	readonly #gate: MirrorGate;
 	readonly #maxBytes: number;
-	/** Receives the copy. Undefined once the copy is complete or given up. */
+	/** Receives the copy; undefined once the copy is complete or has been given up. */
 	#receiver: CopyReceiver | undefined;
-	#pieces: Uint8Array[] = [];
+	#copiedPieces: Uint8Array[] = [];
 	#copiedBytes = 0;
 
 	constructor(body: BodySource, gate: MirrorGate, maxBytes: number, receiver: CopyReceiver) {
@@ -40,7 +37,7 @@ export class CopiedBody implements BodySource {
 		return (this.#body.heldBytes ?? 0) + this.#copiedBytes;
 	}
 
-	/** Available only when copying has ended, because bytes sent this way cannot be copied. */
+	/** Undefined until copying has ended, because bytes that are sent by `sendTo` cannot be copied. */
 	get sendTo(): BodySource['sendTo'] {
 		return this.#receiver === undefined ? this.#body.sendTo?.bind(this.#body) : undefined;
 	}
@@ -78,7 +75,7 @@ export class CopiedBody implements BodySource {
 		const receiver = this.#receiver;
 		if (receiver === undefined) return;
 		this.#receiver = undefined;
-		this.#pieces = [];
+		this.#copiedPieces = [];
 		this.#gate.release(this.#copiedBytes);
 		this.#copiedBytes = 0;
 		receiver.onDropped(reason);
@@ -89,15 +86,15 @@ export class CopiedBody implements BodySource {
 		if (receiver === undefined) return piece;
 		if (piece === null) {
 			this.#receiver = undefined;
-			const copy = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
-			this.#pieces = [];
+			const copy = this.#copiedPieces.length === 1 ? this.#copiedPieces[0]! : Buffer.concat(this.#copiedPieces);
+			this.#copiedPieces = [];
 			this.#copiedBytes = 0;
 			receiver.onComplete(copy);
 		} else if (this.#copiedBytes + piece.byteLength > this.#maxBytes) this.giveUp('body_too_large');
 		else if (this.#gate.reserve(piece.byteLength)) {
 			this.#copiedBytes += piece.byteLength;
 			// Copied, because the bytes are valid only until the next pull.
-			this.#pieces.push(Uint8Array.from(piece));
+			this.#copiedPieces.push(Uint8Array.from(piece));
 		} else this.giveUp('out_of_memory');
 		return piece;
 	}

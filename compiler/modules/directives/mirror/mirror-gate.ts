@@ -6,17 +6,17 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** Identifies a gate. Its counts continue after a reload that leaves these settings unchanged. */
+/** Identifies a gate. The gate's counts continue after a reload if these settings are unchanged. */
 export interface MirrorGateSettings {
 	/** Label of the metrics: the name of the pool, or its addresses. */
 	readonly upstream: string;
 	/** Maximum number of copies in flight. */
 	readonly maxInFlight: number;
-	/** Maximum size in bytes of all bodies in memory together. */
+	/** Maximum total size in bytes of all bodies in memory. */
 	readonly maxBytes: number;
 }
 
-/** How a copy that was sent ended. */
+/** The outcome of a copy that was sent. */
 export type MirrorOutcome = 'answered' | 'failed' | 'timed_out';
 
 /**
@@ -32,7 +32,7 @@ export type MirrorDrop =
 	| 'upgrade'
 	| 'already_mirrored';
 
-/** Counts copies for metrics. */
+/** Counts sent and dropped copies, for metrics. */
 export interface MirrorCounts {
 	countSent(outcome: MirrorOutcome): void;
 	countDropped(reason: MirrorDrop): void;
@@ -44,7 +44,10 @@ export interface MirrorGate {
 	/** Admits a copy; returns false if too many are in flight. The caller calls `leave` when the copy has ended. */
 	enter(): boolean;
 	leave(): void;
-	/** Reserves memory for a part of a body; returns false if there is not enough. The caller releases the memory with `release`. */
+	/**
+	 * Reserves memory for a part of a body. Returns false if there is not enough; otherwise the caller must `release` the memory
+	 * later.
+	 */
 	reserve(bytes: number): boolean;
 	release(bytes: number): void;
 }

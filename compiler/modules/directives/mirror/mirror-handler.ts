@@ -13,9 +13,9 @@ import type { MirrorGate, MirrorOutcome } from './mirror-gate.ts';
 
 /** Header field that marks a copy, so that mirrors that lead to each other do not copy endlessly. */
 const MIRRORED_FIELD = 'X-Mirrored';
-/** The limit on the bytes of all bodies that one mirror keeps in memory on one thread is never lower than this. */
+/** Minimum of the limit, in bytes, on all bodies that one mirror keeps in memory on one thread. */
 const MIN_MEMORY_LIMIT_BYTES = 16 * 1024 * 1024;
-/** Maximum number of bytes that are read of a response. If it is longer, its connection is closed. */
+/** Maximum number of bytes that are read of a response to a copy. If the response is longer, its connection is closed. */
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 /** After reading this many bytes of a response without waiting, the thread processes other events. */
 const YIELD_AFTER_BYTES = 256 * 1024;
@@ -36,7 +36,7 @@ export function compileMirror(step: MirrorStep, cx: CompileContext, next: Handle
 	}
 	const isSampled = step.sample && cx.matcher(step.sample, 'sample');
 	const maxBodyBytes = step.max_body ?? DEFAULT_MAX_BODY_BYTES;
-	const mirror: Mirror = {
+	const mirror: CompiledMirror = {
 		forwarding,
 		gate: cx.lease('mirror_gate', {
 			upstream: settings.name ?? settings.to.join(' '),
@@ -49,32 +49,32 @@ export function compileMirror(step: MirrorStep, cx: CompileContext, next: Handle
 	};
 	return x => {
 		if (isSampled !== undefined && !isSampled(x)) return next(x);
-		const send = beginCopy(x, mirror);
-		if (send === undefined) return next(x);
+		const sendPreparedCopy = beginCopy(x, mirror);
+		if (sendPreparedCopy === undefined) return next(x);
 		// The client's request is started before the copy is sent.
 		try {
 			return next(x);
 		} finally {
-			send();
+			sendPreparedCopy();
 		}
 	};
 }
 
 /** A compiled `mirror` step. */
-interface Mirror {
+interface CompiledMirror {
 	readonly forwarding: Forwarding;
 	readonly gate: MirrorGate;
 	readonly copiesBody: boolean;
 	readonly maxBodyBytes: number;
-	/** Milliseconds from sending a copy to the end of its response. */
+	/** Maximum milliseconds from sending a copy to the end of its response. */
 	readonly timeoutMs: number;
 }
 
 /**
- * Prepares the copy of a request in its current state. Returns the function that sends it; undefined if there is no copy, or if the
- * copy is sent later, when a later directive has read the body to its end.
+ * Prepares the copy of a request in its current state. Returns the function that sends the copy. Returns undefined if there is no
+ * copy, or if it will be sent when a later directive has read the body to its end.
  */
-function beginCopy(x: Exchange, mirror: Mirror): (() => void) | undefined {
+function beginCopy(x: Exchange, mirror: CompiledMirror): (() => void) | undefined {
 	const { request } = x;
 	const { gate, copiesBody, maxBodyBytes } = mirror;
 	if (!mayBeCopied(x)) return undefined;
@@ -114,7 +114,7 @@ function beginCopy(x: Exchange, mirror: Mirror): (() => void) | undefined {
 	return undefined;
 }
 
-/** Reports whether a request may be forwarded to another server at all (RFC 9110 §7.6.2, §9.3.6, §9.3.8). */
+/** Reports whether HTTP allows a copy of the request to be sent to another server (RFC 9110 §7.6.2, §9.3.6, §9.3.8). */
 function mayBeCopied({ request: { method, headers } }: Exchange): boolean {
 	if (method === 'CONNECT' || method === 'TRACE') return false;
 	return method !== 'OPTIONS' || !/^0+$/.test(headers.get('max-forwards') ?? '');
@@ -125,11 +125,11 @@ function byteLength(body: Body): number | undefined {
 	return typeof body === 'string' ? Buffer.byteLength(body) : isStream(body) ? body.length : body.byteLength;
 }
 
-/** Sends a copy with a body, for which memory has already been reserved. Never throws. */
+/** Sends a copy with this body; null for none. The memory of the body has already been reserved. Never throws. */
 type SendCopy = (body: Uint8Array | null) => void;
 
-function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: Mirror): SendCopy | undefined {
-	const { pool, addresses, select } = forwarding;
+function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: CompiledMirror): SendCopy | undefined {
+	const { pool, resolveAddresses: addresses, select } = forwarding;
 	const upstream = select(x, undefined, addresses?.(x));
 	if (!upstream) {
 		gate.counts.countDropped('no_upstream');
@@ -156,7 +156,7 @@ function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: Mirror): Send
 	};
 }
 
-/** A copy in flight: from the moment it is sent to the end of its response. */
+/** A copy in flight, from sending it to the end of its response. */
 class MirroredRequest implements UpstreamOutcome {
 	readonly #x: MirrorExchange;
 	readonly #gate: MirrorGate;
@@ -182,7 +182,6 @@ class MirroredRequest implements UpstreamOutcome {
 		}
 	}
 
-	/** Returns true, because the response is discarded immediately. */
 	mayReuseBody(): boolean {
 		return true;
 	}

@@ -14,7 +14,7 @@ import { compileMirror } from './mirror-handler.ts';
 /** A step of the handler `mirror`. */
 export interface MirrorStep extends ForwardingStep {
 	readonly handler: 'mirror';
-	/** Selects the requests to copy; by default, all. */
+	/** Selects the requests to copy. Default: all requests. */
 	readonly sample?: Matcher;
 	/** False to send copies without their bodies. */
 	readonly body?: false;
@@ -105,7 +105,7 @@ reverse_proxy 10.0.0.1:8080
 In a test, \`expect mirror 10.0.0.9:8080\` checks where a copy goes, and \`expect no_mirror\` that there is none.
 `,
 	matcherToken: 'optional',
-	proxiesTo: ({ upstreams }) =>
+	upstreamAddressesOf: ({ upstreams }) =>
 		(upstreams?.to ?? []).map((text, index) => ({ text, pointer: `/upstreams/to/${index}` })),
 	fieldEdits: { header_up: 'upstream_request' },
 	lower: (directive, cx) => {
@@ -199,9 +199,9 @@ function createMirrorSubdirectives(
 			else reportOutOfRange(word, 'Write a size from 1B to 64MiB, `on` or `off`.', cx);
 		},
 		timeout: (args, line) => {
-			const timeout = parseSingleDuration(args, line, cx);
-			if (timeout === undefined) return;
-			if (timeout > 0 && timeout <= MAX_TIMEOUT_MS) fields.timeout = timeout;
+			const timeoutMs = parseSingleDuration(args, line, cx);
+			if (timeoutMs === undefined) return;
+			if (timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS) fields.timeout = timeoutMs;
 			else reportOutOfRange(args[0]!, 'Write a duration from 1ms to 1h.', cx);
 		},
 		max_in_flight: (args, line) => {
@@ -219,12 +219,12 @@ function reportOutOfRange(word: Word, hint: string, cx: LowerContext): void {
 function lowerSample(args: readonly Word[], line: Line, cx: LowerContext): ShareMatcher | undefined {
 	if (!cx.noBlock(line) || !cx.count(line, args, 1, 2, 'sample <percentage>% [<key>]')) return undefined;
 	const [portionWord, keyWord] = args as [Word, Word?];
-	const share = parsePercentage(portionWord.text);
-	if (share === undefined) {
+	const shareOfRequests = parsePercentage(portionWord.text);
+	if (shareOfRequests === undefined) {
 		cx.problem('error', 'mirror/invalid-sample', portionWord.span, `\`${portionWord.text}\` is not a percentage.`, {
 			hint: 'Write one from 0% to 100%, with at most two decimals.',
 		});
 	}
 	const key = keyWord === undefined ? RANDOM_KEY : lowerShareKey(keyWord, cx);
-	return share === undefined || key === undefined ? undefined : { type: 'share', key, to: share };
+	return shareOfRequests === undefined || key === undefined ? undefined : { type: 'share', key, to: shareOfRequests };
 }

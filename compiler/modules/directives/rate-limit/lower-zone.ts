@@ -18,7 +18,7 @@ import { type AnnouncedResponses, DEFAULT_MAX_KEYS, type RateLimitZone } from '.
 type ZoneDraft = { -readonly [K in keyof RateLimitZone]?: RateLimitZone[K] };
 
 const CODE_PREFIX = 'rate-limit';
-const ANNOUNCEMENTS: readonly AnnouncedResponses[] = ['refused', 'always', 'never'];
+const ANNOUNCED_RESPONSES: readonly AnnouncedResponses[] = ['refused', 'always', 'never'];
 
 const MAX_REQUESTS = 1_000_000_000;
 /** Maximum of `window`: 30 days. */
@@ -61,7 +61,7 @@ export const ZONE_SCHEMA: Schema = {
 		delay: timeSchema(0, MAX_DELAY_MS, 'Milliseconds for which a request may be delayed; default 0.'),
 		...otherFields,
 		announce: {
-			enum: ANNOUNCEMENTS,
+			enum: ANNOUNCED_RESPONSES,
 			default: 'refused',
 			description: 'Responses with `RateLimit` fields; default `refused`.',
 		},
@@ -70,7 +70,7 @@ export const ZONE_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** What distinguishes `rate_limit` from other directives with zones. */
+/** The parts of zones that only `rate_limit` has; `lowerZones` lowers the rest. */
 export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	usage: 'rate_limit [matcher] <zone> <requests> per <window> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n> per <window>; … }',
@@ -98,7 +98,7 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 			setField(zone, 'delay', lowerPeriod(word, 0, MAX_DELAY_MS, '0 to 1h', cx)),
 		),
 		announce: singleWordHandler(cx, 'announce refused|always|never', word => {
-			const responses = cx.oneOf(word, ANNOUNCEMENTS, 'kind of responses');
+			const responses = cx.oneOf(word, ANNOUNCED_RESPONSES, 'kind of responses');
 			setField(zone, 'announce', responses === 'refused' ? undefined : responses);
 		}),
 		...limitZoneLines(zone, CODE_PREFIX, cx),
@@ -128,7 +128,7 @@ function lowerRequests(words: readonly Word[], zone: ZoneDraft, cx: LowerContext
 	setField(zone, 'window', lowerWindow(windowWord, cx));
 }
 
-/** Lowers `<status>… <n>` to the cost of each status. */
+/** Lowers the words `<status>… <n>` of `status_cost`. Returns the cost by status. */
 function lowerStatusCosts(words: readonly Word[], cx: LowerContext): { readonly [status: string]: number } {
 	const cost = cx.integer(words.at(-1)!, 1, MAX_COST);
 	const costs: { [status: string]: number } = {};

@@ -13,11 +13,11 @@ export interface RateLimitZone extends LimitZone {
 	readonly window: number;
 	/** Number of requests that may arrive at the same time; default `requests`. */
 	readonly burst?: number;
-	/** Cost of a request: a number, or a template of one; default 1. */
+	/** Cost of a request: a number, or a template that evaluates to a number; default 1. */
 	readonly cost?: number | string;
 	/** Additional costs by the status (`401`) or class (`5xx`) of the response. */
 	readonly status_cost?: { readonly [status: string]: number };
-	/** Maximum time for which a request is delayed instead of being refused; default 0. */
+	/** Maximum milliseconds for which a request is delayed instead of being refused; default 0. */
 	readonly delay?: number;
 	/** Which responses have the `RateLimit` fields; default `refused`. */
 	readonly announce?: AnnouncedResponses;
@@ -32,12 +32,12 @@ export interface RateLimitStep extends Step {
 }
 
 export const DEFAULT_MAX_KEYS = 65_536;
-/** Variable with the name of the zone that has refused or delayed the request. */
+/** Variable that holds the name of the zone that has refused or delayed the request. */
 export const EXCEEDED_ZONE_VARIABLE = 'http.rate_limit.exceeded.name';
 
-/** The cost that a zone has counted for the request. */
+/** The cost that a zone has counted for the current request. */
 interface ZoneCount {
-	readonly zone: Zone;
+	readonly zone: CompiledZone;
 	readonly key: string;
 	readonly cost: number;
 }
@@ -45,12 +45,13 @@ interface ZoneCount {
 /** Compiles a `rate_limit` step to its handler. */
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
 	const { step: stepNumber } = cx;
-	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
-	// Counts are refunded if a later zone refuses the request, and the same keys are charged for the status of the response.
-	const keepsCounts = zones.length > 1 || zones.some(zone => zone.statusCosts);
+	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, `/zones/${index}/when`));
+	// The counts are needed later: they are refunded if a later zone refuses the request, and their keys are charged for the status of
+	// the response.
+	const needsCounts = zones.length > 1 || zones.some(zone => zone.statusCosts);
 	return x => {
 		let delayMs = 0;
-		let delayingZone: Zone | undefined;
+		let delayingZone: CompiledZone | undefined;
 		let zoneCounts: ZoneCount[] | undefined;
 		for (const zone of zones) {
 			if (!zone.appliesTo(x)) continue;
@@ -64,13 +65,13 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 				throw zone.createRefusal(excessMs);
 			}
 			if (zone.announcedResponses === 'always') zone.announce(x, excessMs);
-			if (excessMs <= 0) zone.limiter.count('admitted');
+			if (excessMs <= 0) zone.limiter.countOutcome('admitted');
 			else if (zone.isDryRun) zone.recordExceeded(x, 'would_refuse');
 			else if (excessMs > delayMs) {
 				delayMs = excessMs;
 				delayingZone = zone;
 			}
-			if (keepsCounts) {
+			if (needsCounts) {
 				zoneCounts ??= [];
 				zoneCounts.push({ zone, key, cost });
 			}
@@ -82,8 +83,8 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 	};
 }
 
-/** A zone with the settings of one step. */
-class Zone {
+/** A compiled zone of one step. */
+class CompiledZone {
 	readonly limiter: RateLimiter;
 	readonly rate: Rate;
 	readonly isDryRun: boolean;
@@ -97,11 +98,11 @@ class Zone {
 
 	constructor(zone: RateLimitZone, cx: CompileContext, whenField: string) {
 		const { name, requests, window, burst = requests } = zone;
-		const interval = window / requests;
+		const intervalMs = window / requests;
 		this.#name = name;
 		this.rate = {
-			intervalMs: interval,
-			capacityMs: burst * interval,
+			intervalMs: intervalMs,
+			capacityMs: burst * intervalMs,
 			maxDelayMs: zone.dry_run ? 0 : (zone.delay ?? 0),
 		};
 		this.isDryRun = zone.dry_run === true;
@@ -125,9 +126,9 @@ class Zone {
 		});
 	}
 
-	/** Records that the request exceeds the limit. */
+	/** Records in metrics, variables and the access log that the request exceeds the limit. */
 	recordExceeded(x: Exchange, outcome: 'delayed' | 'refused' | 'would_refuse'): void {
-		this.limiter.count(outcome);
+		this.limiter.countOutcome(outcome);
 		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_ZONE_VARIABLE, this.#name);
 		x.log ??= {};
 		x.log.fields ??= {};
@@ -148,8 +149,8 @@ class Zone {
 	}
 
 	/**
-	 * Returns the number of remaining requests, and the seconds until one more request is admitted or, if requests remain, until the
-	 * full burst is available.
+	 * Returns the value of `RateLimit`: the number of remaining requests (`r`), and the seconds (`t`) until one more request is
+	 * admitted or, if requests remain, until the full burst is available.
 	 */
 	#formatState(excessMs: number): string {
 		const remaining = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.intervalMs);
@@ -167,12 +168,12 @@ function compileCost(cost: number | string, cx: CompileContext): (x: Exchange) =
 	};
 }
 
-/** Returns the cost of each status; a status has precedence over its class. */
+/** Returns the costs by status. The cost of a status has precedence over that of its class. */
 function expandStatusCosts(costs: { readonly [status: string]: number }): ReadonlyMap<number, number> {
-	const byStatus = new Map<number, number>();
+	const costByStatus = new Map<number, number>();
 	for (let status = 200; status <= 599; status++) {
 		const cost = costs[status] ?? costs[`${Math.floor(status / 100)}xx`];
-		if (cost !== undefined) byStatus.set(status, cost);
+		if (cost !== undefined) costByStatus.set(status, cost);
 	}
-	return byStatus;
+	return costByStatus;
 }

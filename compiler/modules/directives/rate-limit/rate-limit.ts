@@ -56,7 +56,8 @@ export const rateLimit = handlerDirective<RateLimitStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: 'sometimes',
-	limitsBy: ({ zones }) => zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY, pointer: `/zones/${index}/key` })),
+	limitKeysOf: ({ zones }) =>
+		zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY, pointer: `/zones/${index}/key` })),
 	logFieldsOf: () => ['rate_limit'],
 	order: { rank: 175 },
 	lower: ({ line, args }, cx) => {

@@ -30,40 +30,40 @@ export type RateLimitOutcome = 'admitted' | 'delayed' | 'refused' | 'would_refus
 /** A zone's table of keys. */
 export interface RateLimiter {
 	/**
-	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until the request may run. If they
-	 * exceed `rate.maxDelayMs`, the request has not been counted. If they are 0 or negative, it may run now, and so may `-result /
-	 * rate.intervalMs` further requests.
+	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until the request may run. If the result
+	 * exceeds `rate.maxDelayMs`, the request has not been counted. If the result is 0 or negative, the request may run now, and so may
+	 * `-result / rate.intervalMs` further requests.
 	 */
 	take(x: Exchange, key: string, rate: Rate, cost: number): number;
 	/** Adds a cost to the amount used by a key, up to its burst. A negative cost is a refund. */
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void;
 	/** Resolves to true after a number of milliseconds, or to false as soon as the client has disconnected. */
 	delay(x: Exchange, milliseconds: number): Promise<boolean>;
-	count(outcome: RateLimitOutcome): void;
+	countOutcome(outcome: RateLimitOutcome): void;
 }
 
 /**
- * Implements the generic cell rate algorithm. The only state of a key is the time at which its full burst will be available again.
- * Each request moves this time forward by one interval per unit of cost, and may run unless that leads beyond
- * `now + rate.capacityMs`. In any period, a key therefore gets at most its burst plus one request per interval.
+ * Decides by the generic cell rate algorithm. The only state of a key is the time at which its full burst will be available again.
+ * Each request moves this time forward by one interval per unit of cost. A request may run unless the time would be later than
+ * `nowMs + rate.capacityMs`. In any period, a key therefore gets at most its burst plus one request per interval.
  *
- * @param fullAt The key's time, in milliseconds of the same clock as `now`.
+ * @param fullAtMs Time at which the key's full burst is available again, in milliseconds of the same clock as `nowMs`.
  * @returns The same as {@link RateLimiter.take}.
  */
-export function computeExcessMs(fullAt: number, now: number, rate: Rate, cost: number): number {
-	// A request that costs nothing is refused whenever one that costs 1 would be.
-	const excessMs = Math.max(fullAt - now, 0) + Math.max(cost, 1) * rate.intervalMs - rate.capacityMs;
+export function computeExcessMs(fullAtMs: number, nowMs: number, rate: Rate, cost: number): number {
+	// A request with cost 0 is refused whenever a request with cost 1 would be.
+	const excessMs = Math.max(fullAtMs - nowMs, 0) + Math.max(cost, 1) * rate.intervalMs - rate.capacityMs;
 	// Rounded to microseconds, so that inexact clock values change neither the decision nor the number of remaining requests.
 	return Math.round(excessMs * 1000) / 1000;
 }
 
-/** Returns the key's time after a request with a cost. */
-export function timeAfterRequest(fullAt: number, now: number, rate: Rate, cost: number): number {
-	return Math.max(fullAt, now) + cost * rate.intervalMs;
+/** Returns the new `fullAtMs` of a key after a request with a cost. */
+export function fullAtAfterRequest(fullAtMs: number, nowMs: number, rate: Rate, cost: number): number {
+	return Math.max(fullAtMs, nowMs) + cost * rate.intervalMs;
 }
 
-/** Returns the key's time after a charge. */
-export function timeAfterCharge(fullAt: number, now: number, rate: Rate, cost: number): number {
-	const chargedTime = timeAfterRequest(fullAt, now, rate, cost);
-	return cost < 0 ? chargedTime : Math.min(chargedTime, Math.max(fullAt, now + rate.capacityMs));
+/** Returns the new `fullAtMs` of a key after a charge or, if the cost is negative, a refund. */
+export function fullAtAfterCharge(fullAtMs: number, nowMs: number, rate: Rate, cost: number): number {
+	const chargedFullAt = fullAtAfterRequest(fullAtMs, nowMs, rate, cost);
+	return cost < 0 ? chargedFullAt : Math.min(chargedFullAt, Math.max(fullAtMs, nowMs + rate.capacityMs));
 }

@@ -4,22 +4,22 @@
  */
 import { isUtf8 } from 'node:buffer';
 
-/** Added to a byte that is not UTF-8; the sum is an unpaired surrogate. */
+/** Added to a byte that is not part of valid UTF-8. The sum is the unpaired surrogate that represents the byte. */
 const SURROGATE_BASE = 0xdc00;
-/** Maximum number of codes that are passed to one call of `String.fromCharCode`. */
-const MAX_CODES = 4096;
+/** Maximum number of UTF-16 code units that are passed to one call of `String.fromCharCode`. */
+const MAX_CODE_UNITS = 4096;
 
-/** Decodes bytes that arrive in pieces. */
+/** Decodes bytes that arrive in pieces, without loss. */
 export class LosslessDecoder {
 	/** The first bytes of a character whose other bytes have not arrived yet; at most three. */
-	#incomplete: Uint8Array = new Uint8Array(0);
+	#incompleteBytes: Uint8Array = new Uint8Array(0);
 
 	/** Decodes the next bytes. `isLast` is true if no more bytes follow. */
 	decode(bytes: Uint8Array, isLast: boolean): string {
-		const allBytes = this.#incomplete.length > 0 ? Buffer.concat([this.#incomplete, bytes]) : bytes;
+		const allBytes = this.#incompleteBytes.length > 0 ? Buffer.concat([this.#incompleteBytes, bytes]) : bytes;
 		const end = isLast ? allBytes.length : allBytes.length - incompleteLength(allBytes);
 		// Copied, because the next piece will reuse the memory of this one.
-		this.#incomplete = Uint8Array.prototype.slice.call(allBytes, end);
+		this.#incompleteBytes = Uint8Array.prototype.slice.call(allBytes, end);
 		return decodeText(allBytes.subarray(0, end));
 	}
 }
@@ -40,7 +40,7 @@ export function encodeLossless(text: string): Buffer {
 	return Buffer.concat(chunks);
 }
 
-/** Returns the number of bytes at the end that belong to an incomplete character. */
+/** Returns the number of bytes at the end of `bytes` that may be the start of an incomplete character, from 0 to 3. */
 function incompleteLength(bytes: Uint8Array): number {
 	for (let length = 1; length <= 3 && length <= bytes.length; length++) {
 		const byte = bytes[bytes.length - length]!;
@@ -56,25 +56,28 @@ function decodeText(bytes: Uint8Array): string {
 	const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 	if (isUtf8(buffer)) return buffer.toString('utf8');
 	let text = '';
-	let codes: number[] = [];
+	let codeUnits: number[] = [];
 	for (let offset = 0; offset < bytes.length; ) {
 		const length = characterLength(bytes, offset);
-		if (length === 0) codes.push(SURROGATE_BASE + bytes[offset++]!);
+		if (length === 0) codeUnits.push(SURROGATE_BASE + bytes[offset++]!);
 		else {
-			const code = decodeCharacter(bytes, offset, length);
-			if (code > 0xffff) codes.push(0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
-			else codes.push(code);
+			const codePoint = decodeCharacter(bytes, offset, length);
+			if (codePoint > 0xffff) codeUnits.push(0xd7c0 + (codePoint >> 10), 0xdc00 + (codePoint & 0x3ff));
+			else codeUnits.push(codePoint);
 			offset += length;
 		}
-		if (codes.length >= MAX_CODES) {
-			text += String.fromCharCode(...codes);
-			codes = [];
+		if (codeUnits.length >= MAX_CODE_UNITS) {
+			text += String.fromCharCode(...codeUnits);
+			codeUnits = [];
 		}
 	}
-	return text + String.fromCharCode(...codes);
+	return text + String.fromCharCode(...codeUnits);
 }
 
-/** Returns the number of bytes of the UTF-8 character at an offset; 0 if there is none (Unicode 3.9, table 3-7). */
+/**
+ * Returns the number of bytes of the UTF-8 character at an offset; 0 if the bytes there are not valid UTF-8 (Unicode 3.9, table
+ * 3-7).
+ */
 function characterLength(bytes: Uint8Array, offset: number): number {
 	const firstByte = bytes[offset]!;
 	if (firstByte < 0x80) return 1;
@@ -82,16 +85,16 @@ function characterLength(bytes: Uint8Array, offset: number): number {
 	const length = firstByte < 0xe0 ? 2 : firstByte < 0xf0 ? 3 : 4;
 	if (offset + length > bytes.length) return 0;
 	const secondByte = bytes[offset + 1]!;
-	const low = firstByte === 0xe0 ? 0xa0 : firstByte === 0xf0 ? 0x90 : 0x80;
-	const high = firstByte === 0xed ? 0x9f : firstByte === 0xf4 ? 0x8f : 0xbf;
-	if (secondByte < low || secondByte > high) return 0;
+	const minSecondByte = firstByte === 0xe0 ? 0xa0 : firstByte === 0xf0 ? 0x90 : 0x80;
+	const maxSecondByte = firstByte === 0xed ? 0x9f : firstByte === 0xf4 ? 0x8f : 0xbf;
+	if (secondByte < minSecondByte || secondByte > maxSecondByte) return 0;
 	for (let i = 2; i < length; i++) if ((bytes[offset + i]! & 0xc0) !== 0x80) return 0;
 	return length;
 }
 
 function decodeCharacter(bytes: Uint8Array, offset: number, length: number): number {
 	if (length === 1) return bytes[offset]!;
-	let code = bytes[offset]! & (0xff >> (length + 1));
-	for (let i = 1; i < length; i++) code = (code << 6) | (bytes[offset + i]! & 0x3f);
-	return code;
+	let codePoint = bytes[offset]! & (0xff >> (length + 1));
+	for (let i = 1; i < length; i++) codePoint = (codePoint << 6) | (bytes[offset + i]! & 0x3f);
+	return codePoint;
 }

@@ -7,11 +7,16 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import { escapeHtml } from '../../../exchange/html-text.ts';
 import { restartPoint } from '../../../exchange/restart-point.ts';
 import type { CompileContext, EscapeValue } from '../../contract/compile-context.ts';
-import { DEFAULT_MAX_MATCH, DEFAULT_TYPES, type ReplaceTextStep, type TextReplacement } from './replace.ts';
+import {
+	DEFAULT_MAX_MATCH_LENGTH,
+	DEFAULT_SEARCHED_TYPES,
+	type ReplaceTextStep,
+	type TextReplacement,
+} from './replace.ts';
 import { ReplacingBody } from './replacing-body.ts';
 import { compileTextSearch, type TextSearch } from './text-search.ts';
 
-/** Fields that describe the bytes of a body. */
+/** Header fields that describe the bytes of a body and are wrong once text has been replaced. */
 const BODY_FIELDS = [
 	'content-length',
 	'accept-ranges',
@@ -22,22 +27,22 @@ const BODY_FIELDS = [
 ] as const;
 
 /**
- * Maximum size in bytes of a replaced body that is sent with its length, because the original was in memory. Longer bodies are
- * streamed.
+ * If the original body is in memory and the replaced body has at most this many bytes, it is sent with its length. Longer bodies
+ * are streamed without a length.
  */
 const MAX_BUFFERED_BYTES = 64 * 1024;
 
-/** Returns the replacements of a step, one per alternative, for one response. */
-type Replacements = (x: Exchange) => ((groupText: GroupText) => string)[];
+/** Returns functions that render the replacements of a step for one response, one for each searched text or expression. */
+type ReplacementRenderer = (x: Exchange) => ((groupText: GroupText) => string)[];
 
 /** A compiled `replace_text` step. */
-interface Replacer {
+interface CompiledReplacer {
 	readonly search: TextSearch;
-	readonly isSearched: (headers: HeaderList) => boolean;
-	readonly unescaped: Replacements;
-	/** Like `unescaped`, but with placeholder values escaped: in `forMarkup` for HTML and XML, in `forJson` for JSON. */
-	readonly forMarkup: Replacements;
-	readonly forJson: Replacements;
+	readonly hasSearchedType: (headers: HeaderList) => boolean;
+	readonly unescaped: ReplacementRenderer;
+	/** Like `unescaped`, but with the values of placeholders escaped for HTML and XML. `forJson` escapes them for JSON. */
+	readonly forMarkup: ReplacementRenderer;
+	readonly forJson: ReplacementRenderer;
 	readonly keepsValidators: boolean;
 	/** Counts a response that is not searched because it is compressed. */
 	readonly countEncoded: () => void;
@@ -47,9 +52,9 @@ interface Replacer {
 export function compileReplace(step: ReplaceTextStep, cx: CompileContext, next: Handler): Handler {
 	const { replacements } = step;
 	const encodedCounter = cx.lease('event_counter', { event: 'replace_encoded_response' });
-	const replacer: Replacer = {
-		search: compileTextSearch(replacements, step.max_match ?? DEFAULT_MAX_MATCH, cx),
-		isSearched: compileTypes(step.types ?? DEFAULT_TYPES),
+	const replacer: CompiledReplacer = {
+		search: compileTextSearch(replacements, step.max_match ?? DEFAULT_MAX_MATCH_LENGTH, cx),
+		hasSearchedType: compileTypeTest(step.types ?? DEFAULT_SEARCHED_TYPES),
 		unescaped: compileReplacements(replacements, cx, undefined),
 		forMarkup: compileReplacements(replacements, cx, () => escapeHtml),
 		forJson: compileReplacements(replacements, cx, () => escapeJson),
@@ -97,14 +102,14 @@ function callForUncompressed(x: Exchange, next: Handler, onResponse: () => void 
 	return onResponse();
 }
 
-/** Reports whether a response is partial, and text would be replaced in the complete response. */
-function isSearchedPart(x: Exchange, { isSearched }: Replacer): boolean {
+/** Reports whether a response is partial and text would be replaced in the corresponding complete response. */
+function isSearchedPart(x: Exchange, { hasSearchedType: isSearched }: CompiledReplacer): boolean {
 	const { status, headers } = x.response;
 	if (status !== 206 || x.request.method !== 'GET' || x.request.body !== null) return false;
 	return isSearched(headers) || /^multipart\/byteranges/i.test(headers.get('content-type') ?? '');
 }
 
-function replaceResponseBody(x: Exchange, replacer: Replacer): void {
+function replaceResponseBody(x: Exchange, replacer: CompiledReplacer): void {
 	const { request, response } = x;
 	const { status, headers, body } = response;
 	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204 || status === 206) return;
@@ -112,8 +117,8 @@ function replaceResponseBody(x: Exchange, replacer: Replacer): void {
 		if (replacer.keepsValidators && hasWeakenedTag(request.headers, headers.get('etag'))) weakenTag(headers);
 		return;
 	}
-	if (!replacer.isSearched(headers)) return;
-	if (isEncoded(headers)) {
+	if (!replacer.hasSearchedType(headers)) return;
+	if (hasContentCoding(headers)) {
 		replacer.countEncoded();
 		return;
 	}
@@ -129,14 +134,14 @@ function replaceResponseBody(x: Exchange, replacer: Replacer): void {
 	response.body = createReplacedBody(x, body, replacer);
 }
 
-function createReplacedBody(x: Exchange, body: Body, replacer: Replacer): Body {
+function createReplacedBody(x: Exchange, body: Body, replacer: CompiledReplacer): Body {
 	const { search } = replacer;
 	const replacements = chooseReplacements(mediaType(x.response.headers), replacer);
-	let renderedReplacements: ReturnType<Replacements> | undefined;
+	let renderedReplacements: ReturnType<ReplacementRenderer> | undefined;
 	const replacingBody = new ReplacingBody({
 		body: isStream(body) ? body : new CompleteBody(body),
 		search,
-		replacement: (index, match) => {
+		replacementFor: (index, match) => {
 			renderedReplacements ??= replacements(x);
 			const { group, groups, names } = search.alternatives[index]!;
 			return renderedReplacements[index]!(name => {
@@ -153,17 +158,17 @@ function createReplacedBody(x: Exchange, body: Body, replacer: Replacer): Body {
 /** Pulls the first bytes of a body that is in memory. A short body is pulled completely, so that it is sent with its length. */
 function pullFirstBytes(body: ReplacingBody): Uint8Array {
 	const pieces: Uint8Array[] = [];
-	let size = 0;
-	while (size < MAX_BUFFERED_BYTES) {
+	let sizeBytes = 0;
+	while (sizeBytes < MAX_BUFFERED_BYTES) {
 		const piece = body.pull() as Uint8Array | null;
 		if (piece === null) break;
 		pieces.push(piece);
-		size += piece.byteLength;
+		sizeBytes += piece.byteLength;
 	}
-	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, size);
+	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, sizeBytes);
 }
 
-/** A complete body, as a stream. */
+/** A body in memory, as a stream of one piece. */
 class CompleteBody implements BodySource {
 	readonly length = undefined;
 	#bytes: Uint8Array | null;
@@ -212,14 +217,14 @@ class PartlyPulledBody implements BodySource {
 	}
 }
 
-/** The body of a response to HEAD, which is never pulled. Its length is unknown, because nothing is replaced. */
+/** The body of a response to HEAD. It is never pulled. Its length is unknown, because nothing is replaced. */
 const UNSENT_BODY: BodySource = { length: undefined, pull: () => null, cancel: () => {} };
 
 /**
- * Removes the validators, because they do not change with the replacements. If the step keeps validators, weakens the entity tag
- * instead.
+ * Removes `Etag` and `Last-Modified`, because they do not change with the replacements. If the step keeps validators, weakens the
+ * entity tag instead.
  */
-function editValidators(headers: HeaderList, { keepsValidators }: Replacer): void {
+function editValidators(headers: HeaderList, { keepsValidators }: CompiledReplacer): void {
 	if (keepsValidators) {
 		weakenTag(headers);
 		return;
@@ -234,15 +239,14 @@ function weakenTag(headers: HeaderList): void {
 }
 
 /**
- * Reports whether the client has the weak form of a tag, with which replaced text is sent. Only for such a client is the tag of a
- * 304 weakened: a 304 has no `Content-Type` that shows whether text was replaced, and a client with the strong tag must get that
- * tag (RFC 9111 §4.3.4).
+ * Reports whether the client has the weak form of a tag, which shows that it has a response with replaced text. A 304 itself has no
+ * `Content-Type` that shows whether text was replaced, and a client with the strong tag must get the strong tag (RFC 9111 §4.3.4).
  */
 function hasWeakenedTag(requestHeaders: HeaderList, tag: string | undefined): boolean {
 	return tag !== undefined && requestHeaders.combined('if-none-match')?.includes(`W/${tag}`) === true;
 }
 
-function isEncoded(headers: HeaderList): boolean {
+function hasContentCoding(headers: HeaderList): boolean {
 	const coding = headers.combined('content-encoding')?.trim().toLowerCase();
 	return coding !== undefined && coding !== 'identity' && coding !== '';
 }
@@ -253,7 +257,7 @@ function mediaType(headers: HeaderList): string {
 	return (end === -1 ? field : field.slice(0, end)).trim().toLowerCase();
 }
 
-function compileTypes(types: readonly string[]): (headers: HeaderList) => boolean {
+function compileTypeTest(types: readonly string[]): (headers: HeaderList) => boolean {
 	const exactTypes = new Set<string>();
 	const prefixes: string[] = [];
 	for (const type of types) {
@@ -267,9 +271,10 @@ function compileTypes(types: readonly string[]): (headers: HeaderList) => boolea
 }
 
 /**
- * Returns the replacements that escape placeholder values for a type, so that a value cannot end the text or attribute around it.
+ * Returns the replacements whose placeholder values are escaped for a media type, so that a value cannot end the text or attribute
+ * around it.
  */
-function chooseReplacements(type: string, { forMarkup, forJson, unescaped }: Replacer): Replacements {
+function chooseReplacements(type: string, { forMarkup, forJson, unescaped }: CompiledReplacer): ReplacementRenderer {
 	if (/[/+](?:html|xml)$/.test(type)) return forMarkup;
 	return /[/+]json$/.test(type) ? forJson : unescaped;
 }
@@ -282,7 +287,7 @@ function compileReplacements(
 	replacements: readonly TextReplacement[],
 	cx: CompileContext,
 	escapeValue: EscapeValue | undefined,
-): Replacements {
+): ReplacementRenderer {
 	const compiledReplacements = replacements.map(({ replace, regexp }) => {
 		// In the replacement of a text, a dollar sign is literal.
 		return compileMatchReplacement(regexp ? replace : replace.replaceAll('$', '$$$$'), cx, 'keep', escapeValue);

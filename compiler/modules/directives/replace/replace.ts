@@ -28,17 +28,17 @@ export interface ReplaceTextStep extends Step {
 	readonly types?: readonly string[];
 	/** Maximum number of characters of a match. */
 	readonly max_match?: number;
-	/** True to keep `Last-Modified`, and `Etag` as a weak tag. */
+	/** True to keep `Last-Modified`, and to keep `Etag` as a weak tag. */
 	readonly keep_validators?: true;
 }
 
-export const DEFAULT_TYPES: readonly string[] = ['text/*'];
+export const DEFAULT_SEARCHED_TYPES: readonly string[] = ['text/*'];
 /** Default maximum length of a match in UTF-16 units. */
-export const DEFAULT_MAX_MATCH = 8192;
+export const DEFAULT_MAX_MATCH_LENGTH = 8192;
 
-const MIN_MATCH = 64;
-/** Maximum of `max_match`. With each piece of a body, up to this many characters are searched again. */
-const MAX_MATCH = 64 * 1024;
+const MIN_MATCH_LENGTH = 64;
+/** Maximum of `max_match`. For each piece of a body, up to `max_match` characters of earlier pieces are searched again. */
+const MAX_MATCH_LENGTH = 64 * 1024;
 /** Maximum length of a text to search for. It is less than the default of `max_match`. */
 const MAX_TEXT_LENGTH = 4096;
 const MAX_REPLACEMENTS = 64;
@@ -49,7 +49,7 @@ const USAGE =
 const TEXT_USAGE = 'text <text> <replacement> [ignore_case] [once]';
 const REGEXP_USAGE = 'regexp <expression> <replacement> [once]';
 
-/** A type such as `text/html` or `text/*`. */
+/** Matches a media type such as `text/html`, or `text/*`. */
 const MEDIA_TYPE_PATTERN = '^[!#$&^_.+0-9A-Za-z-]+/(?:\\*|[!#$&^_.+0-9A-Za-z-]+)$';
 
 /** Syntax: `replace [matcher] [<text> <replacement>] { … }`. */
@@ -148,14 +148,14 @@ reverse_proxy 127.0.0.1:9000
 				type: 'array',
 				minItems: 1,
 				items: { type: 'string', pattern: MEDIA_TYPE_PATTERN },
-				default: DEFAULT_TYPES,
+				default: DEFAULT_SEARCHED_TYPES,
 				description: 'Media types of responses to search; `text/*` includes all that begin with `text/`.',
 			},
 			max_match: {
 				type: 'integer',
-				minimum: MIN_MATCH,
-				maximum: MAX_MATCH,
-				default: DEFAULT_MAX_MATCH,
+				minimum: MIN_MATCH_LENGTH,
+				maximum: MAX_MATCH_LENGTH,
+				default: DEFAULT_MAX_MATCH_LENGTH,
 				description: 'Maximum number of characters of a match.',
 			},
 			keep_validators: { const: true, description: 'Keeps `Last-Modified` and, as a weak one, `Etag`.' },
@@ -220,7 +220,7 @@ function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContex
 				if (!cx.count(innerLine, args, 1, 1, 'max_match <size>')) return;
 				const size = cx.size(args[0]!);
 				if (size === undefined) return;
-				if (size >= MIN_MATCH && size <= MAX_MATCH) options.max_match = size;
+				if (size >= MIN_MATCH_LENGTH && size <= MAX_MATCH_LENGTH) options.max_match = size;
 				else {
 					const hint = 'Write a size from 64 to 64KiB.';
 					cx.problem('error', 'replace/max-match-range', args[0]!.span, `\`${args[0]!.text}\` is out of range.`, {

@@ -7,46 +7,46 @@ import type { TextSearch } from './text-search.ts';
 
 /** Maximum number of bytes that are decoded at a time. */
 const MAX_READ_BYTES = 64 * 1024;
-/** Maximum length of output, in UTF-16 units, that is produced at a time. */
+/** Approximate maximum length of the output of one pull, in UTF-16 units. */
 const MAX_OUTPUT_LENGTH = 64 * 1024;
 
 export interface ReplacingBodyOptions {
 	readonly body: BodySource;
 	readonly search: TextSearch;
-	/** Returns the replacement for a match of one of the search's alternatives. */
-	readonly replacement: (alternative: number, match: RegExpExecArray) => string;
+	/** Returns the replacement for a match. `alternative` is the index of the alternative of `search` that matched. */
+	readonly replacementFor: (alternative: number, match: RegExpExecArray) => string;
 }
 
 /**
- * Pulls a body and returns it with its matches replaced. What could be the beginning of a match is held back until the rest has
- * arrived; everything else is passed on immediately.
+ * A body that pulls another body and returns its text with the matches replaced. Text that may be the beginning of a match is held
+ * back until more text has arrived; all other text is passed on immediately.
  */
 export class ReplacingBody implements BodySource {
 	readonly length = undefined;
 	readonly #body: BodySource;
 	readonly #search: TextSearch;
-	readonly #replacement: ReplacingBodyOptions['replacement'];
+	readonly #replacementFor: ReplacingBodyOptions['replacementFor'];
 	readonly #decoder = new LosslessDecoder();
-	readonly #unfinished: UnfinishedMatches;
-	/** Alternatives that are replaced only once and have been replaced. */
+	readonly #unfinishedMatches: UnfinishedMatches;
+	/** Indexes of the alternatives that are replaced only once and have already been replaced. */
 	readonly #finishedAlternatives = new Set<number>();
 	/** Pulled bytes that have not been decoded. */
 	#undecoded: Uint8Array | undefined = undefined;
-	/** The last character that has been sent, which assertions need, followed by the decoded text that has not been sent. */
+	/** The decoded text that has not been sent, after the last character that has been sent, which assertions such as `\b` need. */
 	#text = '';
 	/** Index in `#text` from which the search continues. Everything before it has been sent. */
 	#position = 0;
-	/** Index in `#text`. Matches that begin there or later are not certain yet. */
-	#startLimit = 0;
-	/** Number of units that have been removed from the beginning of the text. */
+	/** Index in `#text`. A match that begins at this index or later may still change when more text arrives. */
+	#certainEnd = 0;
+	/** Number of UTF-16 units that have been removed from the beginning of the text. */
 	#removedLength = 0;
 	#isEnded = false;
 
-	constructor({ body, search, replacement }: ReplacingBodyOptions) {
+	constructor({ body, search, replacementFor: replacement }: ReplacingBodyOptions) {
 		this.#body = body;
 		this.#search = search;
-		this.#replacement = replacement;
-		this.#unfinished = new UnfinishedMatches(search.followedRegexp, search.maxLength);
+		this.#replacementFor = replacement;
+		this.#unfinishedMatches = new UnfinishedMatches(search.followedRegexp, search.maxLength);
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -57,7 +57,7 @@ export class ReplacingBody implements BodySource {
 		return 2 * this.#text.length + (this.#body.heldBytes ?? 0);
 	}
 
-	/** True if everything has been returned. */
+	/** True once the whole body has been returned. */
 	get isComplete(): boolean {
 		return this.#isEnded && this.#position === this.#text.length;
 	}
@@ -91,7 +91,7 @@ export class ReplacingBody implements BodySource {
 		}
 	}
 
-	/** Decodes the next bytes; null is the end. */
+	/** Decodes the next bytes of the body, or its end if `bytes` is null. */
 	#decode(bytes: Uint8Array | null): void {
 		const nextBytes = bytes === null ? NO_BYTES : bytes.subarray(0, MAX_READ_BYTES);
 		this.#undecoded = bytes !== null && bytes.length > MAX_READ_BYTES ? bytes.subarray(MAX_READ_BYTES) : undefined;
@@ -99,11 +99,15 @@ export class ReplacingBody implements BodySource {
 		this.#removeSentText();
 		const start = this.#text.length;
 		this.#text += this.#decoder.decode(nextBytes, this.#isEnded);
-		if (this.#isEnded || this.#isSearchFinished) this.#startLimit = this.#text.length;
-		else this.#startLimit = Math.max(this.#unfinished.read(this.#text, start) - this.#removedLength, this.#position);
+		if (this.#isEnded || this.#isSearchFinished) this.#certainEnd = this.#text.length;
+		else
+			this.#certainEnd = Math.max(
+				this.#unfinishedMatches.read(this.#text, start) - this.#removedLength,
+				this.#position,
+			);
 	}
 
-	/** True if all alternatives have been replaced as often as they may be. */
+	/** True if no further match can be replaced, because every alternative is replaced only once and has been replaced. */
 	get #isSearchFinished(): boolean {
 		return this.#finishedAlternatives.size === this.#search.alternatives.length;
 	}
@@ -111,35 +115,35 @@ export class ReplacingBody implements BodySource {
 	/** Removes text that has been sent, except for its last character. */
 	#removeSentText(): void {
 		const keptLength = this.#position > 1 && isLowSurrogate(this.#text.charCodeAt(this.#position - 1)) ? 2 : 1;
-		const removable = this.#position - keptLength;
-		if (removable <= 0) return;
-		this.#text = this.#text.slice(removable);
-		this.#position -= removable;
-		this.#removedLength += removable;
+		const removableLength = this.#position - keptLength;
+		if (removableLength <= 0) return;
+		this.#text = this.#text.slice(removableLength);
+		this.#position -= removableLength;
+		this.#removedLength += removableLength;
 	}
 
-	/** Returns the text up to the limit, with its matches replaced. Stops earlier if the output becomes long. */
+	/** Returns the text up to `#startLimit` with its matches replaced. Stops earlier if the output becomes long. */
 	#replaceMatches(): string {
 		const { regexp, alternatives, maxLength } = this.#search;
 		let output = '';
-		while (this.#position < this.#startLimit && output.length < MAX_OUTPUT_LENGTH) {
+		while (this.#position < this.#certainEnd && output.length < MAX_OUTPUT_LENGTH) {
 			const match = this.#isSearchFinished ? null : this.#findNext(regexp);
-			if (match === null || match.index >= this.#startLimit) {
-				output += this.#text.slice(this.#position, this.#startLimit);
-				this.#position = this.#startLimit;
+			if (match === null || match.index >= this.#certainEnd) {
+				output += this.#text.slice(this.#position, this.#certainEnd);
+				this.#position = this.#certainEnd;
 				break;
 			}
 			const [matchedText] = match;
-			const end = match.index + matchedText.length;
+			const matchEnd = match.index + matchedText.length;
 			output += this.#text.slice(this.#position, match.index);
 			const alternative = matchedText.length > maxLength ? -1 : this.#search.alternativeOf(match);
 			output +=
 				alternative === -1 || this.#finishedAlternatives.has(alternative)
 					? matchedText
-					: this.#replacement(alternative, match);
-			if (alternative !== -1 && alternatives[alternative]!.once) this.#finishedAlternatives.add(alternative);
-			this.#position = end;
-			if (end > this.#startLimit) this.#startLimit = end;
+					: this.#replacementFor(alternative, match);
+			if (alternative !== -1 && alternatives[alternative]!.isReplacedOnce) this.#finishedAlternatives.add(alternative);
+			this.#position = matchEnd;
+			if (matchEnd > this.#certainEnd) this.#certainEnd = matchEnd;
 		}
 		return output;
 	}

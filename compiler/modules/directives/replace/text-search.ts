@@ -16,9 +16,9 @@ export function matchesEmptyText(source: string): boolean {
 	return isNullable(parseRegexp(source, false).root);
 }
 
-/** One of the texts or expressions of a search. */
+/** A text or regular expression that a search looks for. */
 export interface SearchAlternative extends RegexpAlternative {
-	readonly once: boolean;
+	readonly isReplacedOnce: boolean;
 }
 
 export interface TextSearch {
@@ -31,10 +31,13 @@ export interface TextSearch {
 	alternativeOf(match: RegExpExecArray): number;
 }
 
-/** Compiles the texts and expressions of a step. Of several alternatives that match at the same position, the first one applies. */
+/**
+ * Compiles the texts and expressions of a step to one search. If several alternatives match at the same position, the first one
+ * applies.
+ */
 export function compileTextSearch(
 	replacements: readonly TextReplacement[],
-	maxMatch: number,
+	maxMatchLength: number,
 	cx: CompileContext,
 ): TextSearch {
 	const expressions = replacements.map(({ find, regexp = false, ignore_case: ignoreCase = false }) => {
@@ -50,9 +53,9 @@ export function compileTextSearch(
 			followedRegexp: new FollowedRegexp(parsedRegexp),
 			alternatives: alternatives.map((alternative, index) => ({
 				...alternative,
-				once: replacements[index]!.once === true,
+				isReplacedOnce: replacements[index]!.once === true,
 			})),
-			maxLength: Math.min(maxLength, maxMatch),
+			maxLength: Math.min(maxLength, maxMatchLength),
 			alternativeOf: match => alternatives.findIndex(({ group }) => match[group] !== undefined),
 		};
 	} catch (error) {

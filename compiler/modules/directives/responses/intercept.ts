@@ -93,22 +93,22 @@ function applyRule(x: Exchange, findRule: RuleFinder, step: number): void | Prom
 		response.status = replacementStatus(rule, x);
 		return;
 	}
-	const intercepted: InterceptedResponse = { status: response.status, headers: response.headers.clone() };
-	x.variables.set(INTERCEPTED_VARIABLE, intercepted);
+	const interceptedResponse: InterceptedResponse = { status: response.status, headers: response.headers.clone() };
+	x.variables.set(INTERCEPTED_VARIABLE, interceptedResponse);
 	discardBody(x);
 	response.status = 0;
 	x.answeredBy = '';
 	const pending = rule.routes(x);
 	const keepStatus = (): void => {
 		if (response.status !== 0) return;
-		response.status = intercepted.status;
+		response.status = interceptedResponse.status;
 		x.stepBase = stepBase;
 		x.markAnswered('intercept_response', step);
 	};
 	return pending instanceof Promise ? pending.then(keepStatus) : keepStatus();
 }
 
-/** Discards the body of a response and the fields that describe it. */
+/** Discards the body of a response, and the header fields that describe the body. */
 function discardBody({ response }: Exchange): void {
 	if (isStream(response.body)) response.body.cancel();
 	response.body = null;
@@ -116,7 +116,7 @@ function discardBody({ response }: Exchange): void {
 	dropRepresentationFields(response.headers);
 }
 
-/** Removes the fields that describe a representation (RFC 9110 §8), its ranges and its trailers. */
+/** Removes the header fields that describe a representation (RFC 9110 §8), its ranges and its trailers. */
 function dropRepresentationFields(headers: HeaderList): void {
 	headers.filter(name => !REPRESENTATION_FIELDS.has(name.toLowerCase()));
 }

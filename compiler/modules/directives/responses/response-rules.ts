@@ -18,9 +18,9 @@ import {
 } from '../../matchers/response-matcher.ts';
 import { compileStepStatus, lowerStepStatus, STEP_STATUS_SCHEMA } from '../../words/step-status.ts';
 
-/** One rule: a replacement status, or steps that answer instead. */
+/** A rule: gives matching responses another status, or runs steps that answer in place of them. */
 export interface ResponseRule {
-	/** The responses to which the rule applies; by default, all. */
+	/** Selects the responses to which the rule applies. Default: all responses. */
 	readonly match?: ResponseMatcher;
 	readonly status?: number | string;
 	readonly pipeline?: readonly Step[];
@@ -45,16 +45,16 @@ export const RESPONSE_RULES_SCHEMA: Schema = {
 /** The response rules of a block during lowering. */
 export class ResponseRulesDraft {
 	readonly #cx: LowerContext;
-	readonly #matchers = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
+	readonly #definitions = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
 	readonly #rules: ResponseRule[] = [];
 
-	/** Collects the definitions of a block's response matchers first, because routes may use matchers defined below them. */
+	/** Collects the definitions of the block's response matchers, because routes may use matchers that are defined further down. */
 	constructor(lines: readonly Line[], cx: LowerContext) {
 		this.#cx = cx;
 		for (const line of lines) {
 			const nameWord = line.words[0]!;
 			if (!nameWord.text.startsWith('@') || nameWord.quote !== 'none') continue;
-			const earlierMatcher = this.#matchers.get(nameWord.text);
+			const earlierMatcher = this.#definitions.get(nameWord.text);
 			if (earlierMatcher) {
 				cx.problem(
 					'error',
@@ -67,7 +67,7 @@ export class ResponseRulesDraft {
 				);
 				continue;
 			}
-			this.#matchers.set(nameWord.text, {
+			this.#definitions.set(nameWord.text, {
 				matcher: lowerResponseMatcher(line.words.slice(1), line.block, line, cx),
 				line,
 			});
@@ -80,8 +80,8 @@ export class ResponseRulesDraft {
 			replace_status: (args, line) => this.#replaceStatus(args, line),
 			handle_response: (args, line) => this.#handleResponse(args, line),
 		};
-		// The properties are not enumerable, so that hints do not list them.
-		for (const name of this.#matchers.keys())
+		// The names of matchers are not enumerable, so that "did you mean" hints do not list them.
+		for (const name of this.#definitions.keys())
 			Object.defineProperty(handlers, name, { value: () => {}, enumerable: false });
 		return handlers;
 	}
@@ -121,7 +121,8 @@ export class ResponseRulesDraft {
 	}
 
 	/**
-	 * Returns the matcher of a name; null after reporting a mistake. If `useLine` is given, the matcher must be defined above it.
+	 * Returns the response matcher with a name; null after reporting a mistake. If `useLine` is given, the matcher must be defined
+	 * above that line.
 	 */
 	#resolveMatcher(name: Word, useLine: Line | undefined): ResponseMatcher | null {
 		const cx = this.#cx;
@@ -130,7 +131,7 @@ export class ResponseRulesDraft {
 			cx.problem('error', 'responses/no-matcher-name', name.span, message);
 			return null;
 		}
-		const definition = this.#matchers.get(name.text);
+		const definition = this.#definitions.get(name.text);
 		if (
 			!definition ||
 			(useLine &&
@@ -149,19 +150,19 @@ export class ResponseRulesDraft {
 	}
 }
 
-/** A rule that is ready to be applied to responses. */
+/** A compiled rule. Exactly one of `status` and `routes` is defined. */
 export interface CompiledRule {
-	readonly test: ResponseTest | undefined;
+	readonly matches: ResponseTest | undefined;
 	readonly status: number | ((x: Exchange) => number) | undefined;
 	readonly routes: Handler | undefined;
 }
 
-/** Finds the rule for a response. */
+/** Returns the first rule that applies to a response; undefined if none does. */
 export type RuleFinder = (x: Exchange, status: number, headers: HeaderList) => CompiledRule | undefined;
 
 /**
- * Compiles rules whose routes continue with `next`. Returns undefined if there are none. `field` is the path to the rules in the
- * step.
+ * Compiles rules whose routes continue with `next`. Returns undefined if there are no rules. `field` is the path from the step to
+ * the rules.
  */
 export function compileResponseRules(
 	rules: readonly ResponseRule[] | undefined,
@@ -174,7 +175,7 @@ export function compileResponseRules(
 		if ((status === undefined) === (pipeline === undefined))
 			cx.refuse('A rule about responses has either `status` or `pipeline`.', 'responses/one-of-two');
 		return {
-			test: match && compileResponseMatcher(match, cx),
+			matches: match && compileResponseMatcher(match, cx),
 			status: status === undefined ? undefined : compileStepStatus(status, cx, () => 500),
 			routes: pipeline && cx.pipeline(pipeline, next, `${field}/${index}/pipeline`),
 		};
@@ -182,7 +183,7 @@ export function compileResponseRules(
 	return (x, status, headers) => {
 		for (let i = 0; i < compiledRules.length; i++) {
 			const rule = compiledRules[i]!;
-			if (rule.test === undefined || rule.test(x, status, headers)) return rule;
+			if (rule.matches === undefined || rule.matches(x, status, headers)) return rule;
 		}
 		return undefined;
 	};

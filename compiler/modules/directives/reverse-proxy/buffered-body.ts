@@ -3,22 +3,22 @@ import { type Body, type BodySource, isStream } from '../../../exchange/body.ts'
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /**
- * Reads up to `maxBytes` of a stream. Returns the bytes if that is the complete body without trailers; otherwise returns a stream
- * of the bytes and the rest of the body. Rejects with the body's error.
+ * Reads a stream until at least `maxBytes` have arrived. Returns the bytes if they are the complete body and it has no trailers;
+ * otherwise, a stream of these bytes and the rest of the body. Rejects with the body's error.
  */
 export async function bufferBody(body: Body, maxBytes: number): Promise<Body> {
 	if (!isStream(body)) return body;
 	const pieces: Uint8Array[] = [];
-	let size = 0;
-	while (size < maxBytes) {
+	let sizeBytes = 0;
+	while (sizeBytes < maxBytes) {
 		const piece = await body.pull();
 		if (piece === null) {
-			if (body.trailers !== undefined && body.trailers.size > 0) return new PartlyReadBody(pieces, body, size);
-			return size === 0 ? null : Buffer.concat(pieces);
+			if (body.trailers !== undefined && body.trailers.size > 0) return new PartlyReadBody(pieces, body, sizeBytes);
+			return sizeBytes === 0 ? null : Buffer.concat(pieces);
 		}
 		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Uint8Array.from(piece));
-		size += piece.length;
+		sizeBytes += piece.length;
 	}
 	return new PartlyReadBody(pieces, body, body.length);
 }
@@ -28,7 +28,7 @@ class PartlyReadBody implements BodySource {
 	readonly length: number | undefined;
 	readonly #remainingBody: BodySource;
 	#pieces: readonly Uint8Array[];
-	#nextPiece = 0;
+	#nextPieceIndex = 0;
 
 	constructor(pieces: readonly Uint8Array[], remainingBody: BodySource, length: number | undefined) {
 		this.#pieces = pieces;
@@ -42,7 +42,7 @@ class PartlyReadBody implements BodySource {
 
 	get heldBytes(): number {
 		let bytes = this.#remainingBody.heldBytes ?? 0;
-		for (let i = this.#nextPiece; i < this.#pieces.length; i++) bytes += this.#pieces[i]!.byteLength;
+		for (let i = this.#nextPieceIndex; i < this.#pieces.length; i++) bytes += this.#pieces[i]!.byteLength;
 		return bytes;
 	}
 
@@ -51,22 +51,22 @@ class PartlyReadBody implements BodySource {
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		const piece = this.#pieces[this.#nextPiece];
+		const piece = this.#pieces[this.#nextPieceIndex];
 		if (piece === undefined) return this.#remainingBody.pull(maxBytes);
-		this.#nextPiece++;
+		this.#nextPieceIndex++;
 		return piece;
 	}
 
 	cancel(reason?: unknown): void {
 		this.#pieces = [];
-		this.#nextPiece = 0;
+		this.#nextPieceIndex = 0;
 		this.#remainingBody.cancel(reason);
 	}
 }
 
 /**
- * A streamed body that several attempts may send, as long as no attempt has read from it. Until then, canceling the body has no
- * effect, because another attempt may need it.
+ * A streamed body that several attempts may send in turn, until one of them has read from it. Before that, canceling the body has
+ * no effect, because another attempt may need it.
  */
 export class UnreadBody implements BodySource {
 	readonly length: number | undefined;

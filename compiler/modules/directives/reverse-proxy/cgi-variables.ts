@@ -12,10 +12,13 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import { USER_VARIABLE } from '../basic-auth/basic-auth-handler.ts';
 import type { FastcgiTransportSettings } from './transports/transport-settings.ts';
 
-/** Returns alternating names and values, as bytes in latin1. `headers` are the fields sent to the application. */
+/**
+ * Returns alternating names and values, as strings with one latin1 character for each byte. `headers` are the fields that are sent
+ * to the application.
+ */
 export type CgiVariables = (x: Exchange, headers: HeaderList) => readonly string[];
 
-/** Compiles the variables of a transport, except the method and the length of the body. */
+/** Compiles the variables of a FastCGI transport, except REQUEST_METHOD and CONTENT_LENGTH. */
 export function compileCgiVariables(settings: FastcgiTransportSettings, cx: CompileContext): CgiVariables {
 	const rootOf = compileRoot(settings.root, cx);
 	const siteRootOf = settings.root === undefined ? undefined : compileRoot(undefined, cx);
@@ -43,7 +46,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 		const authority = headers.get('host') ?? request.authority;
 		const port = parseAuthority(authority)?.port;
 		const isSecure = request.scheme === 'https';
-		const user = x.variable(USER_VARIABLE);
+		const authenticatedUser = x.variable(USER_VARIABLE);
 		const query = received.query === undefined ? '' : `?${received.query}`;
 		const variables = [
 			...['GATEWAY_INTERFACE', 'CGI/1.1', 'SERVER_SOFTWARE', VIA_NAME, 'AUTH_TYPE', '', 'REMOTE_IDENT', ''],
@@ -77,7 +80,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 				'REMOTE_PORT',
 				String(connection.remotePort),
 				'REMOTE_USER',
-				typeof user === 'string' ? utf8AsLatin1(user) : '',
+				typeof authenticatedUser === 'string' ? utf8AsLatin1(authenticatedUser) : '',
 			],
 			...['CONTENT_TYPE', headers.get('content-type') ?? (usuallyHasBody(request.method) ? DEFAULT_CONTENT_TYPE : '')],
 		];
@@ -104,9 +107,9 @@ function usuallyHasBody(method: string): boolean {
 }
 
 /**
- * Guards against a feature of PHP: if a script does not exist, PHP executes the nearest existing parent path. A request for
- * `/x.jpg/y.php` would execute the upload `x.jpg`. Throws HttpError 404 for such a path. `root` may be a folder of another
- * machine or container, whose files cannot be checked; `siteRoot` is then the corresponding folder on this machine.
+ * Throws HttpError 404 for a script path below a file, such as `/x.jpg/y.php`. If a script does not exist, PHP executes the nearest
+ * existing parent path, in this example the uploaded file `x.jpg`. `root` may be a folder of another machine or container, whose
+ * files cannot be checked; `siteRoot` is then the corresponding folder on this machine.
  */
 function refusePathBelowFile(files: FileReader, scriptPath: string, root: string, siteRoot: string | undefined): void {
 	if (scriptPath.lastIndexOf('/') <= 0) return;
@@ -122,32 +125,36 @@ function refusePathBelowFile(files: FileReader, scriptPath: string, root: string
 /** Milliseconds for which a resolved folder is cached. */
 const LINK_CACHE_MS = 1000;
 
-/** Resolves the symbolic links of a folder, with a cache. */
-function compileLinkResolver(files: FileReader): (folder: string, now: number) => string {
-	let cachedFolder = { folder: '', real: '', at: 0 };
-	return (folder, now) => {
-		if (folder !== cachedFolder.folder || now - cachedFolder.at > LINK_CACHE_MS || now < cachedFolder.at) {
-			cachedFolder = { folder, real: files.realPath?.(folder) ?? folder, at: now };
+/** Returns a function that resolves the symbolic links in the path of a folder, with a cache. */
+function compileLinkResolver(files: FileReader): (folder: string, nowMs: number) => string {
+	let cachedResolution = { folder: '', resolvedPath: '', resolvedAtMs: 0 };
+	return (folder, nowMs) => {
+		if (
+			folder !== cachedResolution.folder ||
+			nowMs - cachedResolution.resolvedAtMs > LINK_CACHE_MS ||
+			nowMs < cachedResolution.resolvedAtMs
+		) {
+			cachedResolution = { folder, resolvedPath: files.realPath?.(folder) ?? folder, resolvedAtMs: nowMs };
 		}
-		return cachedFolder.real;
+		return cachedResolution.resolvedPath;
 	};
 }
 
 /**
- * Adds the `HTTP_*` variables. Skips fields whose names contain other characters than letters, digits and hyphens, because their
- * variables could collide with those of other fields (`X_A` and `X-A`). Also skips `Proxy`, because libraries mistake its variable
- * for the setting of a forward proxy (CVE-2016-5385).
+ * Adds the `HTTP_*` variables. Skips fields whose names contain characters other than letters, digits and hyphens, because their
+ * variables could collide with variables of other fields (`X_A` and `X-A`). Also skips `Proxy`, because libraries mistake its
+ * variable for the setting of a forward proxy (CVE-2016-5385).
  */
 function addFieldVariables(headers: HeaderList, variables: string[]): void {
 	const indexByVariable = new Map<string, number>();
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
 		if (!/^[A-Za-z0-9-]+$/.test(name)) continue;
-		const variable = `HTTP_${name.toUpperCase().replaceAll('-', '_')}`;
-		if (variable === 'HTTP_PROXY') continue;
-		const index = indexByVariable.get(variable);
-		if (index === undefined) indexByVariable.set(variable, variables.push(variable, headers.valueAt(i)) - 1);
-		else variables[index] = `${variables[index]}${variable === 'HTTP_COOKIE' ? '; ' : ', '}${headers.valueAt(i)}`;
+		const variableName = `HTTP_${name.toUpperCase().replaceAll('-', '_')}`;
+		if (variableName === 'HTTP_PROXY') continue;
+		const index = indexByVariable.get(variableName);
+		if (index === undefined) indexByVariable.set(variableName, variables.push(variableName, headers.valueAt(i)) - 1);
+		else variables[index] = `${variables[index]}${variableName === 'HTTP_COOKIE' ? '; ' : ', '}${headers.valueAt(i)}`;
 	}
 	if (!indexByVariable.has('HTTP_USER_AGENT')) variables.push('HTTP_USER_AGENT', '');
 }
@@ -162,7 +169,7 @@ function setVariable(variables: string[], name: string, value: string): void {
 	variables.push(name, value);
 }
 
-/** Joins a path to the root. The path has already been cleaned, so it cannot lead out of the root. */
+/** Joins a path to the root. The path must be normalized, so that it cannot lead out of the root. */
 function join(root: string, path: string): string {
 	const absolutePath = path.startsWith('/') ? path : `/${path}`;
 	return root.endsWith('/') ? `${root.slice(0, -1)}${absolutePath}` : `${root}${absolutePath}`;
@@ -185,9 +192,9 @@ function isAscii(text: string): boolean {
 }
 
 /**
- * Returns the position after the first extension that ends a segment; the length of the path if there is none. For example,
- * `/a.phpx/b.php` does not contain a script `/a.php`. Only ASCII letters are compared case-insensitively: changing the case of
- * others may change their length.
+ * Returns the position after the first extension that ends a segment; the length of the path if no extension does. For example, the
+ * script in `/a.phpx/b.php` is not `/a.php`. Only ASCII letters are compared case-insensitively: changing the case of other letters
+ * may change the length of the text.
  */
 function findScriptEnd(path: string, extensions: readonly string[]): number {
 	const lowerPath = toAsciiLowerCase(path);

@@ -57,8 +57,8 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 			},
 			'copy_response',
 		);
-		const field = status === undefined ? {} : { status };
-		return cx.origin<CopyResponseStep>({ handler: 'copy_upstream_response', ...field }, line.span);
+		const statusField = status === undefined ? {} : { status };
+		return cx.origin<CopyResponseStep>({ handler: 'copy_upstream_response', ...statusField }, line.span);
 	},
 	schema: {
 		properties: { status: { ...STEP_STATUS_SCHEMA, description: "Status to send; default the upstream's." } },
@@ -96,21 +96,21 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 	order: { rank: 100 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, HEADERS_USAGE);
-		const lists: { include?: string[]; exclude?: string[] } = {};
+		const fieldLists: { include?: string[]; exclude?: string[] } = {};
 		const listHandler = (list: 'include' | 'exclude') => (words: readonly Word[], innerLine: typeof line) => {
 			if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, `${list} <field>…`)) return;
-			lists[list] = [...(lists[list] ?? []), ...words.map(({ text }) => text)];
+			fieldLists[list] = [...(fieldLists[list] ?? []), ...words.map(({ text }) => text)];
 		};
 		cx.subdirectives(
 			line.block,
 			{ include: listHandler('include'), exclude: listHandler('exclude') },
 			'copy_response_headers',
 		);
-		if (lists.include && lists.exclude) {
+		if (fieldLists.include && fieldLists.exclude) {
 			const message = "cannot define both 'exclude' and 'include' lists at the same time";
 			cx.problem('error', 'responses/two-lists', line.words[0]!.span, message);
 		}
-		return cx.origin<CopyHeadersStep>({ handler: 'copy_upstream_headers', ...lists }, line.span);
+		return cx.origin<CopyHeadersStep>({ handler: 'copy_upstream_headers', ...fieldLists }, line.span);
 	},
 	schema: {
 		properties: {
@@ -122,8 +122,8 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 		const { include, exclude } = step;
 		if (include && exclude)
 			cx.refuse("cannot define both 'exclude' and 'include' lists at the same time", 'responses/two-lists');
-		const names = new Set((include ?? exclude ?? []).map(name => name.toLowerCase()));
-		const isCopied = include ? (name: string) => names.has(name) : (name: string) => !names.has(name);
+		const fieldNames = new Set((include ?? exclude ?? []).map(name => name.toLowerCase()));
+		const isCopied = include ? (name: string) => fieldNames.has(name) : (name: string) => !fieldNames.has(name);
 		return x => {
 			requireHandledResponse(x, 'copy_response_headers').copyFields(x, isCopied);
 			return next(x);

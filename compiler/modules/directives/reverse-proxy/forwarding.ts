@@ -1,4 +1,7 @@
-/** The parts common to handlers that send requests to a pool: the pool, the selection of an upstream, and the request to it. */
+/**
+ * What all handlers that send requests to an upstream pool have in common: the pool, the selection of an upstream, and the request
+ * to the upstream.
+ */
 import type { Step } from '../../../document/document.ts';
 import type { Body } from '../../../exchange/body.ts';
 import { compilePeerTrust } from '../../../exchange/client-ip.ts';
@@ -19,7 +22,10 @@ import { requestsGzip, usesTls } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from './upstream-pool.ts';
 
-/** A step's settings for sending requests: the pool, which is named or its own, and changes to the requests. */
+/**
+ * A step's settings for sending requests: the pool (a named one in `pool`, or the step's own in `upstreams`), and changes to the
+ * requests.
+ */
 export interface ForwardingStep extends Step {
 	readonly pool?: string;
 	readonly upstreams?: UpstreamSettings;
@@ -36,7 +42,7 @@ export interface Forwarding {
 	readonly settings: UpstreamSettings;
 	readonly pool: UpstreamPool;
 	/** Resolves the upstream addresses for a request; undefined if no address has placeholders. */
-	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
+	readonly resolveAddresses: ((x: Exchange) => readonly string[]) | undefined;
 	readonly select: UpstreamPool['select'];
 	/** Builds the request to an upstream from the client's request. */
 	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
@@ -46,23 +52,26 @@ export interface Forwarding {
 export function compileForwarding(step: ForwardingStep, cx: CompileContext): Forwarding {
 	const settings = resolveSettings(step, cx);
 	const pool = leasePool(settings, cx);
-	const addresses = compileAddresses(settings, cx);
+	const resolveAddresses = compileAddresses(settings, cx);
 	const rewrite = compileRewrite(step, cx);
 	return {
 		settings,
 		pool,
-		addresses,
+		resolveAddresses,
 		select: compileSelection(settings.balance, pool, rewrite),
 		request: compileRequest(step, settings, rewrite, cx),
 	};
 }
 
 /**
- * Reports whether a step counts down `Max-Forwards`. It does not if it changes the method, which makes it a different request, or
- * if the upstream is a FastCGI application, which is part of this server.
+ * Reports whether a step decrements `Max-Forwards`. It does not if it changes the method, because the result is a different
+ * request, or if the upstream is a FastCGI application, which counts as part of this server.
  */
-export function countsMaxForwards({ method }: ForwardingStep, { transport }: UpstreamSettings): boolean {
-	return method === undefined && transport?.type !== 'fastcgi';
+export function decrementsMaxForwards(
+	{ method: methodTemplate }: ForwardingStep,
+	{ transport }: UpstreamSettings,
+): boolean {
+	return methodTemplate === undefined && transport?.type !== 'fastcgi';
 }
 
 /** Compiles how upstream requests are built from the client's requests. */
@@ -77,29 +86,29 @@ function compileRequest(
 	const mayRequestGzip = requestsGzip(settings.transport);
 	const isTrusted = compileTrust(step, cx);
 	const addsForwarded = step.forwarded === true;
-	const edit = step.header_up && compileHeaderEdits(step.header_up, cx);
+	const editHeaders = step.header_up && compileHeaderEdits(step.header_up, cx);
 	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
-	const target = rewrite ? (x: Exchange) => rewrite(x, () => currentTarget(x)) : currentTarget;
-	const isCounting = countsMaxForwards(step, settings);
+	const targetOf = rewrite ? (x: Exchange) => rewrite(x, () => currentTarget(x)) : currentTarget;
+	const isCountingForwards = decrementsMaxForwards(step, settings);
 	return (x, upstream, body) => {
 		const sendsUpstreamName = isOverTls && upstream.port !== 0;
 		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, sendsUpstreamName, addsForwarded);
-		if (isCounting && usesMaxForwards(x.request.method)) decrementMaxForwards(headers);
-		if (edit) {
-			edit(x, headers);
+		if (isCountingForwards && usesMaxForwards(x.request.method)) decrementMaxForwards(headers);
+		if (editHeaders) {
+			editHeaders(x, headers);
 			sanitizeFields(headers);
 		}
 		const sentMethod = method === undefined ? x.request.method : renderMethod(method, x);
 		const decodes = mayRequestGzip && upgrade === undefined && sentMethod !== 'HEAD' && allowsGzip(headers);
 		if (decodes) headers.add('Accept-Encoding', 'gzip');
-		// Changing the method to one without a body drops the body.
+		// If the method is changed to GET or HEAD, the body is dropped.
 		const dropsBody = method !== undefined && (sentMethod === 'GET' || sentMethod === 'HEAD');
 		return {
 			method: sentMethod,
-			target: target(x),
+			target: targetOf(x),
 			headers,
 			body: dropsBody ? null : body,
-			// A changed method makes the request a different one, which must not switch protocols.
+			// With another method, the request is a different request, which must not switch protocols.
 			upgrade: method === undefined ? upgrade : undefined,
 			decodeGzip: decodes,
 			transport: transportValues?.(x, headers),
@@ -147,7 +156,7 @@ function resolveSettings(step: ForwardingStep, cx: CompileContext): UpstreamSett
 
 /** Leases the step's pool. @throws BuildError if a file that the transport needs cannot be used */
 function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool {
-	// Settings that only this handler uses must not lead to a separate pool.
+	// Settings that only the handler uses are left out, so that steps that differ only in them share a pool.
 	const { retry_match: _match, retry_interval: _interval, ...poolSettings } = settings;
 	try {
 		return cx.lease('upstreams', poolSettings);
@@ -157,19 +166,22 @@ function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool
 	}
 }
 
-/** Compiles addresses with placeholders. If any address has a placeholder, all addresses are resolved per request. */
+/**
+ * Compiles the addresses of a pool. Returns undefined if they contain no placeholders; otherwise, a function that resolves all of
+ * them for a request.
+ */
 function compileAddresses(
 	settings: UpstreamSettings,
 	cx: CompileContext,
 ): ((x: Exchange) => readonly string[]) | undefined {
 	const parsedUpstreams = settings.to.map(parseUpstream);
 	if (parsedUpstreams.every(({ kind }) => kind === 'static')) return undefined;
-	const addresses: readonly Template[] = parsedUpstreams.flatMap(upstream => {
+	const addressTemplates: readonly Template[] = parsedUpstreams.flatMap(upstream => {
 		if (upstream.kind === 'static')
 			return upstream.addresses.map(({ address }) => ({ constant: address, render: () => address }));
 		return upstream.kind === 'template' ? upstream.texts.map(text => cx.template(text, 'empty')) : [];
 	});
-	return x => addresses.map(address => address.constant ?? address.render(x));
+	return x => addressTemplates.map(address => address.constant ?? address.render(x));
 }
 
 function compileTrust(step: ForwardingStep, cx: CompileContext): (x: Exchange) => boolean {
@@ -180,18 +192,18 @@ function compileTrust(step: ForwardingStep, cx: CompileContext): (x: Exchange) =
 	}
 }
 
-/** Runs a function while the request has the target that is sent to the upstream. */
-type Rewrite = <T>(x: Exchange, run: () => T) => T;
+/** Runs a function while `x.request` temporarily has the target that is sent to the upstream. */
+type Rewrite = <T>(x: Exchange, action: () => T) => T;
 
-/** Compiles the rewrite of the target for the upstream, if any. */
+/** Compiles the step's `rewrite` of the target; undefined if it has none. */
 function compileRewrite(step: ForwardingStep, cx: CompileContext): Rewrite | undefined {
 	if (step.rewrite === undefined) return undefined;
 	const rewrite = cx.pipeline([{ handler: 'rewrite_target', to: step.rewrite }], () => {}, 'rewrite');
-	return (x, run) => {
+	return (x, action) => {
 		const { path, query } = x.request;
 		try {
 			rewrite(x);
-			return run();
+			return action();
 		} finally {
 			x.request.path = path;
 			x.request.query = query;
@@ -229,7 +241,9 @@ function renderMethod(template: Template, x: Exchange): string {
 	return method;
 }
 
-/** Makes field values safe to send: a value from a placeholder must neither end the line nor contain characters above one byte. */
+/**
+ * Makes header fields safe to send. A value from a placeholder could end the line or contain characters that do not fit in a byte.
+ */
 function sanitizeFields(headers: HeaderList): void {
 	headers.map((_name, value) => {
 		const kind = fieldValueKind(value);
@@ -240,8 +254,8 @@ function sanitizeFields(headers: HeaderList): void {
 }
 
 /**
- * Reports whether the protocol layer writes a field itself. Two framings of one message would enable request smuggling (RFC 9112
- * §11.2).
+ * Reports whether only the protocol layer may write a field. A second framing field in a message would enable request smuggling
+ * (RFC 9112 §11.2).
  */
 function isFramingField(name: string): boolean {
 	switch (name.toLowerCase()) {

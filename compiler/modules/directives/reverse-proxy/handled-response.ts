@@ -1,4 +1,4 @@
-/** An upstream's response that routes of `handle_response` replace and may copy. */
+/** The response of an upstream that routes of `handle_response` replace and may copy. */
 import { isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -7,18 +7,18 @@ import type { UpstreamResponse } from '../../../exchange/leases.ts';
 /** Variable that holds the {@link HandledResponse} while routes of `handle_response` run. */
 export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
 
-/** An upstream's response, available until the routes that replace it have run. */
+/** The response of an upstream, available until the routes that replace it have run. */
 export class HandledResponse {
 	readonly #upstreamResponse: UpstreamResponse;
 	/** True once the body has been copied or canceled. */
 	#isBodyTaken = false;
 	#isClosed = false;
 
-	constructor(upstream: UpstreamResponse) {
-		this.#upstreamResponse = upstream;
+	constructor(upstreamResponse: UpstreamResponse) {
+		this.#upstreamResponse = upstreamResponse;
 	}
 
-	/** True while the routes of its `handle_response` run. */
+	/** True until the routes that replace the response have run. */
 	get isOpen(): boolean {
 		return !this.#isClosed;
 	}

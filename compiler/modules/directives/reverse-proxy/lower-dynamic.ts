@@ -1,4 +1,4 @@
-/** Lowers `dynamic`, which says where the addresses of a pool are looked up. */
+/** Lowers `dynamic`: the DNS lookups from which a pool gets its addresses. */
 
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
@@ -9,9 +9,9 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 type AddressDraft = Writable<Extract<DynamicSource, { source: 'a' }>>;
 type ServiceDraft = Writable<Extract<DynamicSource, { source: 'srv' }>>;
 
-const SOURCES = ['srv', 'a', 'multi'] as const;
+const SOURCE_KINDS = ['srv', 'a', 'multi'] as const;
 
-/** Returns the sub-directive `dynamic <source> […]`. */
+/** Returns the handler of the sub-directive `dynamic <source> […]`. */
 export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: LowerContext): SubdirectiveHandler {
 	return (args, line) => {
 		if (draft.dynamic) {
@@ -26,7 +26,7 @@ export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: Lowe
 
 function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
 	const [sourceWord, ...args] = words as [Word, ...Word[]];
-	switch (cx.oneOf(sourceWord, SOURCES, 'source of upstreams')) {
+	switch (cx.oneOf(sourceWord, SOURCE_KINDS, 'source of upstreams')) {
 		case 'srv':
 			return lowerServices(args, line, cx);
 		case 'a':
@@ -122,7 +122,7 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 	return undefined;
 }
 
-/** Lowers the options of a source: `ownOptions`, and the options common to both kinds of source. */
+/** Lowers the options in the block of a source: `ownOptions`, and the options that both kinds of source have. */
 function lowerOptions(
 	line: Line,
 	ownOptions: { readonly [name: string]: SubdirectiveHandler },
@@ -151,7 +151,7 @@ function lowerOptions(
 		dial_timeout: durationHandler(value => {
 			draft.dial_timeout = value;
 		}),
-		// The value is checked but not used, because the lookup queries both address families concurrently anyway.
+		// The value is checked but not used, because lookups always query both address families concurrently.
 		dial_fallback_delay: (words, innerLine) => {
 			const word = parseSingleWord(words, innerLine, cx, 'duration');
 			if (word && !word.text.startsWith('-')) cx.duration(word);
@@ -177,7 +177,7 @@ function isResolverAddress({ text, span }: Word, cx: LowerContext): boolean {
 	return false;
 }
 
-/** Matches an IP address, with an optional network before it or port after it. */
+/** Matches an IP address, optionally with a network before the address (`udp/`) or a port after it. */
 export const RESOLVER_PATTERN =
 	/^(?:(?:udp|tcp)[46]?\/)?(?:\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\](?::\d{1,5})?)$/;
 

@@ -7,7 +7,10 @@ import type { FastcgiTransportSettings } from './transports/transport-settings.t
 /** FastCGI settings during lowering. */
 export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: FastcgiTransportSettings[K] };
 
-/** Returns the handlers of the options. Options of connections, such as keep-alive, are stored in the pool's draft. */
+/**
+ * Returns the handlers of the options. Options about connections, such as keep-alive, are stored in the pool's draft, not in the
+ * transport's.
+ */
 export function fastcgiOptions(
 	draft: FastcgiDraft,
 	pool: UpstreamDraft,

@@ -22,12 +22,15 @@ export interface HealthDraft {
 
 const STATUS_PATTERN = /^[1-5](?:\d\d|xx)$/;
 
-/** Returns the sub-directives that fill the draft. Call {@link dropDisabledHealthChecks} after they have run. */
+/**
+ * Returns the handlers of the sub-directives about health, which fill the draft. Call {@link dropDisabledHealthChecks} after they
+ * have run.
+ */
 export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	return { ...activeSubdirectives(draft, cx), ...passiveSubdirectives(draft, cx) };
 }
 
-/** Drops the settings of active checks unless a path or port enables them. */
+/** Drops the settings of active checks if neither `uri` nor `port` is set, because only these enable the checks. */
 export function dropDisabledHealthChecks(draft: HealthDraft): void {
 	const { health } = draft;
 	if (health && health.uri === undefined && health.port === undefined) delete draft.health;
@@ -109,13 +112,14 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 			if (!cx.count(line, args, 0, 0, 'health_headers { <field> <value>… }')) return;
 			const headers = [...(draft.health?.headers ?? [])];
 			for (const { words } of line.block?.lines ?? []) {
-				const [field, ...values] = words as [Word, ...Word[]];
-				const name = field.text.replace(/:$/, '');
+				const [fieldWord, ...values] = words as [Word, ...Word[]];
+				const name = fieldWord.text.replace(/:$/, '');
 				if (!isToken(name)) {
-					cx.problem('error', 'header/invalid-name', field.span, `\`${name}\` is not a field name.`);
+					cx.problem('error', 'header/invalid-name', fieldWord.span, `\`${name}\` is not a field name.`);
 					continue;
 				}
-				// Placeholders are not validated here: unlike placeholders in requests, they may refer to the upstream being checked.
+				// Placeholders in these fields are not validated, because they may also refer to the upstream being checked, unlike
+				// placeholders elsewhere.
 				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
 				headers.push(...texts.map(value => ({ name, value })));
 			}
@@ -144,12 +148,12 @@ function passiveSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: st
 			: {
 					slow_start: (args: readonly Word[], line: Line) =>
 						setField('slow_start', parseSingleDuration(args, line, cx)),
-					circuit_breaker: (args: readonly Word[], line: Line) => lowerCircuit(args, line, draft, cx),
+					circuit_breaker: (args: readonly Word[], line: Line) => lowerCircuitBreaker(args, line, draft, cx),
 				}),
 	};
 }
 
-function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx: LowerContext): void {
+function lowerCircuitBreaker(args: readonly Word[], line: Line, draft: HealthDraft, cx: LowerContext): void {
 	if (!cx.count(line, args, 0, 0, 'circuit_breaker [{ … }]')) return;
 	const circuit: Writable<CircuitSettings> = {};
 	const setField = <K extends keyof CircuitSettings>(key: K, value: CircuitSettings[K] | undefined) => {

@@ -17,13 +17,13 @@ import {
 type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
 
 /**
- * Lowers the block into the pool's draft. Sets the connection settings common to all transports, and also sets `transport` if the
+ * Lowers the block into the pool's draft. Settings that all transports have are set in the draft itself; `transport` is set if the
  * block has other settings.
  */
 export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerContext): void {
 	const draft: HttpDraft = { type: 'http' };
 	let tls: ClientTlsDraft | undefined;
-	const singleWord = (words: readonly Word[], innerLine: Line, usage: string): Word | undefined =>
+	const requireSingleWord = (words: readonly Word[], innerLine: Line, usage: string): Word | undefined =>
 		cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, usage) ? words[0] : undefined;
 	const durationHandler =
 		(
@@ -40,7 +40,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			if (value !== undefined) pool[name] = value;
 		};
 	const parseSize = (words: readonly Word[], innerLine: Line): number | undefined => {
-		const word = singleWord(words, innerLine, `${innerLine.words[0]!.text} <size>`);
+		const word = requireSingleWord(words, innerLine, `${innerLine.words[0]!.text} <size>`);
 		return word && cx.size(word);
 	};
 	const setForwardProxy = (word: Word): void => {
@@ -49,7 +49,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		else cx.problem('error', 'upstream/forward-proxy', word.span, proxySettings, { hint: 'Write http://host:port.' });
 	};
 	const parseCount = (words: readonly Word[], innerLine: Line, min: number): number | undefined => {
-		const word = singleWord(words, innerLine, `${innerLine.words[0]!.text} <number>`);
+		const word = requireSingleWord(words, innerLine, `${innerLine.words[0]!.text} <number>`);
 		return word && cx.integer(word, min, 1_000_000);
 	};
 	const options: { [option: string]: SubdirectiveHandler } = {
@@ -96,14 +96,14 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			if (versions) draft.versions = versions;
 		},
 		compression: (words, innerLine) => {
-			// Existing Compatfiles contain `compression` without arguments, which sets the default.
+			// In a Compatfile, `compression` without arguments is accepted. It sets the default.
 			if (words.length === 0 && cx.dialect === 'compatfile') return;
-			const word = singleWord(words, innerLine, 'compression on|off');
+			const word = requireSingleWord(words, innerLine, 'compression on|off');
 			const value = word && cx.boolean(word);
 			if (value !== undefined) draft.compression = value;
 		},
 		proxy_protocol: (words, innerLine) => {
-			const word = singleWord(words, innerLine, 'proxy_protocol v1|v2');
+			const word = requireSingleWord(words, innerLine, 'proxy_protocol v1|v2');
 			if (!word) return;
 			if (word.text === 'v1' || word.text === 'v2') draft.proxy_protocol = word.text;
 			else {
@@ -122,11 +122,11 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		resolvers: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…'))
 				return;
-			const servers = words.map(word => lowerResolver(word, cx)).filter(server => server !== undefined);
-			draft.resolvers = [...(draft.resolvers ?? []), ...servers];
+			const resolverAddresses = words.map(word => lowerResolver(word, cx)).filter(server => server !== undefined);
+			draft.resolvers = [...(draft.resolvers ?? []), ...resolverAddresses];
 		},
 		local_address: (words, innerLine) => {
-			const word = singleWord(words, innerLine, 'local_address <ip>');
+			const word = requireSingleWord(words, innerLine, 'local_address <ip>');
 			if (!word) return;
 			if (parseIp(word.text)) draft.local_address = word.text;
 			else cx.problem('error', 'value/not-an-address', word.span, `\`${word.text}\` is not an IP address.`);
@@ -136,18 +136,18 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			return tls;
 		}, cx),
 	};
-	/** Lowers an obsolete option that existing Compatfiles contain. */
-	const forwardProxyUrl: SubdirectiveHandler = (words, innerLine) => {
+	/** Lowers `forward_proxy_url`, an obsolete option that existing Compatfiles contain. */
+	const lowerForwardProxyUrl: SubdirectiveHandler = (words, innerLine) => {
 		if (cx.dialect === 'configfile') {
 			const message = '`forward_proxy_url` is written `network_proxy url` here.';
 			cx.problem('error', 'directive/old-spelling', innerLine.words[0]!.span, message);
 			return;
 		}
-		const word = singleWord(words, innerLine, 'forward_proxy_url <url>');
+		const word = requireSingleWord(words, innerLine, 'forward_proxy_url <url>');
 		if (word?.text === 'none') draft.forward_proxy = 'none';
 		else if (word) setForwardProxy(word);
 	};
-	Object.defineProperty(options, 'forward_proxy_url', { value: forwardProxyUrl, enumerable: false });
+	Object.defineProperty(options, 'forward_proxy_url', { value: lowerForwardProxyUrl, enumerable: false });
 	cx.subdirectives(line.block, options, 'transport http');
 	if (tls) draft.tls = tls;
 	if (draft.versions?.includes('h2c') && tls && cx.dialect === 'compatfile' && draft.versions.length > 1) {
@@ -161,7 +161,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 	if (Object.keys(draft).length > 1) pool.transport = draft;
 }
 
-/** Returns the versions available over TLS. The compatible server ignores `h2c` there. */
+/** Returns the versions without `h2c`, which the compatible server ignores if the transport uses TLS. */
 export function withoutPlainText(versions: readonly HttpTransportVersion[]): HttpTransportVersion[] {
 	return versions.filter(version => version !== 'h2c');
 }
@@ -184,11 +184,11 @@ function lowerVersions(words: readonly Word[], line: Line, cx: LowerContext): Ht
 
 function lowerResolver(word: Word, cx: LowerContext): string | undefined {
 	const text = word.text.replace(/^udp\//, '');
-	const bracketed = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
-	const unbracketed = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
+	const bracketedMatch = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
+	const unbracketedMatch = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
 	const isBareIpv6 = parseIp(text)?.v4 === false;
-	const host = isBareIpv6 ? text : (bracketed?.[1] ?? unbracketed?.[1] ?? '');
-	const port = Number((isBareIpv6 ? undefined : (bracketed?.[2] ?? unbracketed?.[2])) ?? 53);
+	const host = isBareIpv6 ? text : (bracketedMatch?.[1] ?? unbracketedMatch?.[1] ?? '');
+	const port = Number((isBareIpv6 ? undefined : (bracketedMatch?.[2] ?? unbracketedMatch?.[2])) ?? 53);
 	const address = parseIp(host);
 	if (!address || port < 1 || port > 65535) {
 		const message = `\`${word.text}\` is not the address of a DNS server.`;

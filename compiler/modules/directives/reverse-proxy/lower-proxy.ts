@@ -27,7 +27,7 @@ const NAMED_POOL_PREFIX = 'upstream://';
 export interface ProxyDirectiveOptions {
 	readonly directiveName: string;
 	readonly usage: string;
-	/** The directive's own sub-directives for the step, which take precedence over those of `reverse_proxy`. */
+	/** Returns the directive's own sub-directives for the step. They take precedence over sub-directives of `reverse_proxy`. */
 	readonly ownSubdirectives?: (
 		fields: ProxyFields,
 		pool: UpstreamDraft,
@@ -36,10 +36,10 @@ export interface ProxyDirectiveOptions {
 	readonly excludedSubdirectives?: ReadonlySet<string>;
 	/** False if the directive has no rules about responses, such as `handle_response`. */
 	readonly hasResponseRules?: false;
-	/** The directive's own sub-directives for the pool; they are rejected if the line uses a named pool. */
+	/** Returns the directive's own sub-directives for the pool. They are rejected if the line uses a named pool. */
 	readonly ownPoolSubdirectives?: (pool: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
-	/** Called after all lines have been lowered. `isNamedPool` is true if the line uses a named pool. */
-	readonly finish?: (fields: ProxyFields, pool: UpstreamDraft, isNamedPool: boolean) => void;
+	/** Called after all lines of the block have been lowered. `isNamedPool` is true if the directive uses a named pool. */
+	readonly finish?: (fields: ProxyFields, poolHandlers: UpstreamDraft, isNamedPool: boolean) => void;
 }
 
 /** Lowers the line of a directive that is based on `reverse_proxy` to a proxy step. */
@@ -102,7 +102,10 @@ export interface ProxyFields {
 	verbose_logs?: boolean;
 }
 
-/** Returns the name in `upstream://name`; undefined if there is none, or if it is not the only argument. */
+/**
+ * Returns the name in the argument `upstream://name`; undefined if no argument names a pool, or after reporting that there are
+ * other arguments.
+ */
 function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefined {
 	if (cx.dialect === 'compatfile') return undefined;
 	const word = args.find(({ text }) => text.startsWith(NAMED_POOL_PREFIX));
@@ -120,9 +123,9 @@ function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefi
 		);
 	}
 	if (!cx.upstreamExists(name)) {
-		const nearest = cx.nearestUpstream(name);
+		const nearestName = cx.nearestUpstream(name);
 		cx.problem('error', 'upstream/unknown', word.span, `There is no upstream named \`${name}\`.`, {
-			...suggestName({ text: name, span: word.span }, nearest),
+			...suggestName({ text: name, span: word.span }, nearestName),
 			hint: `Define it: upstream ${name === '' ? '<name>' : name} { to <address>… }`,
 		});
 	}
@@ -130,8 +133,8 @@ function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefi
 }
 
 /**
- * Returns sub-directives that reject settings of a pool. A named pool is configured where it is defined, because settings at one
- * use would change the pool for all other uses.
+ * Returns handlers that reject the sub-directives in `poolHandlers`. A named pool is configured where it is defined: settings where one
+ * directive uses it would change the pool for all others.
  */
 function refusePoolSubdirectives(
 	name: string,
@@ -155,7 +158,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 	const setField = <K extends keyof ProxyFields>(key: K, value: ProxyFields[K] | undefined) => {
 		if (value !== undefined) fields[key] = value;
 	};
-	const singleWord = (args: readonly Word[], line: Line, usage: string): Word | undefined =>
+	const requireSingleWord = (args: readonly Word[], line: Line, usage: string): Word | undefined =>
 		cx.noBlock(line) && cx.count(line, args, 1, 1, usage) ? args[0] : undefined;
 	const handlers: { [name: string]: SubdirectiveHandler } = {
 		header_up: (args, line) => {
@@ -174,11 +177,11 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 			fields.header_down = lowerHeaderEdit(args, fields.header_down, editKind, cx);
 		},
 		method: (args, line) => {
-			const word = singleWord(args, line, 'method <method>');
+			const word = requireSingleWord(args, line, 'method <method>');
 			if (word) fields.method = word.text.includes('{') ? cx.template(word) : word.text.toUpperCase();
 		},
 		rewrite: (args, line) => {
-			const word = singleWord(args, line, 'rewrite <target>');
+			const word = requireSingleWord(args, line, 'rewrite <target>');
 			if (word) fields.rewrite = cx.template(word);
 		},
 		trusted_proxies: (args, line) => {
@@ -206,14 +209,14 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 			if (cx.noBlock(line) && cx.count(line, args, 0, 0, 'verbose_logs')) fields.verbose_logs = true;
 		},
 		flush_interval: (args, line) => {
-			const word = singleWord(args, line, 'flush_interval <duration>');
-			// The value is only checked. Bytes are always passed on immediately, which satisfies every interval.
+			const word = requireSingleWord(args, line, 'flush_interval <duration>');
+			// The value is checked but not used, because bytes are always passed on immediately, whatever the interval.
 			if (word && !/^-?\d+$/.test(word.text)) cx.duration(word);
 		},
 	};
 	if (cx.dialect === 'configfile') {
 		handlers.forwarded = (args, line) => {
-			const word = singleWord(args, line, 'forwarded on');
+			const word = requireSingleWord(args, line, 'forwarded on');
 			const value = word && cx.boolean(word);
 			if (value !== undefined) fields.forwarded = value;
 		};
@@ -221,7 +224,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 	return handlers;
 }
 
-/** Parses `64KiB`, or `unlimited`, which is −1. */
+/** Parses the size of a buffer, such as `64KiB`, as bytes; −1 for `unlimited`. */
 function lowerBufferSize(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
 	const word = parseSingleWord(args, line, cx, 'size');
 	if (!word) return undefined;

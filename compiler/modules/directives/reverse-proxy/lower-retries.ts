@@ -1,4 +1,4 @@
-/** Lowers the sub-directives about retries: how often, for how long, and after what. */
+/** Lowers the sub-directives about retries: how often and for how long a request is retried, and after which failures. */
 import type { Matcher } from '../../../document/document.ts';
 import type { Block, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
@@ -15,14 +15,15 @@ export interface RetryDraft {
 }
 
 /**
- * Returns the sub-directives that fill the draft. `isNamedPool` is true in the block of a named upstream, which belongs to no site.
+ * Returns the handlers of the sub-directives about retries, which fill the draft. `isNamedPool` is true in the block of a named
+ * upstream, which does not belong to a site.
  */
 export function retrySubdirectives(
 	draft: RetryDraft,
 	cx: LowerContext,
 	isNamedPool: boolean,
 ): { [name: string]: SubdirectiveHandler } {
-	const matchers: Matcher[] = [];
+	const retryMatchers: Matcher[] = [];
 	return {
 		lb_retries: (args, line) => {
 			const count = parseSingleInteger(args, line, cx, 0, 1000);
@@ -40,11 +41,12 @@ export function retrySubdirectives(
 			if (isNamedPool && rejectNamedMatchers(args, line.block, cx)) return;
 			const matcher = cx.matcherExpression(args, line.block, undefined);
 			if (!matcher) return;
-			// A matcher with an expression also applies to responses; any other applies only to attempts without a response.
-			matchers.push(
+			// A matcher that contains an expression also applies to responses. Any other matcher applies only to attempts that got no
+			// response.
+			retryMatchers.push(
 				containsExpression(matcher) ? matcher : { type: 'all', of: [{ type: 'transport_error' }, matcher] },
 			);
-			draft.retry_match = matchers.length === 1 ? matchers[0]! : { type: 'any', of: [...matchers] };
+			draft.retry_match = retryMatchers.length === 1 ? retryMatchers[0]! : { type: 'any', of: [...retryMatchers] };
 		},
 		...(cx.dialect === 'compatfile' ? {} : { lb_retry_budget: budgetSubdirective(draft, cx) }),
 	};
@@ -55,13 +57,16 @@ function budgetSubdirective(draft: RetryDraft, cx: LowerContext): SubdirectiveHa
 		if (!cx.noBlock(line) || !cx.count(line, args, 1, 2, 'lb_retry_budget <percent> [<number a second>]')) return;
 		const [percentageWord, rateWord] = args as [Word, Word?];
 		const ratio = parsePercentage(percentageWord, cx);
-		const rate = rateWord && cx.integer(rateWord, 0, 1_000_000);
+		const ratePerSecond = rateWord && cx.integer(rateWord, 0, 1_000_000);
 		if (ratio === undefined) return;
-		draft.retry_budget = { ratio, ...(rate === undefined ? {} : { per_second: rate }) };
+		draft.retry_budget = { ratio, ...(ratePerSecond === undefined ? {} : { per_second: ratePerSecond }) };
 	};
 }
 
-/** Reports named matchers as mistakes. A named pool can be used by all sites, so it cannot refer to the matchers of one site. */
+/**
+ * Reports named matchers as mistakes, and returns whether there were any. All sites can use a named pool, so it cannot refer to the
+ * matchers of one site.
+ */
 function rejectNamedMatchers(words: readonly Word[], block: Block | undefined, cx: LowerContext): boolean {
 	let hasNamedMatcher = false;
 	for (const word of [...words, ...(block?.lines ?? []).flatMap(line => line.words)]) {
@@ -77,7 +82,7 @@ function rejectNamedMatchers(words: readonly Word[], block: Block | undefined, c
 
 function containsExpression(matcher: Matcher): boolean {
 	if (matcher.type === 'expression') return true;
-	const { of: parts } = matcher;
-	if (Array.isArray(parts)) return parts.some(part => containsExpression(part as Matcher));
-	return typeof parts === 'object' && parts !== null && containsExpression(parts as Matcher);
+	const { of: operands } = matcher;
+	if (Array.isArray(operands)) return operands.some(part => containsExpression(part as Matcher));
+	return typeof operands === 'object' && operands !== null && containsExpression(operands as Matcher);
 }

@@ -8,7 +8,7 @@ import { lowerHttpTransport, withoutPlainText } from './lower-http-transport.ts'
 import type { UpstreamDraft } from './lower-upstream.ts';
 import type { HttpTransportSettings } from './transports/transport-settings.ts';
 
-/** Lowers the line into the pool's draft. */
+/** Lowers a `transport` line into the pool's draft. */
 export function lowerTransport(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {
 	if (!cx.count(line, args, 1, 1, 'transport http|fastcgi { … }')) return;
 	switch (cx.oneOf(args[0]!, ['http', 'fastcgi'], 'transport')) {
@@ -26,38 +26,39 @@ export function lowerTransport(args: readonly Word[], line: Line, draft: Upstrea
 
 const SCHEME = /^(https?|h2c):\/\//;
 
-/** Returns the first scheme among a draft's addresses; '' if none has one. */
-export function commonScheme(draft: UpstreamDraft): string {
+/** Returns the scheme of the first address in a draft that has one; '' if no address has a scheme. */
+export function firstScheme(draft: UpstreamDraft): string {
 	for (const text of draft.to) {
-		const scheme = SCHEME.exec(text);
-		if (scheme) return scheme[1]!;
+		const schemeMatch = SCHEME.exec(text);
+		if (schemeMatch) return schemeMatch[1]!;
 	}
 	return '';
 }
 
 /**
- * Removes the schemes from the addresses and applies them to the transport. Called when all lines of the pool have been lowered.
+ * Removes the schemes from a draft's addresses and applies them to the draft's transport. Called when all lines of the pool have
+ * been lowered.
  */
 export function applyAddressSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
-	const scheme = commonScheme(draft);
+	const scheme = firstScheme(draft);
 	draft.to = draft.to.map(text => text.replace(SCHEME, ''));
 	const { transport } = draft;
-	const report = (message: string): void => cx.problem('error', 'upstream/scheme-and-transport', span, message);
+	const reportConflict = (message: string): void => cx.problem('error', 'upstream/scheme-and-transport', span, message);
 	switch (scheme) {
 		case 'https':
 			if (transport?.type === 'fastcgi') {
-				report('upstreams are configured for HTTPS but transport module does not support TLS: fastcgi');
+				reportConflict('upstreams are configured for HTTPS but transport module does not support TLS: fastcgi');
 			} else if (transport?.versions?.includes('h2c') && cx.dialect === 'compatfile' && transport.versions.length > 1) {
 				draft.transport = { ...transport, versions: withoutPlainText(transport.versions), tls: transport.tls ?? {} };
 			} else if (transport?.versions?.includes('h2c')) {
-				report('upstreams are configured for HTTPS, over which there is no `h2c`: write `versions 2`');
+				reportConflict('upstreams are configured for HTTPS, over which there is no `h2c`: write `versions 2`');
 			} else draft.transport = { ...(transport ?? { type: 'http' }), tls: transport?.tls ?? {} };
 			return;
 		case 'h2c':
 			if (transport?.type === 'fastcgi') {
-				report('upstreams are configured for HTTP/2 but the transport is fastcgi');
+				reportConflict('upstreams are configured for HTTP/2 but the transport is fastcgi');
 			} else if (transport?.tls) {
-				report('upstream address scheme is H2C but transport is configured for HTTP+TLS (HTTPS)');
+				reportConflict('upstream address scheme is H2C but transport is configured for HTTP+TLS (HTTPS)');
 			} else {
 				const httpTransport: HttpTransportSettings = transport ?? { type: 'http' };
 				draft.transport = {
@@ -68,7 +69,7 @@ export function applyAddressSchemes(draft: UpstreamDraft, span: SourceSpan, cx: 
 			return;
 		case 'http':
 			if (transport?.type === 'http' && transport.tls) {
-				report('upstream address scheme is HTTP but transport is configured for HTTP+TLS (HTTPS)');
+				reportConflict('upstream address scheme is HTTP but transport is configured for HTTP+TLS (HTTPS)');
 			}
 	}
 }

@@ -9,7 +9,7 @@ import { balancers } from '../../providers/balancers/index.ts';
 import { dynamicSubdirective } from './lower-dynamic.ts';
 import { dropDisabledHealthChecks, type HealthDraft, healthSubdirectives } from './lower-health.ts';
 import { type RetryDraft, retrySubdirectives } from './lower-retries.ts';
-import { applyAddressSchemes, commonScheme, lowerTransport } from './lower-transport.ts';
+import { applyAddressSchemes, firstScheme, lowerTransport } from './lower-transport.ts';
 import type { TransportSettings } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource } from './upstream-pool.ts';
@@ -29,19 +29,19 @@ export interface UpstreamDraft extends HealthDraft, RetryDraft {
 }
 
 /**
- * Weights of addresses, until all lines of the pool have been lowered. They are stored outside the draft because the document has
- * no such field.
+ * The weights of addresses, by draft, until all lines of the pool have been lowered. They are stored outside the draft because the
+ * document has no field for them.
  */
-const WEIGHTS: WeakMap<UpstreamDraft, PoolWeights> = new WeakMap();
+const WEIGHTS_BY_DRAFT: WeakMap<UpstreamDraft, PoolWeights> = new WeakMap();
 
 interface PoolWeights {
 	/** The weights of addresses in `to`, by index. */
 	readonly weightByIndex: Map<number, number>;
-	/** The place of the first weight in the file. */
+	/** The place of the first weight in the configuration. */
 	readonly span: SourceSpan;
 }
 
-/** Sub-directives that define where upstreams are. */
+/** Names of the sub-directives that give a pool its addresses. */
 export const UPSTREAM_SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
 
 /** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
@@ -61,7 +61,7 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
 		});
-		// A dummy address keeps uses of the pool from reporting the mistake again.
+		// With a dummy address, the mistake is not reported again where the pool is used.
 		draft.to.push('127.0.0.1:8080');
 	}
 	finishPool(draft, block.name.span, cx);
@@ -69,13 +69,13 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 	return draft;
 }
 
-/** Applies schemes, weights and backups. Called when all lines of the pool have been lowered. */
+/** Applies the schemes of addresses, weights and `backup` to a draft. Called when all lines of the pool have been lowered. */
 export function finishPool(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const { backup } = draft;
-	const isBackup = draft.to.map(text => backup?.includes(text) === true);
+	const isBackupByIndex = draft.to.map(text => backup?.includes(text) === true);
 	applyAddressSchemes(draft, span, cx);
-	if (backup) draft.backup = draft.to.filter((_, index) => isBackup[index]);
-	applyWeights(draft, isBackup, cx);
+	if (backup) draft.backup = draft.to.filter((_, index) => isBackupByIndex[index]);
+	applyWeights(draft, isBackupByIndex, cx);
 	if (backup && !canBeUnavailable(draft)) {
 		cx.problem(
 			'warning',
@@ -96,8 +96,8 @@ function canBeUnavailable(draft: UpstreamDraft): boolean {
 	);
 }
 
-function applyWeights(draft: UpstreamDraft, isBackup: readonly boolean[], cx: LowerContext): void {
-	const weights = WEIGHTS.get(draft);
+function applyWeights(draft: UpstreamDraft, isBackupByIndex: readonly boolean[], cx: LowerContext): void {
+	const weights = WEIGHTS_BY_DRAFT.get(draft);
 	if (!weights) return;
 	if (draft.balance) {
 		cx.problem(
@@ -112,12 +112,12 @@ function applyWeights(draft: UpstreamDraft, isBackup: readonly boolean[], cx: Lo
 		return;
 	}
 	const primaryWeights = draft.to.flatMap((_, index) =>
-		isBackup[index] ? [] : [weights.weightByIndex.get(index) ?? 1],
+		isBackupByIndex[index] ? [] : [weights.weightByIndex.get(index) ?? 1],
 	);
 	draft.balance = { policy: 'weighted_round_robin', weights: primaryWeights };
 }
 
-/** Lowers `weight=<n>`, which applies to the address before it. */
+/** Lowers `weight=<n>`, which applies to the addresses from `firstIndex` on: those of the word before it. */
 function lowerWeight(word: Word, text: string, firstIndex: number, draft: UpstreamDraft, cx: LowerContext): void {
 	const weight = /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 	if (weight === undefined || weight === 0) {
@@ -132,22 +132,22 @@ function lowerWeight(word: Word, text: string, firstIndex: number, draft: Upstre
 		});
 		return;
 	}
-	const weights = WEIGHTS.get(draft) ?? { weightByIndex: new Map(), span: word.span };
+	const weights = WEIGHTS_BY_DRAFT.get(draft) ?? { weightByIndex: new Map(), span: word.span };
 	for (let index = firstIndex; index < draft.to.length; index++) weights.weightByIndex.set(index, weight);
-	WEIGHTS.set(draft, weights);
+	WEIGHTS_BY_DRAFT.set(draft, weights);
 }
 
 /** Lowers addresses into the draft. Their schemes are removed later, by `applyAddressSchemes`. */
 export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx: LowerContext): void {
-	/** Index in `draft.to` of the first address of the last word. */
-	let lastIndex = draft.to.length;
+	/** Index in `draft.to` of the first address that the last lowered word added. */
+	let lastWordStart = draft.to.length;
 	for (const word of words) {
 		const weightMatch = cx.dialect === 'configfile' ? /^weight=(.*)$/.exec(word.text) : null;
 		if (weightMatch) {
-			lowerWeight(word, weightMatch[1]!, lastIndex, draft, cx);
+			lowerWeight(word, weightMatch[1]!, lastWordStart, draft, cx);
 			continue;
 		}
-		lastIndex = draft.to.length;
+		lastWordStart = draft.to.length;
 		const text = dropPath(cx.template(word), word, cx);
 		const parsedUpstream = parseUpstream(text);
 		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
@@ -155,7 +155,7 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 				hint: `Write \`:${text}\` for that port on this machine, or \`host:${text}\`.`,
 			});
 		} else if (parsedUpstream.kind === 'static') {
-			const earlierScheme = commonScheme(draft);
+			const earlierScheme = firstScheme(draft);
 			if (earlierScheme !== '' && earlierScheme !== parsedUpstream.scheme) {
 				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${earlierScheme}://' but got '${parsedUpstream.scheme}://'`;
 				cx.problem('error', 'upstream/mixed-schemes', word.span, message);
@@ -179,11 +179,13 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 	}
 }
 
-/** Removes the path from an address without a scheme, which a Compatfile may have, and warns that it is ignored. */
+/**
+ * Removes the path from an address without a scheme and warns that the path is ignored. Only a Compatfile may contain such a path.
+ */
 function dropPath(text: string, word: Word, cx: LowerContext): string {
 	const [, address, path] = /^([A-Za-z0-9.[\]:-]+)(\/.*)$/.exec(text) ?? [];
 	if (cx.dialect !== 'compatfile' || address === undefined || path === undefined) return text;
-	if (isInvalid(address) || !isInvalid(text)) return text;
+	if (isInvalidAddress(address) || !isInvalidAddress(text)) return text;
 	cx.problem(
 		'warning',
 		'upstream/url-with-path',
@@ -196,11 +198,14 @@ function dropPath(text: string, word: Word, cx: LowerContext): string {
 	return address;
 }
 
-function isInvalid(address: string): boolean {
+function isInvalidAddress(address: string): boolean {
 	return parseUpstream(address).kind === 'invalid';
 }
 
-/** Returns the sub-directives that fill the draft. `isNamedPool` is true in the block of a named upstream. */
+/**
+ * Returns the handlers of the sub-directives that configure a pool, which fill the draft. `isNamedPool` is true in the block of a
+ * named upstream.
+ */
 export function poolSubdirectives(
 	draft: UpstreamDraft,
 	cx: LowerContext,
@@ -215,9 +220,9 @@ export function poolSubdirectives(
 		},
 		backup: (args, line) => {
 			if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'backup <upstream>…')) return;
-			const countBefore = draft.to.length;
+			const earlierCount = draft.to.length;
 			lowerAddresses(args, draft, cx);
-			const addedAddresses = draft.to.slice(countBefore);
+			const addedAddresses = draft.to.slice(earlierCount);
 			const templateAddress = addedAddresses.find(text => parseUpstream(text).kind !== 'static');
 			if (templateAddress !== undefined) {
 				cx.problem(
@@ -263,7 +268,7 @@ function lowerBalance(words: readonly Word[], line: Line, cx: LowerContext): Bal
 	const policy = cx.oneOf(policyWord, policyIds, 'balancing policy');
 	const balancer = balancers.find(({ id }) => id === policy);
 	if (!balancer) return undefined;
-	// Counts of arguments in problems refer to the words of this policy only.
+	// So that problems count only the words of this policy as arguments.
 	const policyLine: Line = { ...line, words };
 	const settings = balancer.lower(policyArgs, policyLine, cx, (fallbackWords, innerLine) =>
 		lowerBalance(fallbackWords, { ...innerLine, words: fallbackWords }, cx),

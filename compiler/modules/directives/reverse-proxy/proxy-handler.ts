@@ -7,7 +7,7 @@ import { HttpError } from '../../../exchange/http-error.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../../words/header-edits.ts';
 import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
-import { compileForwarding, countsMaxForwards, type ForwardingStep } from './forwarding.ts';
+import { compileForwarding, decrementsMaxForwards, type ForwardingStep } from './forwarding.ts';
 import { answerLastForward, usesMaxForwards } from './max-forwards.ts';
 import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './proxy-answer.ts';
 import { type AttemptSettings, attemptUpstreams, noUpstreamError } from './proxy-attempts.ts';
@@ -37,7 +37,7 @@ const DEFAULT_RETRY_INTERVAL_MS = 250;
 
 /** Compiles a `proxy` step. Only routes of `responses` that do not answer continue with `next`. */
 export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler): Handler {
-	const { settings, pool, addresses, select, request: makeRequest } = compileForwarding(step, cx);
+	const { settings, pool, resolveAddresses: addresses, select, request: makeRequest } = compileForwarding(step, cx);
 	const maxRequests = settings.unhealthy_request_count ?? 0;
 	const answerSettings: AnswerSettings = {
 		pool,
@@ -48,7 +48,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		streamCloseDelayMs: step.stream_close_delay ?? 0,
 	};
 	const { step: stepNumber } = cx;
-	const isCounting = countsMaxForwards(step, settings);
+	const isCounting = decrementsMaxForwards(step, settings);
 	const attempts = compileAttempts(step, settings, { pool, select, addresses, request: makeRequest }, cx);
 	if (attempts) {
 		return x => {

@@ -74,7 +74,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	answers: 'always',
 	// Routes of `handle_response` do not necessarily answer.
 	passesOn: ({ responses }) => responses !== undefined,
-	proxiesTo: ({ upstreams }) =>
+	upstreamAddressesOf: ({ upstreams }) =>
 		(upstreams?.to ?? []).map((text, index) => ({ text, pointer: `/upstreams/to/${index}` })),
 	fieldEdits: { header_up: 'upstream_request', header_down: 'upstream_response' },
 	// A FastCGI application receives the path of its script, which is below `root`.

@@ -150,7 +150,7 @@ class Binding {
 		const literalRegexp = this.#regexps.get(source);
 		if (literalRegexp) return literalRegexp;
 		if (this.#lastDynamicRegexp?.source !== source) {
-			this.#lastDynamicRegexp = { source, regexp: this.#cx.requestedRegexp(source) };
+			this.#lastDynamicRegexp = { source, regexp: this.#cx.dynamicRegexp(source) };
 		}
 		return this.#lastDynamicRegexp.regexp;
 	}

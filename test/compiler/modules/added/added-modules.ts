@@ -59,7 +59,7 @@ export const addedDirectives: readonly Directive[] = [
 	testDirective('send', {
 		matcherToken: 'with-more-arguments',
 		answers: 'always',
-		redirectsTo: step => ({ to: argumentOf(step), byPage: false }),
+		redirectsTo: step => ({ to: argumentOf(step), isByPage: false }),
 		compile: (step, cx) => {
 			const location = cx.template(argumentOf(step), 'empty');
 			const { step: number } = cx;
@@ -72,12 +72,12 @@ export const addedDirectives: readonly Directive[] = [
 	}),
 	testDirective('relay', {
 		answers: 'always',
-		proxiesTo: step => [{ text: argumentOf(step), pointer: '/to' }],
+		upstreamAddressesOf: step => [{ text: argumentOf(step), pointer: '/to' }],
 	}),
 	testDirective('shelf', {
 		matcherToken: 'with-more-arguments',
 		answers: 'always',
-		servesFiles: () => ({ hides: [] }),
+		servesFiles: () => ({ hiddenPatterns: [] }),
 		rootOf: step => (typeof step.to === 'string' ? { text: step.to, pointer: '/to' } : undefined),
 		readsRoot: () => true,
 	}),
@@ -116,7 +116,7 @@ export const addedMatchers: readonly MatcherModule[] = [
 		usage: 'area <pattern>…',
 		summary: 'Matches what the tests expect of it.',
 		documentation: 'The page of area.',
-		lists: { field: 'areas', kind: 'path' },
+		listedValues: { field: 'areas', kind: 'path' },
 		dependsOn: 'path',
 		wordsOf: ({ areas }) => areas.map(text => `<${text}>`),
 		lower: line => ({ type: 'area', areas: line.words.slice(1).map(({ text }) => text) }),

@@ -15,10 +15,13 @@ import { compileListingTemplate } from './listing-template.ts';
 
 const DEFAULT_FILE_LIMIT = 10_000;
 
-/** Lifetime of the cookies that store the visitor's sort order: 30 days. */
+/** Lifetime in seconds of the cookies that store the visitor's sort order: 30 days. */
 const COOKIE_MAX_AGE_SECONDS = 2_592_000;
 
-/** The visitor's choices, which apply to all folders: names of query parameters and cookies, with their possible values. */
+/**
+ * What a visitor can choose for all folders: names of query parameters, which are also the names of cookies, with their possible
+ * values.
+ */
 const VIEW_CHOICES: readonly (readonly [name: string, values: readonly string[]])[] = [
 	['sort', LISTING_SORTS],
 	['order', ['asc', 'desc']],
@@ -31,13 +34,13 @@ export interface BrowsedFolder {
 	readonly path: string;
 }
 
-/** Reports whether an entry must be hidden. */
+/** Reports whether an entry of a folder must be hidden from the listing. */
 export type HiddenEntryTest = (x: Exchange, folder: BrowsedFolder, entry: FolderEntry) => boolean;
 
-/** Lists a folder. Throws FileError. */
+/** Answers with the listing of a folder. Rejects with FileError if the folder cannot be read. */
 export type FolderLister = (x: Exchange, folder: BrowsedFolder) => Promise<void>;
 
-/** Compiles the listing of folders. */
+/** Compiles the `browse` settings to the function that lists folders. */
 export function compileBrowse(
 	settings: BrowseSettings,
 	root: string | undefined,
@@ -48,9 +51,9 @@ export function compileBrowse(
 ): FolderLister {
 	const renderTemplate =
 		settings.template === undefined ? undefined : compileListingTemplate(settings.template, root, cx);
-	const limit = settings.file_limit ?? DEFAULT_FILE_LIMIT;
+	const entryLimit = settings.file_limit ?? DEFAULT_FILE_LIMIT;
 	return async (x, folder) => {
-		const { entries, mtimeNs } = await reader.entries(folder.root, folder.path, followSymlinks, limit);
+		const { entries, mtimeNs } = await reader.entries(folder.root, folder.path, followSymlinks, entryLimit);
 		const visibleEntries = entries
 			.filter(entry => !isHidden(x, folder, entry))
 			.map(entry => (settings.reveal_symlinks || entry.target === undefined ? entry : { ...entry, target: undefined }));
@@ -64,13 +67,13 @@ export function compileBrowse(
 		);
 		const modifiedSeconds = Math.min(Number(newestMtimeNs / 1_000_000_000n), Math.floor(x.now() / 1000));
 		const view = readView(x, settings);
-		// The visitor's choice changes the page but not the folder's modification time, so with `Last-Modified`, a browser could show
-		// an older copy.
-		const isPersonal = VIEW_CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
-		if (isPersonal) headers.set('Cache-Control', 'private, no-cache');
+		// A visitor's choice changes the page but not the folder's modification time. If the page had `Last-Modified`, a browser could
+		// show a copy from before the choice.
+		const hasStoredChoice = VIEW_CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
+		if (hasStoredChoice) headers.set('Cache-Control', 'private, no-cache');
 		else headers.set('Last-Modified', new Date(modifiedSeconds * 1000).toUTCString());
 		if (
-			!isPersonal &&
+			!hasStoredChoice &&
 			evaluatePreconditions(request.headers, { etag: undefined, modified: modifiedSeconds }, x.now()) === 'not-modified'
 		) {
 			response.status = 304;
@@ -107,7 +110,7 @@ async function renderListing(
 	return renderListingPage(listing);
 }
 
-/** Returns the folder's path as the visitor sees it, which is the path before rewriting. */
+/** Returns the folder's path as the visitor sees it: the path of the request before any rewrite. */
 function visitorPath(x: Exchange): string {
 	const path = decodePercent(x.received.path) ?? x.received.path;
 	return path.endsWith('/') ? path : `${path}/`;
@@ -135,7 +138,7 @@ function readNumber(query: URLSearchParams, name: string): number {
 	return Number(text);
 }
 
-/** Stores the visitor's choices in cookies, so that they apply to other folders. */
+/** Stores the choices that are in the query in cookies, so that they apply to other folders, too. */
 function rememberView(x: Exchange): void {
 	const query = new URLSearchParams(x.request.query ?? '');
 	for (const [name, values] of VIEW_CHOICES) {

@@ -15,7 +15,7 @@ export interface BrowseSettings {
 	readonly sort?: ListingSort;
 	/** Sort direction. Default: `asc`. */
 	readonly order?: ListingOrder;
-	/** Maximum number of entries that are read. Default: 10000. */
+	/** Maximum number of entries that are read from a folder. Default: 10000. */
 	readonly file_limit?: number;
 }
 

@@ -14,7 +14,7 @@ function toJsonEntry(entry: FolderEntry) {
 		size,
 		url: formatEntryUrl(entry),
 		mod_time: formatIsoTime(mtimeNs),
-		mode: goMode(entry),
+		mode: toGoFileMode(entry),
 		is_dir: type === 'directory',
 		is_symlink: target !== undefined || (mode & 0o170000) === 0o120000,
 		...(target !== undefined && target !== '' && { symlink_path: target }),
@@ -30,7 +30,7 @@ export function formatListingText({ items }: FolderListing): string {
 		formatFileMode(mode, target !== undefined),
 	]);
 	const headings = ['Name', 'Size', 'Modified', 'Mode'];
-	const widths = headings.map((head, column) => Math.max(head.length, ...rows.map(row => row[column]!.length)));
+	const widths = headings.map((heading, column) => Math.max(heading.length, ...rows.map(row => row[column]!.length)));
 	const lines = [headings, widths.map(width => '-'.repeat(width)), ...rows].map(row =>
 		row
 			.map((cell, column) => (column === 1 ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)))
@@ -49,7 +49,7 @@ function formatIsoTime(nanoseconds: bigint): string {
 }
 
 /** Returns a file mode with Go's bits for folders and links, because clients of the compatible server expect these. */
-function goMode({ mode, type, target }: FolderEntry): number {
+function toGoFileMode({ mode, type, target }: FolderEntry): number {
 	const folderBit = type === 'directory' ? 2 ** 31 : 0;
 	const linkBit = target === undefined ? 0 : 2 ** 27;
 	return (mode & 0o777) + folderBit + linkBit;

@@ -4,7 +4,7 @@ import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { type FolderListing, formatEntryUrl, formatSize, type ListingSort } from './listing.ts';
 
 /**
- * Content security policy with which the page loads nothing, runs no script and submits no form to another site, whatever a file
+ * Content security policy under which the page cannot load anything, run scripts or submit forms to other sites, whatever a file
  * name contains.
  */
 export const LISTING_CONTENT_SECURITY_POLICY =
@@ -54,7 +54,7 @@ ${renderNavigation(listing)}
 `;
 }
 
-/** Returns a name as HTML, isolated so that right-to-left text does not reorder the text around it. */
+/** Returns a name as HTML in an isolate (`bdi`), so that a right-to-left name does not reorder the text around it. */
 function renderName(name: string): string {
 	return `<bdi>${escapeHtml(name)}</bdi>`;
 }
@@ -75,7 +75,7 @@ function renderFilterForm(listing: FolderListing): string {
 ${hiddenFields}<button>Show</button></form>`;
 }
 
-/** Returns hidden form fields, which preserve the other settings of the view. */
+/** Returns hidden form fields with the settings other than the filter, so that submitting the form preserves them. */
 function renderHiddenFields({ sort, order, limit, layout }: FolderListing): string {
 	const fields: [string, string][] = [
 		['sort', sort],
@@ -87,14 +87,14 @@ function renderHiddenFields({ sort, order, limit, layout }: FolderListing): stri
 }
 
 function formatSummary({
-	total,
+	matchCount: total,
 	folderCount: folders,
 	fileCount: files,
 	totalBytes: bytes,
 	items,
 }: FolderListing): string {
-	const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
-	const fullSummary = `${count(folders, 'folder')} and ${count(files, 'file')}, ${formatSize(bytes)} in all`;
+	const formatCount = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
+	const fullSummary = `${formatCount(folders, 'folder')} and ${formatCount(files, 'file')}, ${formatSize(bytes)} in all`;
 	return items.length === total ? fullSummary : `${fullSummary}; ${items.length} shown`;
 }
 
@@ -150,7 +150,7 @@ function renderTime({ mtimeNs }: FolderEntry): string {
 }
 
 function renderNavigation(listing: FolderListing): string {
-	const { limit, offset, total, layout } = listing;
+	const { limit, offset, matchCount: total, layout } = listing;
 	const links: string[] = [];
 	const addLink = (view: FolderListing, text: string, relation: string): void => {
 		links.push(`<a href="${escapeHtml(formatViewUrl(view))}"${relation}>${text}</a>`);

@@ -19,7 +19,7 @@ const MAX_TEMPLATE_BYTES = 1024 * 1024;
 /** Renders a listing. */
 export type ListingRenderer = (x: Exchange, listing: FolderListing) => string | Promise<string>;
 
-/** Compiles the renderer of a template file, which is read for each listing so that changes apply immediately. */
+/** Compiles a renderer that uses a template file. The file is read for each listing, so that changes to it apply immediately. */
 export function compileListingTemplate(file: string, root: string | undefined, cx: CompileContext): ListingRenderer {
 	const stepState = new TemplatesStepState({ handler: 'render', ...(root !== undefined && { root }) }, cx);
 	const pathTemplate = cx.template(file, 'empty');
@@ -31,7 +31,7 @@ export function compileListingTemplate(file: string, root: string | undefined, c
 		}
 		const source = { text: Buffer.from(bytes).toString('utf8') };
 		const host = new PageHost(x, stepState);
-		const execute = (): string | Promise<string> => {
+		const renderOrSuspend = (): string | Promise<string> => {
 			try {
 				const template = stepState.compile(source, templatePath);
 				const data = new ListingObject(listing, host);
@@ -40,11 +40,11 @@ export function compileListingTemplate(file: string, root: string | undefined, c
 				if (!(error instanceof Suspension)) throw toPageError(error);
 				return error.settled.then(() => {
 					host.restart();
-					return execute();
+					return renderOrSuspend();
 				});
 			}
 		};
-		return execute();
+		return renderOrSuspend();
 	};
 }
 
@@ -102,7 +102,7 @@ class ListingObject implements TemplateObject {
 	}
 }
 
-/** Returns links to the parent folders, the top folder first. */
+/** Returns links to the folders that contain the listed one, the top folder first. */
 function listBreadcrumbs(path: string): Value[] {
 	const elements = path.split('/').slice(0, -1);
 	return elements.map(

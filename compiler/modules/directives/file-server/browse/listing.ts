@@ -1,4 +1,4 @@
-/** Prepares a folder's listing: filters, sorts and paginates its entries. */
+/** Prepares a folder's listing: filters, sorts and paginates the folder's entries. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 
 /** Sort keys of a listing. */
@@ -16,10 +16,10 @@ export interface ListingView {
 	readonly order: ListingOrder;
 	/** Maximum number of entries per page; 0 for all. */
 	readonly limit: number;
-	/** Number of entries on earlier pages. */
+	/** Number of entries on the pages before this one. */
 	readonly offset: number;
 	readonly layout: 'list' | 'grid';
-	/** Text that names must contain, ignoring case; '' for all. */
+	/** Text that the names of entries must contain, ignoring case; '' for no filter. */
 	readonly filter: string;
 }
 
@@ -27,12 +27,12 @@ export interface ListingView {
 export interface FolderListing extends ListingView {
 	/** Decoded path as the visitor sees it, with a trailing slash. */
 	readonly path: string;
-	/** Last element of the path; '' for the root. */
+	/** Last segment of the path; '' for the root. */
 	readonly name: string;
 	readonly canGoUp: boolean;
 	readonly items: readonly FolderEntry[];
 	/** Number of entries that match the filter, on all pages. */
-	readonly total: number;
+	readonly matchCount: number;
 	readonly folderCount: number;
 	readonly fileCount: number;
 	/** Total size of the files in bytes. */
@@ -40,8 +40,8 @@ export interface FolderListing extends ListingView {
 }
 
 /**
- * Compares names naturally: `file2` before `file10`. The collator is kept, because creating one takes longer than a sort. It is
- * created when first needed, because that takes longer than loading all modules of file servers.
+ * Compares names naturally: `file2` before `file10`. Creating a collator takes longer than sorting a folder, so it is created once;
+ * and longer than loading all modules of file servers, so it is created only when first needed.
  */
 let collator: Intl.Collator | undefined;
 
@@ -59,16 +59,16 @@ export function prepareListing(
 	matchingEntries.sort((a, b) => compare(a, b) || compareNames(a, b));
 	if (view.order === 'desc') matchingEntries.reverse();
 	const end = view.limit === 0 ? undefined : view.offset + view.limit;
-	const folders = matchingEntries.filter(({ type }) => type === 'directory').length;
+	const folderCount = matchingEntries.filter(({ type }) => type === 'directory').length;
 	return {
 		...view,
 		path,
 		name: path.split('/').at(-2) ?? '',
 		canGoUp,
 		items: matchingEntries.slice(view.offset, end),
-		total: matchingEntries.length,
-		folderCount: folders,
-		fileCount: matchingEntries.length - folders,
+		matchCount: matchingEntries.length,
+		folderCount: folderCount,
+		fileCount: matchingEntries.length - folderCount,
 		totalBytes: matchingEntries.reduce((sum, { size }) => sum + size, 0),
 	};
 }
@@ -109,7 +109,7 @@ export function formatEntryUrl({ name, type }: FolderEntry): string {
 	return `./${encodeURIComponent(name)}${type === 'directory' ? '/' : ''}`;
 }
 
-/** Returns a mode in the format of `ls -l`. */
+/** Returns a file's mode as text such as `-rw-r--r--`, with `L` for links as in Go. */
 export function formatFileMode(mode: number, isLink: boolean): string {
 	const letters = 'rwxrwxrwx';
 	let text = isLink ? 'L' : (mode & 0o170000) === 0o040000 ? 'd' : '-';

@@ -23,7 +23,7 @@ function recordingLeases(asked: VerifierCall[], late = false): Leases {
 		const verdict = verifyPassword(hash, password);
 		return late ? Promise.resolve(verdict) : verdict;
 	};
-	return { lease: kind => (kind === 'password_verifier' ? { live: true, verify } : { record() {} }) as never };
+	return { lease: kind => (kind === 'password_verifier' ? { isLive: true, verify } : { record() {} }) as never };
 }
 
 const STEPS = [
@@ -100,7 +100,7 @@ auth('verifies a decoy hash for an unknown user, and refuses whatever the result
 		],
 	);
 	const leases: Leases = {
-		lease: kind => (kind === 'password_verifier' ? { live: true, verify: () => true } : { record() {} }) as never,
+		lease: kind => (kind === 'password_verifier' ? { isLive: true, verify: () => true } : { record() {} }) as never,
 	};
 	const x = fakeExchange({ headers: [['Authorization', basic('nobody:hiccup')]] });
 	assert.throws(() => void buildTestSite(STEPS, { leases }).handle(x), /not valid/);
@@ -161,7 +161,7 @@ auth('variables are read when the configuration is loaded, not when it is valida
 		workingDirectory: '',
 		env: () => hash,
 	});
-	const fakeUpstream: Leases = { lease: () => ({ live: false, verify: () => false, record() {} }) as never };
+	const fakeUpstream: Leases = { lease: () => ({ isLive: false, verify: () => false, record() {} }) as never };
 	buildTestSite(steps, { leases: fakeUpstream, facts: facts(undefined) });
 	buildTestSite(steps, { leases: recordingLeases([]), facts: facts(BOB_HASH) });
 	assert.throws(() => buildTestSite(steps, { leases: recordingLeases([]), facts: facts(undefined) }), /hash of `bob`/);
@@ -169,7 +169,7 @@ auth('variables are read when the configuration is loaded, not when it is valida
 
 auth('a password check refused because too many are waiting is attributed to this handler', async () => {
 	const verify = () => Promise.reject(new HttpError(429, 'Too many.'));
-	const leases = { lease: () => ({ live: true, verify, record() {} }) as never };
+	const leases = { lease: () => ({ isLive: true, verify, record() {} }) as never };
 	const x = fakeExchange({ headers: [['Authorization', basic('bob:hiccup')]] });
 	try {
 		await buildTestSite(STEPS, { leases }).handle(x);

@@ -34,7 +34,7 @@ const DIRECTIVES: readonly string[] = [
 ];
 const STATUSES = [200, 203, 204, 206, 301, 302, 304, 307, 404, 410, 418, 500, 503];
 const AGES = [0, 1, 10, 40, 99];
-const RULES: FreshnessRules = { ttl: new Map(), heuristic: 0.1, staleWhileRevalidate: 0, staleIfError: 0 };
+const RULES: FreshnessRules = { ttl: new Map(), heuristicFraction: 0.1, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 };
 
 const judged = suite('comparison with http-cache-semantics');
 

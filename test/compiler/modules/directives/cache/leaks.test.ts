@@ -46,7 +46,7 @@ const LEAKS: readonly Leak[] = [
 	{ name: 'an answer that sets a cookie', origin: x => ({ headers: [['Cache-Control', 'public, max-age=60'], ['Set-Cookie', `session=${x.request.headers.get('x-user')}`]], body: `you are ${x.request.headers.get('x-user')}` }), first: { headers: [['X-User', 'ann']] }, second: {}, secret: 'ann' },
 	{ name: 'cache deception by a suffix of the path', rules: TTL, origin: () => page('card number of ann'), first: { target: '/account/x.css' }, second: { target: '/account/x.css', headers: [['X-Second', '1']] }, secret: 'never' },
 	...['/account%2fx.css', '/account;x.css', '/account%00x.css', '/account%23x.css', '/account%3fx.css', '/account/%2e%2e/x.js', '/account/x.CSS', '/account/x.png?v=1'].map((target): Leak => ({ name: `cache deception by ${target}`, rules: TTL, origin: () => page('card number of ann'), first: { target }, second: { target, headers: [['X-Second', '1']] }, secret: 'never' })),
-	{ name: 'a field that a path seems to add to a key of the configuration’s own', rules: { key: x => decodeURIComponent(x.request.path) }, origin: x => freshAnswer(`path ${x.request.path}`), first: { target: '/a%0Ax-host:b' }, second: { target: '/a', headers: [['X-Host', 'b']] }, secret: '%0A' },
+	{ name: 'a field that a path seems to add to a key of the configuration’s own', rules: { renderKey: x => decodeURIComponent(x.request.path) }, origin: x => freshAnswer(`path ${x.request.path}`), first: { target: '/a%0Ax-host:b' }, second: { target: '/a', headers: [['X-Host', 'b']] }, secret: '%0A' },
 	{ name: 'a page of an error that names a user', rules: TTL, origin: x => ({ status: 500, body: hello(x) }), first: { headers: [['Cookie', 'ann']] }, second: {}, secret: 'ann' },
 	{ name: 'unkeyed X-Forwarded-Host', origin: echo('x-forwarded-host'), ...evil('X-Forwarded-Host') },
 	{ name: 'unkeyed X-Host', origin: echo('x-host'), ...evil('X-Host') },
@@ -179,7 +179,7 @@ leaks('entries stored at one place of a site are not used at another', async () 
 	await cache.get();
 	assert.is((await cache.get()).cache, 'hit');
 	const { key } = { key: (x: Exchange) => x.request.path };
-	const mine = new CachedSite({ key, stepPlace: ' /pipeline/1 ' }).script(freshAnswer('b'));
+	const mine = new CachedSite({ renderKey: key, stepPlace: ' /pipeline/1 ' }).script(freshAnswer('b'));
 	assert.is((await mine.get('/?x')).cache, 'miss');
 	assert.is((await mine.get('/?y')).cache, 'hit', 'the configured key omits the query');
 });

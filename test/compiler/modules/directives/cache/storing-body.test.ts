@@ -25,7 +25,7 @@ function createStoredBody(
 	const kept: string[] = [];
 	const outcome: { stored: boolean | undefined; cancelled: boolean } = { stored: undefined, cancelled: false };
 	const body = new StoringBody({
-		...{ declaredLength: declared, isAwaited: awaited, aheadTotal: ahead },
+		...{ declaredLength: declared, isAwaited: awaited, readAheadTotal: ahead },
 		body: {
 			length: undefined,
 			async pull() {

@@ -62,7 +62,7 @@ async function replaced(text: string | Uint8Array, search: TextSearch, cuts: rea
 	const bytes = Buffer.from(text as string);
 	const ends = [...cuts, bytes.length];
 	const pieces = ends.map((end, at) => bytes.subarray(at === 0 ? 0 : ends[at - 1], end));
-	const body = new ReplacingBody({ body: new Pieces(pieces), search, replacement: bracketed });
+	const body = new ReplacingBody({ body: new Pieces(pieces), search, replacementFor: bracketed });
 	return (await readAll(body)).toString('latin1');
 }
 
@@ -166,7 +166,7 @@ bodies('only what can still become a match is held back', async () => {
 	const search = searchFor([{ find: 'needle' }, { find: 'data$', regexp: true }]);
 	const pieces = ['data: 1\n\n', 'data: 2 nee', 'd', 'le', 'data'].map(text => Buffer.from(text));
 	const source = new Pieces(pieces);
-	const body = new ReplacingBody({ body: source, search, replacement: bracketed });
+	const body = new ReplacingBody({ body: source, search, replacementFor: bracketed });
 	const next = async (): Promise<string> => Buffer.from((await body.pull())!).toString();
 	assert.is(await next(), 'data: 1\n\n');
 	assert.is(source.pulls, 1);
@@ -191,7 +191,7 @@ bodies('a replacement much longer than its match is returned in pieces', async (
 	const body = new ReplacingBody({
 		body: new Pieces([Buffer.alloc(5000, 'a')]),
 		search,
-		replacement: () => long,
+		replacementFor: () => long,
 	});
 	let total = 0;
 	for (;;) {
@@ -213,7 +213,7 @@ bodies('a long body without a newline takes linear time and little memory, whate
 	const body = new ReplacingBody({
 		body: { length: undefined, pull: () => (left-- > 0 ? piece : null), cancel: () => {} },
 		search,
-		replacement: bracketed,
+		replacementFor: bracketed,
 	});
 	let total = 0;
 	for (;;) {
@@ -236,7 +236,7 @@ bodies('a text that arrives byte by byte takes linear time', async () => {
 	const body = new ReplacingBody({
 		body: { length: undefined, pull: () => (left-- > 0 ? byte : null), cancel: () => {} },
 		search,
-		replacement: bracketed,
+		replacementFor: bracketed,
 	});
 	assert.is((await readAll(body)).length, 20_000);
 });
