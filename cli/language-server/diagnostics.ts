@@ -9,10 +9,16 @@ import type { SourceSpan } from '../../compiler/source/source.ts';
 import type { Documents } from './documents.ts';
 
 /**
- * Milliseconds without a change before the texts are checked: shorter than the pauses between typed words, but longer than the
- * pauses within a paste.
+ * Milliseconds without a change before the texts are checked, if changes follow each other: shorter than the pauses between typed
+ * words, but longer than the pauses within a paste.
  */
 const DEBOUNCE_MS = 15;
+
+/**
+ * Milliseconds after which a change no longer follows the previous check. It is then checked at once. A change that arrives earlier
+ * has probably waited for the end of that check, and others with it.
+ */
+const QUIET_MS = 1;
 
 const SEVERITIES = {
 	error: DiagnosticSeverity.Error,
@@ -40,6 +46,7 @@ export class DiagnosticsPublisher {
 	#changeCount = 0;
 	#timer: NodeJS.Timeout | undefined;
 	#runningCheck: Promise<void> | undefined;
+	#lastCheckEnd = Number.NEGATIVE_INFINITY;
 
 	constructor(connection: Connection, documents: Documents, workspace: () => Workspace) {
 		this.#connection = connection;
@@ -48,10 +55,12 @@ export class DiagnosticsPublisher {
 	}
 
 	/** Schedules a check after a change. */
-	scheduleCheck(delay: number = DEBOUNCE_MS): void {
+	scheduleCheck(): void {
 		this.#changeCount++;
+		const isFirst = this.#timer === undefined && !this.#runningCheck;
+		const isQuiet = performance.now() - this.#lastCheckEnd >= QUIET_MS;
 		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => void this.#run(), delay);
+		this.#timer = setTimeout(() => void this.#run(), isFirst && isQuiet ? 0 : DEBOUNCE_MS);
 	}
 
 	stop(): void {
@@ -76,9 +85,11 @@ export class DiagnosticsPublisher {
 
 	async #run(): Promise<void> {
 		clearTimeout(this.#timer);
+		this.#timer = undefined;
 		while (this.#runningCheck) await this.#runningCheck;
 		this.#runningCheck = this.#check().finally(() => {
 			this.#runningCheck = undefined;
+			this.#lastCheckEnd = performance.now();
 		});
 		await this.#runningCheck;
 	}

@@ -95,7 +95,7 @@ class LanguageServer {
 			// The folder of a file that is opened on its own is added to the workspace.
 			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
 				this.#folders.add(path.dirname(file));
-			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text), 0);
+			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text));
 		});
 		connection.onDidChangeTextDocument(({ textDocument: { uri, version: documentVersion }, contentChanges }) => {
 			const file = this.#documents.pathOf(uri);
@@ -114,10 +114,10 @@ class LanguageServer {
 		});
 	}
 
-	#updateDocument(file: string, document: TextDocument, delay?: number): void {
+	#updateDocument(file: string, document: TextDocument): void {
 		this.#documents.set(file, document);
 		this.#workspace.setOpenText(file, { text: document.getText(), dialect: dialectOf(document.languageId, file) });
-		this.#publisher.scheduleCheck(delay);
+		this.#publisher.scheduleCheck();
 	}
 }
 

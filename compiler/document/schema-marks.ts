@@ -46,6 +46,7 @@ export class SchemaMarks {
 			const items = resolved.items as Schema | undefined;
 			if (!items || !this.#marked.has(items)) return;
 			for (let at = 0; at < value.length; at++) {
+				if (value[at] === undefined) continue;
 				path.push(String(at));
 				this.#walk(items, value[at], value, path, visit);
 				path.pop();

@@ -61,6 +61,8 @@ export interface DryRunResult {
 	 * answered with 200 and an empty body.
 	 */
 	readonly site: number;
+	/** True if limits exist that requests share, so that the response may depend on earlier requests. */
+	readonly isLimited: boolean;
 	readonly exchange: FakeExchange;
 	/** The response; undefined if the connection was closed (`abort`). */
 	readonly response: DeliveredResponse | undefined;
@@ -149,7 +151,8 @@ export class DryRun {
 		for (const finish of x.finishListeners ?? []) finish(x);
 		const response = x.aborted ? undefined : new DeliveredResponse(x);
 		const logEntries = () => this.#logEntries(x, listener, response);
-		return { listener, site, exchange: x, response, failure, logEntries };
+		const isLimited = this.#limitersBySettings.size > 0;
+		return { listener, site, isLimited, exchange: x, response, failure, logEntries };
 	}
 
 	async #logEntries(

@@ -37,10 +37,17 @@ export class CompilerSession {
 	compile(input: ConfigInput): CompileResult {
 		const compilation = ++this.#compilations;
 		const compiled = compileInPhases(this.#phases, input, this.#reader);
-		// Places can be found only for the text that was compiled last.
-		const locate: CompileResult['locate'] = pointer =>
-			compilation === this.#compilations ? compiled.locate(pointer) : undefined;
-		return { ...compiled, locate };
+		// Places and syntax trees are known only for the text that was compiled last.
+		const isCurrent = (): boolean => compilation === this.#compilations;
+		const { parsedText } = compiled;
+		return {
+			...compiled,
+			locate: pointer => (isCurrent() ? compiled.locate(pointer) : undefined),
+			parsedText: parsedText && {
+				...parsedText,
+				siteBlock: index => (isCurrent() ? parsedText.siteBlock(index) : undefined),
+			},
+		};
 	}
 }
 

@@ -1,6 +1,7 @@
 /** One pass over a configuration in text form: parses, expands and lowers it, and reuses the results of earlier passes. */
 import { dirname } from 'node:path';
-import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
+import type { Report } from '../diagnostics/diagnostic.ts';
+import { withWholePlaces } from '../diagnostics/whole-places.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
 import type { Document, Site } from '../document/document.ts';
 import { DiagnosticCollector } from '../lower/diagnostic-collector.ts';
@@ -79,6 +80,11 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 		locate: pointer => {
 			const span = places.locate(document, pointer);
 			return span && wholeSpan(span);
+		},
+		parsedText: {
+			namedRoutes: tree.namedRoutes,
+			siteBlock: index => lowered.siteBlock(index),
+			unusedNames: () => structure.unusedNames(),
 		},
 		places: pass.places ? new PlaceWriter(input.path).formatStepPlaces(lowered.spans, document, origins) : undefined,
 	};
@@ -169,6 +175,12 @@ class SitesLowering {
 		return site;
 	}
 
+	/** Returns a parsed site by its index in the document. */
+	siteBlock(index: number): SiteBlock | undefined {
+		const entry = this.#entries[index];
+		return entry && this.#siteBlock(entry);
+	}
+
 	#siteBlock({ block, piece }: SiteEntry): SiteBlock | undefined {
 		return block ?? (piece && (this.#pass.memory.sites.block(piece) ?? this.#reader.read(piece)));
 	}
@@ -183,21 +195,6 @@ class SitesLowering {
 
 	/** Returns the places of the document's objects. */
 	sitePlaces(): SitePlaces {
-		const blockOf = (index: number): SiteBlock | undefined => {
-			const entry = this.#entries[index];
-			return entry && this.#siteBlock(entry);
-		};
-		return new SitePlaces(this.#lowering, this.#origins, blockOf, this.#logsBefore);
+		return new SitePlaces(this.#lowering, this.#origins, index => this.siteBlock(index), this.#logsBefore);
 	}
-}
-
-/** Returns the diagnostic with places in the whole files, which stay correct when pieces move. */
-function withWholePlaces(diagnostic: Diagnostic): Diagnostic {
-	const { span, related, fix } = diagnostic;
-	return {
-		...diagnostic,
-		...(span ? { span: wholeSpan(span) } : {}),
-		...(related ? { related: related.map(one => ({ ...one, span: wholeSpan(one.span) })) } : {}),
-		...(fix ? { fix: { ...fix, edits: fix.edits.map(edit => ({ ...edit, span: wholeSpan(edit.span) })) } } : {}),
-	};
 }

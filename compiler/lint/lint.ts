@@ -4,24 +4,24 @@ import type { CompileResult } from '../compiler.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
+import { withWholePlaces } from '../diagnostics/whole-places.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
 import { DryRun, type DryRunEnvironment } from '../dry-run/dry-run.ts';
-import { registryOf } from '../lower/registry.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 import { Source } from '../source/source.ts';
-import type { ConfigTree } from '../syntax/ast.ts';
-import { parseConfig } from '../syntax/parse-config.ts';
 import { lintRules } from './index.ts';
 import { LintContext, type LintSubject } from './inspection/lint-context.ts';
-import { walkDocument } from './inspection/walk-document.ts';
+import type { LintRule } from './inspection/lint-rule.ts';
+import { type LintScope, LintScopes } from './inspection/lint-scope.ts';
+import { LintMemory } from './lint-memory.ts';
 import { snippetUnused } from './rules/snippet-unused.ts';
 import { SilencingComments } from './silencing-comments.ts';
 
 /** A compiled configuration, and everything that rules may inspect. */
 export interface LintInput {
 	readonly input: ConfigInput;
-	readonly compiled: Pick<CompileResult, 'diagnostics' | 'locate' | 'files'> & {
+	readonly compiled: Pick<CompileResult, 'diagnostics' | 'locate' | 'files' | 'parsedText'> & {
 		readonly document: Document;
 		readonly plan: Plan;
 	};
@@ -31,6 +31,8 @@ export interface LintInput {
 	readonly dryRunFor?: (plan: Plan) => DryRun;
 	/** Which rules run. `usual` selects only the rules that `svc validate` checks without `--lint`. */
 	readonly ruleSelection?: 'all' | 'usual';
+	/** What rules found in earlier results of the same compiler session. */
+	readonly memory?: LintMemory;
 }
 
 /** Returns the findings of the compiler and of the rules, except those silenced by comments, sorted by place. Opens no socket. */
@@ -41,22 +43,25 @@ export async function lint({
 	deps,
 	dryRunFor = plan => new DryRun(plan, deps),
 	ruleSelection = 'all',
+	memory = new LintMemory(),
 }: LintInput): Promise<Diagnostic[]> {
-	const { document, plan, diagnostics, locate } = compiled;
+	const { document, plan, diagnostics, locate, parsedText } = compiled;
 	const findings: Diagnostic[] = [...diagnostics];
 	const selectedRules = lintRules.filter(
 		rule =>
 			ruleSelection === 'all' || rule.alwaysChecked || (rule.checkedForConfigfile && input.format === 'configfile'),
 	);
-	const { tree, sources } = readTexts(input, compiled.files, reader, findings, selectedRules.includes(snippetUnused));
+	if (parsedText && selectedRules.includes(snippetUnused)) {
+		const unusedNames = parsedText.unusedNames().filter(({ code }) => code === snippetUnused.name);
+		findings.push(...unusedNames.map(withWholePlaces));
+	}
+	const sources = readSources(input, compiled.files, reader);
 	let dryRun: DryRun | undefined;
 	const subject: LintSubject = {
 		diagnostics,
 		input,
 		document,
 		plan,
-		walked: walkDocument(document),
-		tree,
 		sources,
 		reader,
 		locate,
@@ -65,7 +70,18 @@ export async function lint({
 			return dryRun.run(request);
 		},
 	};
-	for (const rule of selectedRules) await rule.check?.(new LintContext(subject, rule, findings));
+	memory.begin(document, plan);
+	const scopes = new LintScopes(document, parsedText, memory.walkSite);
+	for (const rule of selectedRules) {
+		if (!rule.check) continue;
+		for (const scope of scopesOf(rule, document, scopes, memory)) {
+			const countBefore = findings.length;
+			const cx = new LintContext(subject, scope, rule, findings);
+			const checking = rule.check(cx);
+			if (checking) await checking;
+			if (findings.length === countBefore && !cx.mustInspectAgain) memory.setClear(rule, scope.site);
+		}
+	}
 	const sorted = sortDiagnostics(findings);
 	if (input.format === 'json') return sorted;
 	const silences = new SilencingComments(input.format);
@@ -81,20 +97,24 @@ export async function lint({
 	return sortDiagnostics(unsilenced).map(finding => concealed.conceal(finding));
 }
 
-/** Returns the contents of all configuration files, and the parsed tree. For JSON, there are neither. */
-function readTexts(
-	input: ConfigInput,
-	files: readonly string[],
-	reader: Reader,
-	findings: Diagnostic[],
-	reportUnused: boolean,
-): { tree: ConfigTree | undefined; sources: readonly Source[] } {
-	if (input.format === 'json') return { tree: undefined, sources: [] };
-	const knownDirectives = new Set(registryOf(input.format).directives.keys());
-	const report = (diagnostic: Diagnostic): void => {
-		if (diagnostic.code === 'snippet/unused') findings.push(diagnostic);
-	};
-	const tree = parseConfig(input, reader, report, { knownDirectives, ...(reportUnused && { reportUnused }) });
+/** Yields the parts of the configuration that a rule must inspect. */
+function* scopesOf(
+	rule: LintRule,
+	{ sites = [] }: Document,
+	scopes: LintScopes,
+	memory: LintMemory,
+): Generator<LintScope> {
+	if (rule.dependsOn !== 'site' && rule.dependsOn !== 'served site') {
+		if (!memory.isClear(rule, undefined)) yield scopes.whole;
+		return;
+	}
+	yield scopes.outside;
+	for (const [index, site] of sites.entries()) if (!memory.isClear(rule, site)) yield scopes.site(site, index);
+}
+
+/** Returns the contents of all configuration files; for JSON, there are none. */
+function readSources(input: ConfigInput, files: readonly string[], reader: Reader): readonly Source[] {
+	if (input.format === 'json') return [];
 	const sources = [new Source({ name: input.name, text: input.text, path: input.path })];
 	for (const path of files) {
 		if (path === input.path) continue;
@@ -105,7 +125,7 @@ function readTexts(
 			if (!(error instanceof ReadError)) throw error;
 		}
 	}
-	return { tree, sources };
+	return sources;
 }
 
 /** Reads the environment variables that files use, so that their values are known and concealed in messages. */

@@ -29,6 +29,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { NamedBlock } from '../syntax/ast.ts';
 import { checkLines } from '../syntax/line-limit.ts';
 import { parseConfig } from '../syntax/parse-config.ts';
+import type { ParsedText } from '../syntax/parsed-text.ts';
 import { lowerTests } from '../testing/lower-tests.ts';
 import type { TestCase } from '../testing/test-case.ts';
 
@@ -46,6 +47,8 @@ export interface CompileResult {
 	 * and for results of a session that has compiled again since.
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
+	/** The parsed text; undefined for JSON, and for a text that is too long to be parsed. */
+	readonly parsedText: ParsedText | undefined;
 	/**
 	 * Places of the document's steps in the configuration text; undefined if they were not requested, or if the text is unknown.
 	 */
@@ -69,6 +72,7 @@ export interface LoweredText {
 	readonly tests: readonly NamedBlock[];
 	readonly files: readonly string[];
 	readonly locate: CompileResult['locate'];
+	readonly parsedText: ParsedText | undefined;
 	readonly places: StepPlaces | undefined;
 	/** Holds the diagnostics so far, and receives those of later phases. */
 	readonly collector: DiagnosticCollector;
@@ -137,7 +141,8 @@ type FirstPhases = Omit<LoweredText, 'document' | 'locate'> & {
 function readText(input: ConfigInput, dialect: Dialect, phases: CompilePhases, reader: RecordingReader): FirstPhases {
 	const collector = new DiagnosticCollector();
 	if (checkLines(input, collector.report)) return phases.readText(input, dialect, reader);
-	return { collector, document: undefined, tests: [], files: mainFile(input), locate: undefined, places: undefined };
+	const nothing = { document: undefined, locate: undefined, parsedText: undefined, places: undefined };
+	return { collector, tests: [], files: mainFile(input), ...nothing };
 }
 
 function readJson(input: ConfigInput, phases: CompilePhases): FirstPhases {
@@ -146,7 +151,7 @@ function readJson(input: ConfigInput, phases: CompilePhases): FirstPhases {
 	const { document: parsedDocument, places } = input.placed
 		? parsePlacedDocument(value)
 		: { document: value, places: undefined };
-	const result = { collector, tests: [], files: mainFile(input), locate: undefined, places };
+	const result = { collector, tests: [], files: mainFile(input), locate: undefined, parsedText: undefined, places };
 	if (parsedDocument === undefined || !checkNesting(parsedDocument, collector.report))
 		return { ...result, document: undefined };
 	const document = phases.readDocument(upgradeDocument(parsedDocument) as Document);
@@ -228,6 +233,11 @@ export class StatelessPhases implements CompilePhases {
 		return {
 			...{ collector, document, tests: tree.tests, files: tree.files },
 			locate: pointer => places.locate(document, pointer),
+			parsedText: {
+				namedRoutes: tree.namedRoutes,
+				siteBlock: index => tree.sites[index],
+				unusedNames: tree.unusedNames,
+			},
 			places: this.#options.places ? new PlaceWriter(input.path).formatStepPlaces(spans, document, origins) : undefined,
 		};
 	}

@@ -8,6 +8,7 @@ import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
 import { DryRun, type DryRunEnvironment } from '../dry-run/dry-run.ts';
 import type { CompilerSession } from '../incremental/compiler-session.ts';
 import { lint } from '../lint/lint.ts';
+import { LintMemory } from '../lint/lint-memory.ts';
 import { SilencingComments } from '../lint/silencing-comments.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 import { RecordingReader } from '../source/recording-reader.ts';
@@ -51,6 +52,7 @@ export class Workspace {
 	readonly #syntaxes = new Map<string, TextSyntax>();
 	readonly #sessions = new Map<string, { readonly dialect: Dialect; readonly session: CompilerSession }>();
 	readonly #dryRuns = new Map<string, DryRun>();
+	readonly #lintMemories = new Map<string, LintMemory>();
 	readonly #results = new Map<string, CheckedConfiguration>();
 	#configurationPaths: readonly string[] | undefined;
 
@@ -77,6 +79,7 @@ export class Workspace {
 		this.#sessions.delete(path);
 		this.#results.delete(path);
 		this.#dryRuns.delete(path);
+		this.#lintMemories.delete(path);
 	}
 
 	/** Forgets the list of existing configurations. Must be called after files were created or deleted. */
@@ -222,6 +225,7 @@ export class Workspace {
 		if (entry?.dialect !== dialect) {
 			entry = { dialect, session: createCompiler(this.#reader) };
 			this.#sessions.set(root, entry);
+			this.#lintMemories.set(root, new LintMemory());
 		}
 		return { input, compiled: entry.session.compile(input) };
 	}
@@ -247,7 +251,8 @@ export class Workspace {
 		};
 		// Reads are cached, because several rules read the same files.
 		const reader = new RecordingReader(this.#reader);
-		const findings = await lint({ input, compiled: lintable, reader, deps: ISOLATED_DRY_RUN, dryRunFor });
+		const memory = this.#lintMemories.get(root)!;
+		const findings = await lint({ input, compiled: lintable, reader, deps: ISOLATED_DRY_RUN, dryRunFor, memory });
 		return this.#store(root, { compiled, input, diagnostics: findings });
 	}
 

@@ -159,11 +159,11 @@ export class FileStructure {
 		}
 	}
 
-	/** Ends the file, and completes or reports anything unfinished. `reportUnused`: whether to warn about unused names. */
-	finish(reportUnused: boolean = this.#dialect === 'configfile'): ConfigTree {
+	/** Ends the file, and completes or reports anything unfinished. */
+	finish(): ConfigTree {
 		this.#settleHead();
 		this.#closeOpenSite();
-		if (reportUnused) this.#reportUnused();
+		if (this.#dialect === 'configfile') for (const warning of this.unusedNames()) this.#report.report(warning);
 		return {
 			options: this.#options,
 			namedRoutes: this.#routes,
@@ -447,30 +447,33 @@ export class FileStructure {
 		this.#report.report(structureMistake(this.#dialect, code, span, message, details));
 	}
 
-	/** Warns about unused names in the main file. Does nothing after an error, because the error may have hidden a use. */
-	#reportUnused(): void {
-		if (this.#report.failed) return;
+	/** Returns warnings about unused names in the main file; none after an error, because the error may have hidden a use. */
+	unusedNames(): readonly Diagnostic[] {
+		if (this.#report.failed) return [];
+		const warnings: Diagnostic[] = [];
 		for (const snippet of this.#importer.snippets.values()) {
 			if (snippet.inMainFile && !snippet.used)
-				this.#warnUnused('snippet/unused', snippet.headWord, `The snippet \`${snippet.name}\``);
+				warnings.push(unusedName('snippet/unused', snippet.headWord, `The snippet \`${snippet.name}\``));
 		}
 		for (const constants of [this.#constants, ...this.#siteConstants]) {
 			for (const constant of constants.unused()) {
-				this.#warnUnused('let/unused', constant.name, `The constant \`${constant.name.text}\``, removalFix(constant));
+				const subject = `The constant \`${constant.name.text}\``;
+				warnings.push(unusedName('let/unused', constant.name, subject, removalFix(constant)));
 			}
 		}
+		return warnings;
 	}
+}
 
-	#warnUnused(code: string, word: Word, subject: string, fix?: Fix): void {
-		this.#report.report({
-			code,
-			severity: 'warning',
-			message: `${subject} is never used.`,
-			span: word.span,
-			hint: 'Use it or remove it.',
-			fix,
-		});
-	}
+function unusedName(code: string, { span }: Word, subject: string, fix?: Fix): Diagnostic {
+	return {
+		code,
+		severity: 'warning',
+		message: `${subject} is never used.`,
+		span,
+		hint: 'Use it or remove it.',
+		fix,
+	};
 }
 
 /** Returns the fix that removes the lines of a constant; undefined if there is something else on these lines. */

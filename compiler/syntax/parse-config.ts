@@ -1,5 +1,5 @@
 /** Runs the syntax phases: turns source text into the expanded tree. */
-import type { Report } from '../diagnostics/diagnostic.ts';
+import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Reader } from '../source/reader.ts';
 import { Source } from '../source/source.ts';
@@ -13,8 +13,12 @@ import { Importer } from './importer.ts';
 export interface ParseOptions {
 	/** The names of the dialect's directives, used only to recognize a directive in place of a site address. */
 	readonly knownDirectives: ReadonlySet<string>;
-	/** True to report unused snippets and constants; by default, only for a Configfile. */
-	readonly reportUnused?: true;
+}
+
+/** The tree of a configuration. */
+export interface ParsedConfig extends ConfigTree {
+	/** Returns warnings about names that are never used. For a Configfile, they have been reported as well. */
+	readonly unusedNames: () => readonly Diagnostic[];
 }
 
 /** Reports a main file that is entirely empty, without even a comment. */
@@ -33,7 +37,7 @@ export function reportEmpty(source: Source, report: ExpansionReport): void {
  * mistake to `report` once, in no particular order; the tree contains everything that could be parsed. Never throws for any
  * input. `input.format` must not be `json`.
  */
-export function parseConfig(input: ConfigInput, reader: Reader, report: Report, options: ParseOptions): ConfigTree {
+export function parseConfig(input: ConfigInput, reader: Reader, report: Report, options: ParseOptions): ParsedConfig {
 	const dialect = input.format === 'compatfile' ? 'compatfile' : 'configfile';
 	const expansionReport = new ExpansionReport(dialect, report);
 	const importer = new Importer(expansionReport, reader);
@@ -42,5 +46,5 @@ export function parseConfig(input: ConfigInput, reader: Reader, report: Report, 
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
 	if (input.text === '') reportEmpty(source, expansionReport);
 	structure.addFile(importer.readMain(source));
-	return structure.finish(options.reportUnused);
+	return { ...structure.finish(), unusedNames: () => structure.unusedNames() };
 }

@@ -3,6 +3,9 @@ import { EmptyCache } from '../../exchange/empty-cache.ts';
 import type { LeaseKinds, Leases } from '../../exchange/leases.ts';
 import { UpstreamError } from '../../exchange/leases.ts';
 
+/** One error for all calls. Creating one for each would record thousands of stacks, because lint rules run many requests. */
+const NO_FILES = new Error('There are no files while a configuration is checked.');
+
 type FakeLeases = { readonly [K in keyof LeaseKinds]: (settings: LeaseKinds[K]['settings']) => LeaseKinds[K]['lease'] };
 
 const FAKE_LEASES: FakeLeases = {
@@ -16,11 +19,11 @@ const FAKE_LEASES: FakeLeases = {
 		send: () => Promise.reject(new UpstreamError('connect', 'There is no network while a configuration is checked.')),
 	}),
 	files: () => ({
-		open: () => Promise.reject(new Error('There are no files while a configuration is checked.')),
+		open: () => Promise.reject(NO_FILES),
 		kind: () => undefined,
 		stat: () => undefined,
 		list: () => [],
-		entries: () => Promise.reject(new Error('There are no files while a configuration is checked.')),
+		entries: () => Promise.reject(NO_FILES),
 		readStart: () => undefined,
 	}),
 	access_log: () => ({ record: () => {} }),

@@ -21,8 +21,19 @@ interface StepEdits {
 	readonly delete?: readonly string[];
 }
 
-/** Yields all edits of header fields, in document order. */
-export function* fieldEditsOf(walked: WalkedDocument): Generator<FieldEdit> {
+const knownEdits = new WeakMap<WalkedDocument, readonly FieldEdit[]>();
+
+/** Returns all edits of header fields, in document order. Many rules inspect them, so they are collected only once. */
+export function fieldEditsOf(walked: WalkedDocument): readonly FieldEdit[] {
+	let edits = knownEdits.get(walked);
+	if (!edits) {
+		edits = [...collectFieldEdits(walked)];
+		knownEdits.set(walked, edits);
+	}
+	return edits;
+}
+
+function* collectFieldEdits(walked: WalkedDocument): Generator<FieldEdit> {
 	for (const walkedStep of walked.steps) {
 		for (const [field, editedMessage] of Object.entries(traitsOf(walkedStep.step).fieldEdits ?? {})) {
 			const edits = walkedStep.step[field] as StepEdits | undefined;

@@ -2,14 +2,16 @@
 import type { Plan } from '../../codegen/plan/plan.ts';
 
 import type { Diagnostic, Fix } from '../../diagnostics/diagnostic.ts';
+import { withWholePlaces } from '../../diagnostics/whole-places.ts';
 import type { ConfigInput, Dialect } from '../../dialects/dialect.ts';
 import type { Document } from '../../document/document.ts';
 import type { DryRunResult } from '../../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../../dry-run/dry-run-request.ts';
 import type { Reader } from '../../source/reader.ts';
 import type { Source, SourceSpan } from '../../source/source.ts';
-import type { ConfigTree, Line } from '../../syntax/ast.ts';
+import type { Line } from '../../syntax/ast.ts';
 import type { LintRule } from './lint-rule.ts';
+import type { LintScope } from './lint-scope.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
 /** The optional parts of a rule's finding. */
@@ -35,9 +37,6 @@ export interface LintSubject {
 	readonly input: ConfigInput;
 	readonly document: Document;
 	readonly plan: Plan;
-	readonly walked: WalkedDocument;
-	/** The expanded syntax tree; undefined for JSON. */
-	readonly tree: ConfigTree | undefined;
 	/** The complete source files, main file first; empty for JSON. */
 	readonly sources: readonly Source[];
 	readonly reader: Reader;
@@ -47,34 +46,55 @@ export interface LintSubject {
 	readonly dryRun: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
 }
 
-/** A rule, applied to one configuration. */
+/** A rule, applied to one configuration, or to a part of it if the rule declares what it depends on. */
 export class LintContext {
 	readonly subject: LintSubject;
 	readonly dialect: Dialect | undefined;
+	/** The whole document. */
 	readonly document: Document;
 	readonly plan: Plan;
-	readonly walked: WalkedDocument;
-	readonly tree: ConfigTree | undefined;
 	readonly reader: Reader;
+	/** The part to inspect. */
+	readonly scope: LintScope;
 	readonly #rule: LintRule;
 	readonly #findings: Diagnostic[];
+	#mustInspectAgain = false;
 
-	constructor(subject: LintSubject, rule: LintRule, findings: Diagnostic[]) {
+	constructor(subject: LintSubject, scope: LintScope, rule: LintRule, findings: Diagnostic[]) {
 		this.subject = subject;
+		this.scope = scope;
 		this.dialect = subject.input.format === 'json' ? undefined : subject.input.format;
 		this.document = subject.document;
 		this.plan = subject.plan;
-		this.walked = subject.walked;
-		this.tree = subject.tree;
 		this.reader = subject.reader;
 		this.#rule = rule;
 		this.#findings = findings;
 	}
 
+	/** The steps and conditions in the scope. */
+	get walked(): WalkedDocument {
+		return this.scope.walked;
+	}
+
+	/** The expanded syntax trees in the scope; undefined for JSON. */
+	get tree(): LintScope['tree'] {
+		return this.scope.tree;
+	}
+
+	/** True if the rule may have findings next time although what it depends on is unchanged. */
+	get mustInspectAgain(): boolean {
+		return this.#mustInspectAgain || this.scope.isIncomplete;
+	}
+
+	/** Must be called if the absence of findings also depends on anything that the rule does not declare. */
+	inspectAgain(): void {
+		this.#mustInspectAgain = true;
+	}
+
 	/** Reports a finding at a place in the source. */
 	report(span: SourceSpan, message: string, details: FindingDetails = {}): void {
 		const { name, severity } = this.#rule;
-		this.#findings.push({ ...details, code: name, severity, message, span });
+		this.#findings.push(withWholePlaces({ ...details, code: name, severity, message, span }));
 	}
 
 	/**
@@ -85,8 +105,11 @@ export class LintContext {
 		const { words, lastOccurrence, ...rest } = details;
 		const { name, severity } = this.#rule;
 		const span = this.span(pointer, words, lastOccurrence);
-		if (span && this.#isReported(span)) return;
-		this.#findings.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
+		if (span && this.#isReported(span)) this.inspectAgain();
+		else {
+			const finding = { ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) };
+			this.#findings.push(withWholePlaces(finding));
+		}
 	}
 
 	/** Reports whether the compiler has already reported a problem at this place under the rule's name. */
@@ -153,7 +176,7 @@ export function firstLineSpan({ source, start, end }: SourceSpan): SourceSpan {
 
 /** Yields every line of a tree with the lines that enclose it, outermost first. */
 export function* linesOf(
-	tree: ConfigTree,
+	tree: NonNullable<LintScope['tree']>,
 ): Generator<{ readonly line: Line; readonly enclosingLines: readonly Line[] }> {
 	for (const { lines } of [...tree.namedRoutes, ...tree.sites]) yield* linesIn(lines, []);
 }

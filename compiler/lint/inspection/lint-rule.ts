@@ -18,6 +18,12 @@ export interface LintRule {
 	readonly checkedForConfigfile?: true;
 	/** True if `svc validate` always checks the rule, whatever the language. */
 	readonly alwaysChecked?: true;
+	/**
+	 * What the rule's findings depend on, besides settings, upstreams and named routes: `site`, for findings in a site, on nothing
+	 * but that site; `served site` also on the listeners of the plan; `listeners` on the addresses of sites and on the listeners.
+	 * The rule is then not repeated for what is unchanged. With the first two, it inspects one site at a time. Default: everything.
+	 */
+	readonly dependsOn?: 'site' | 'served site' | 'listeners';
 	/** Finds and reports problems. Omitted if the compiler itself reports them in all languages. */
 	readonly check?: (cx: LintContext) => void | Promise<void>;
 }

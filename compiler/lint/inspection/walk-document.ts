@@ -1,5 +1,5 @@
 /** Collects the pipelines, steps and matchers of a document, including nested ones. */
-import type { Document, Matcher, Step } from '../../document/document.ts';
+import type { Document, Matcher, Site, Step } from '../../document/document.ts';
 import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import { escapePointer } from '../../schema/validate.ts';
 
@@ -40,54 +40,78 @@ export interface WalkedDocument {
 
 type Fields = { readonly [key: string]: unknown };
 
+/** The place of a pipeline. */
+type PipelinePlace = Pick<WalkedPipeline, 'site' | 'owner' | 'handlesErrors'>;
+
+interface Collected {
+	readonly pipelines: WalkedPipeline[];
+	readonly steps: WalkedStep[];
+	readonly matchers: WalkedMatcher[];
+}
+
 /**
- * Collects all pipelines, steps and conditions. Every list that contains only steps is a pipeline, so modules need not declare
+ * Collects the pipelines, steps and conditions of one site, given its index in the document. Every list that contains only steps is a pipeline, so modules need not declare
  * where they have pipelines.
  */
+export function walkSite({ errors, ...siteWithoutErrors }: Site, index: number): WalkedDocument {
+	const walked: Collected = { pipelines: [], steps: [], matchers: [] };
+	const place = { site: index, owner: undefined };
+	visitFields(walked, siteWithoutErrors as unknown as Fields, `/sites/${index}`, { ...place, handlesErrors: false });
+	if (errors) visitFields(walked, { errors } as Fields, `/sites/${index}`, { ...place, handlesErrors: true });
+	return walked;
+}
+
+/** Collects the pipelines, steps and conditions of a document. */
 export function walkDocument(document: Document): WalkedDocument {
-	const walked = { pipelines: [] as WalkedPipeline[], steps: [] as WalkedStep[], matchers: [] as WalkedMatcher[] };
-	interface PipelinePlace {
-		readonly site: number | undefined;
-		readonly owner: WalkedStep | undefined;
-		readonly handlesErrors: boolean;
-	}
-	const addPipeline = (steps: readonly Step[], pointer: string, place: PipelinePlace): void => {
-		const walkedPipeline: WalkedPipeline & { steps: WalkedStep[] } = { pointer, steps: [], ...place };
-		walked.pipelines.push(walkedPipeline);
-		steps.forEach((step, index) => {
-			const walkedStep: WalkedStep = { step, pointer: `${pointer}/${index}`, pipeline: walkedPipeline };
-			walkedPipeline.steps.push(walkedStep);
-			walked.steps.push(walkedStep);
-			visitFields(step, walkedStep.pointer, { ...place, owner: walkedStep });
-		});
-	};
-	const visitFields = (value: Fields, pointer: string, place: PipelinePlace): void => {
-		for (const [key, inner] of Object.entries(value)) {
-			if (typeof inner !== 'object' || inner === null) continue;
-			const fieldPointer = `${pointer}/${escapePointer(key)}`;
-			if (key === 'when' && place.owner && isMatcher(inner)) {
-				walked.matchers.push({ matcher: inner, pointer: fieldPointer, owner: place.owner });
-				continue;
-			}
-			if (Array.isArray(inner)) {
-				if (isPipeline(key, inner)) addPipeline(inner, fieldPointer, place);
-				else
-					inner.forEach((item, index) => {
-						if (isFields(item)) visitFields(item, `${fieldPointer}/${index}`, place);
-					});
-			} else visitFields(inner as Fields, fieldPointer, place);
-		}
-	};
-	(document.sites ?? []).forEach((site, index) => {
-		const { errors, ...siteWithoutErrors } = site;
-		const place = { site: index, owner: undefined };
-		visitFields(siteWithoutErrors as unknown as Fields, `/sites/${index}`, { ...place, handlesErrors: false });
-		if (errors) visitFields({ errors } as Fields, `/sites/${index}`, { ...place, handlesErrors: true });
-	});
+	return joinWalked([...(document.sites ?? []).map(walkSite), walkRoutes(document)]);
+}
+
+/** Collects the pipelines, steps and conditions of the named routes. */
+export function walkRoutes(document: Document): WalkedDocument {
+	const walked: Collected = { pipelines: [], steps: [], matchers: [] };
 	for (const [name, steps] of Object.entries(document.routes ?? {})) {
-		addPipeline(steps, `/routes/${escapePointer(name)}`, { site: undefined, owner: undefined, handlesErrors: false });
+		const place = { site: undefined, owner: undefined, handlesErrors: false };
+		addPipeline(walked, steps, `/routes/${escapePointer(name)}`, place);
 	}
 	return walked;
+}
+
+/** Joins the pipelines, steps and conditions of several parts of a document. */
+export function joinWalked(parts: readonly WalkedDocument[]): WalkedDocument {
+	return {
+		pipelines: parts.flatMap(({ pipelines }) => pipelines),
+		steps: parts.flatMap(({ steps }) => steps),
+		matchers: parts.flatMap(({ matchers }) => matchers),
+	};
+}
+
+function addPipeline(walked: Collected, steps: readonly Step[], pointer: string, place: PipelinePlace): void {
+	const walkedPipeline: WalkedPipeline & { steps: WalkedStep[] } = { pointer, steps: [], ...place };
+	walked.pipelines.push(walkedPipeline);
+	steps.forEach((step, index) => {
+		const walkedStep: WalkedStep = { step, pointer: `${pointer}/${index}`, pipeline: walkedPipeline };
+		walkedPipeline.steps.push(walkedStep);
+		walked.steps.push(walkedStep);
+		visitFields(walked, step, walkedStep.pointer, { ...place, owner: walkedStep });
+	});
+}
+
+function visitFields(walked: Collected, value: Fields, pointer: string, place: PipelinePlace): void {
+	for (const [key, inner] of Object.entries(value)) {
+		if (typeof inner !== 'object' || inner === null) continue;
+		const fieldPointer = `${pointer}/${escapePointer(key)}`;
+		if (key === 'when' && place.owner && isMatcher(inner)) {
+			walked.matchers.push({ matcher: inner, pointer: fieldPointer, owner: place.owner });
+			continue;
+		}
+		if (Array.isArray(inner)) {
+			if (isPipeline(key, inner)) addPipeline(walked, inner, fieldPointer, place);
+			else
+				inner.forEach((item, index) => {
+					if (isFields(item)) visitFields(walked, item, `${fieldPointer}/${index}`, place);
+				});
+		} else visitFields(walked, inner as Fields, fieldPointer, place);
+	}
 }
 
 function isFields(value: unknown): value is Fields {

@@ -12,6 +12,7 @@ export const passwordOverPlainHttp: LintRule = {
 		'The password crosses the network with every request and can be read on the way. Serve the site over TLS. Sites that are',
 		'bound to loopback or behind proxies listed in `trusted_proxies` are not reported.',
 	].join('\n'),
+	dependsOn: 'served site',
 	check: cx => {
 		if ((cx.document.settings?.trusted_proxies as unknown) !== undefined) return;
 		for (const { step, pointer, pipeline } of cx.walked.steps) {

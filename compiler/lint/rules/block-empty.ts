@@ -1,7 +1,15 @@
 /** The lint rule `block/empty`. */
+import type { Dialect } from '../../dialects/dialect.ts';
 import { directives } from '../../modules/registry/directives.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
+
+/** The names of directives that have a block of directives. */
+const BLOCKS = { configfile: blockNames('configfile'), compatfile: blockNames('compatfile') } as const;
+
+function blockNames(dialect: Dialect): ReadonlySet<string> {
+	return new Set(['else', ...directives.flatMap(({ isBlock, names }) => (isBlock ? names[dialect] : []))]);
+}
 
 /** Reports a block of directives that is empty. */
 export const blockEmpty: LintRule = {
@@ -10,10 +18,10 @@ export const blockEmpty: LintRule = {
 	summary: 'A block of directives is empty.',
 	documentation:
 		'An empty `handle` takes its requests away from other handlers and answers 200 with an empty body. Write what it should do, such as `respond 204`.',
+	dependsOn: 'site',
 	check: cx => {
 		if (!cx.tree || !cx.dialect) return;
-		const blocks = new Set(['else']);
-		for (const { isBlock, names } of directives) if (isBlock) for (const name of names[cx.dialect]) blocks.add(name);
+		const blocks = BLOCKS[cx.dialect];
 		for (const { line } of linesOf(cx.tree)) {
 			const name = line.words[0]!;
 			if (!blocks.has(name.text) || !line.block || line.block.lines.length > 0) continue;

@@ -13,6 +13,7 @@ export const branchCovered: LintRule = {
 		'such as `/api/v1/*` after `/api/*`, never runs. Put the narrower one first.',
 	].join('\n'),
 	checkedForConfigfile: true,
+	dependsOn: 'site',
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
 			const branches = branchesOf(step);

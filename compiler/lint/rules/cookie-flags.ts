@@ -10,6 +10,7 @@ export const cookieWithoutFlags: LintRule = {
 	documentation: [
 		'Scripts can read a cookie without `HttpOnly`, and other sites can send it along without `SameSite` (RFC 6265bis).',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walked)) {
 			if (

@@ -12,6 +12,7 @@ export const corsForEveryone: LintRule = {
 		'CORS protocol). With `{header.Origin}` in place of `*` they accept it, and then every page on the web can read what the',
 		'user can. Name the origins that may.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		const credentials: FieldEdit[] = [];
 		const origins: FieldEdit[] = [];

@@ -13,6 +13,7 @@ export const encodeAfterReplace: LintRule = {
 		'`replace` needs uncompressed text, so the directives after it see requests of clients that accept no compression. An',
 		'`encode` among them has no effect. Before `replace`, it compresses the result.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		const reportedPointers = new Set<string>();
 		for (const replaceStep of cx.walked.steps) {

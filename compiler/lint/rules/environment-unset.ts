@@ -56,5 +56,18 @@ function checkPlaceholders(cx: LintContext): void {
 		}
 	};
 	// Most configurations contain no such placeholder, and finding the places of all objects is slow.
-	if (JSON.stringify(cx.document).includes('{env.')) visit(cx.document, '', '', new Set());
+	const { sites = [], ...outside } = cx.document;
+	if (mentionsEnvironment(outside) || sites.some(mentionsEnvironment)) visit(cx.document, '', '', new Set());
+}
+
+const knownMentions = new WeakMap<object, boolean>();
+
+/** Reports whether a part of a document may contain such a placeholder. */
+function mentionsEnvironment(part: object): boolean {
+	let isMentioned = knownMentions.get(part);
+	if (isMentioned === undefined) {
+		isMentioned = JSON.stringify(part).includes('{env.');
+		knownMentions.set(part, isMentioned);
+	}
+	return isMentioned;
 }

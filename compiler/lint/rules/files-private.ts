@@ -16,12 +16,13 @@ export const filesPrivate: LintRule = {
 		"`.git` exposes a project's whole history, `.env` its passwords. List them under `hide` of `file_server`, or",
 		'serve a folder that contains only public files.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
-		for (const { folder: root, pointer, site } of rootsOf(cx.walked)) {
+		for (const { folder: root, pointer } of rootsOf(cx.walked)) {
+			// Files may change at any time.
+			cx.inspectAgain();
 			if (!root.startsWith('/') || cx.reader.kind(root) !== 'directory') continue;
-			const fileServers = cx.walked.steps
-				.filter(({ pipeline }) => pipeline.site === site)
-				.flatMap(({ step }) => traitsOf(step).servesFiles?.(step) ?? []);
+			const fileServers = cx.walked.steps.flatMap(({ step }) => traitsOf(step).servesFiles?.(step) ?? []);
 			if (fileServers.length === 0) continue;
 			const privateNames = PRIVATE_NAMES.filter(name => cx.reader.kind(join(root, name)) !== undefined);
 			const servedNames = privateNames.filter(name =>

@@ -12,6 +12,7 @@ export const headerAfterAnswer: LintRule = {
 		'Where directives run in the order written (in a Configfile and in `route`), a `header` applies only to requests that',
 		'reach it. Those that an earlier `respond /health ok` answers never do, and lack the field. Put `header` first.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { steps } of cx.walked.pipelines) {
 			steps.forEach((later, index) => {

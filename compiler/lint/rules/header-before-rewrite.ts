@@ -22,6 +22,7 @@ export const headerBeforeRewrite: LintRule = {
 		'evaluated before the rewrite. Let it test for the file as well: `@assets path /assets/* and file`, in a Compatfile a block with',
 		'`path` and `file`.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { edit, when } of editsByPath(cx)) {
 			if (!FILE_FIELD.test(edit.name) && !isLongLivedCaching(edit)) continue;

@@ -24,6 +24,7 @@ export const headerCachesErrors: LintRule = {
 		'goes on the 404, and a client that asked too early during a deployment keeps that. Written `>Cache-Control`, the field is set',
 		'only once the file has been found.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const edit of fieldEditsOf(cx.walked)) {
 			if (edit.editedMessage !== 'response' || edit.walkedStep.pipeline.handlesErrors || !isLongLivedCaching(edit))

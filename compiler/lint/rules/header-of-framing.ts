@@ -14,6 +14,7 @@ export const headerOfFraming: LintRule = {
 		'`Content-Length`, `Transfer-Encoding`, `Connection` and the like delimit messages on a connection',
 		'(RFC 9110 §7.6.1, RFC 9112 §6). The server sends them itself; if set by hand, they are dropped or break the connection.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { name, pointer, removes } of fieldEditsOf(cx.walked)) {
 			if (removes || !FRAMING_FIELD.test(name)) continue;

@@ -21,6 +21,7 @@ export const headerUpDefault: LintRule = {
 		'itself. Set by hand, `Host {host}` loses the port, and `X-Forwarded-For {remote_host}` discards the chain of',
 		'trusted proxies. Remove the line.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walked)) {
 			if (editedMessage !== 'upstream_request' || removes) continue;

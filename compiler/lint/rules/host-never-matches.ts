@@ -13,6 +13,7 @@ export const hostNeverMatches: LintRule = {
 		'A site only gets requests for its own addresses, so a condition on another host never holds inside it. Add the',
 		`host to the site's addresses, or move the rule to the site that has it.`,
 	].join('\n'),
+	dependsOn: 'served site',
 	check: cx => {
 		for (const { matcher, pointer, owner } of cx.walked.matchers) {
 			const { site } = owner.pipeline;

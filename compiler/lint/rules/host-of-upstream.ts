@@ -12,6 +12,7 @@ export const requestedHostHidden: LintRule = {
 		'to a name that only the internal network knows. Setting it is necessary for an upstream over TLS that serves by name; for others,',
 		'leave the field unchanged.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { name, value, pointer, editedMessage, walkedStep, removes } of fieldEditsOf(cx.walked)) {
 			if (editedMessage !== 'upstream_request' || removes || name.toLowerCase() !== 'host') continue;

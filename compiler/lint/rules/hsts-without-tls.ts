@@ -11,6 +11,7 @@ export const hstsWithoutTls: LintRule = {
 		'Browsers ignore the field unless it comes over HTTPS (RFC 6797 §8.1). Serve the site over TLS, or leave the field to',
 		'server in front that terminates TLS.',
 	].join('\n'),
+	dependsOn: 'served site',
 	check: cx => {
 		for (const { name, pointer, walkedStep, editedMessage, removes } of fieldEditsOf(cx.walked)) {
 			const { site } = walkedStep.pipeline;

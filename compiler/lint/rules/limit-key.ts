@@ -20,6 +20,7 @@ export const limitKeyOfClient: LintRule = {
 		'client cannot choose, such as `{client_ip}`, or add a zone by `{client_ip}` to the same directive. Addresses in fields such',
 		'as `X-Forwarded-For` can be forged as well: `{client_ip}` together with `trusted_proxies` accepts them from proxies only.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
 			const keys = traitsOf(step).limitKeysOf?.(step) ?? [];

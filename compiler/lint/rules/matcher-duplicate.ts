@@ -9,6 +9,7 @@ export const matcherDuplicate: LintRule = {
 	severity: 'warning',
 	summary: 'Two named matchers of one block are identical.',
 	documentation: 'Usually one was copied from the other and never changed. If both are right, one name is enough.',
+	dependsOn: 'site',
 	check: cx => {
 		if (!cx.tree) return;
 		for (const { lines } of [...cx.tree.namedRoutes, ...cx.tree.sites]) checkBlock(lines, cx);

@@ -14,6 +14,7 @@ export const matcherNeverHolds: LintRule = {
 		"and for two paths of which neither is a prefix of the other. A `handle` inside a `handle` sees the request's path",
 		'as it is at that point: `handle /b` never runs inside `handle /a/*`, but does inside `handle_path /a/*`.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {

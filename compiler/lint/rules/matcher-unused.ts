@@ -1,5 +1,5 @@
 /** The lint rule `matcher/unused`. */
-import { type SourceSpan, wholeLinesSpan } from '../../source/source.ts';
+import { type SourceSpan, wholeLinesSpan, wholeStart } from '../../source/source.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
@@ -36,8 +36,8 @@ function collectDefinitions(lines: readonly Line[], definitions: Map<string, Def
 	for (const line of lines) {
 		const word = line.words[0]!;
 		if (word.quote === 'none' && word.text.startsWith('@') && word.text.length > 1) {
-			const { source, start } = word.span;
-			const key = `${source.path ?? source.name} ${start}`;
+			const { source } = word.span;
+			const key = `${source.path ?? source.name} ${wholeStart(word.span)}`;
 			const used = lines.some(other => other !== line && mentionsName(other, word.text));
 			const definition = definitions.get(key);
 			if (definition) definition.used ||= used;

@@ -26,6 +26,7 @@ export const metricsPublic: LintRule = {
 		'}',
 		'```',
 	].join('\n'),
+	dependsOn: 'served site',
 	check: async cx => {
 		for (const walkedStep of cx.walked.steps) {
 			if (walkedStep.step.handler !== metricsEndpoint.id || walkedStep.pipeline.site === undefined) continue;
@@ -47,6 +48,8 @@ async function publicUrl(walkedStep: WalkedStep, site: number, cx: LintContext):
 			const request = sampleGet(`${origin}${path}`);
 			const result = request && (await cx.subject.dryRun({ ...request, from: INTERNET_CLIENT }));
 			result?.response?.close();
+			// The answer depends on a site that may change, or on earlier requests.
+			if (result && ((result.site !== site && result.site !== -1) || result.isLimited)) cx.inspectAgain();
 			if (result?.exchange.answeredBy === metricsEndpoint.id) return `${origin}${path}`;
 		}
 	}

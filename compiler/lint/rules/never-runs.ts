@@ -14,6 +14,7 @@ export const directiveNeverRuns: LintRule = {
 		'`handle` blocks.',
 	].join('\n'),
 	checkedForConfigfile: true,
+	dependsOn: 'site',
 	check: cx => {
 		// For a Configfile, the compiler reports steps that never run, with their places in the text.
 		if (cx.dialect === 'configfile') return;

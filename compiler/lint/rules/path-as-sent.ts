@@ -20,6 +20,7 @@ export const pathAsSent: LintRule = {
 		"comparing, and `path` ignores case: write `path('/admin', '/admin/*')`.",
 	].join('\n'),
 	checkedForConfigfile: true,
+	dependsOn: 'site',
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {

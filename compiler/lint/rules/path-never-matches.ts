@@ -14,6 +14,7 @@ export const pathNeverMatches: LintRule = {
 		'resolved. A pattern that contradicts this never matches. `?` in a pattern stands for one character; what follows it',
 		'in a URL is the query, which the `query` matcher tests.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {

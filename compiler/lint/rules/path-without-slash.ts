@@ -14,6 +14,7 @@ export const pathWithoutSlash: LintRule = {
 		'`/admin*`, but a rule that admits, strips a prefix or proxies also gets the paths of its neighbors.',
 		'Write `/api/*`, and also `/api` if that should match too.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {

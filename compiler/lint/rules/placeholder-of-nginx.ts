@@ -43,6 +43,7 @@ export const nginxVariable: LintRule = {
 		'regular expression on the same line and the contents of heredocs are not reported.',
 	].join('\n'),
 	checkedForConfigfile: true,
+	dependsOn: 'site',
 	check: cx => {
 		if (!cx.tree) return;
 		for (const { line } of linesOf(cx.tree)) {

@@ -12,6 +12,7 @@ export const placeholderUnclosed: LintRule = {
 	severity: 'warning',
 	summary: 'A brace opens a placeholder that is never closed.',
 	documentation: '`{http.request.host` without its `}` is sent literally. Write `\\{` for a literal brace.',
+	dependsOn: 'site',
 	check: cx => {
 		if (!cx.tree) return;
 		for (const { line } of linesOf(cx.tree)) {

@@ -12,6 +12,7 @@ export const proxyToItself: LintRule = {
 		'A request proxied to the server itself comes in again. If the same site serves it, it',
 		`loops until something runs out; a copy of \`mirror\` arrives once more. Give the application a different port from the site's.`,
 	].join('\n'),
+	dependsOn: 'served site',
 	check: cx => {
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
 			for (const { text: address, pointer: addressPointer } of traitsOf(step).upstreamAddressesOf?.(step) ?? []) {

@@ -19,11 +19,13 @@ export const redirectLoop: LintRule = {
 		'Requests for the paths that a `redir` matches are sent through the code that would serve them, without a network,',
 		'and redirects are followed as a browser would. A URL that repeats, or a chain of more than 20, is a loop.',
 	].join('\n'),
+	dependsOn: 'served site',
 	check: async cx => {
 		for (const walkedStep of cx.walked.steps) {
 			const redirect = traitsOf(walkedStep.step).redirectsTo?.(walkedStep.step);
-			if (!redirect || redirect.isByPage || walkedStep.pipeline.site === undefined) continue;
-			const loop = await findLoop(walkedStep, cx);
+			const { site } = walkedStep.pipeline;
+			if (!redirect || redirect.isByPage || site === undefined) continue;
+			const loop = await findLoop(walkedStep, site, cx);
 			if (!loop) continue;
 			const shownUrls = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;
 			const destination = new Set(loop).size < loop.length ? 'back to its start' : 'on without end';
@@ -34,11 +36,11 @@ export const redirectLoop: LintRule = {
 	},
 };
 
-async function findLoop(walkedStep: WalkedStep, cx: LintContext): Promise<string[] | undefined> {
+async function findLoop(walkedStep: WalkedStep, site: number, cx: LintContext): Promise<string[] | undefined> {
 	const conditions = conditionsOf(walkedStep);
-	for (const origin of siteOrigins(cx.plan, walkedStep.pipeline.site!)) {
+	for (const origin of siteOrigins(cx.plan, site)) {
 		for (const path of samplePaths(walkedStep, conditions)) {
-			const loop = await followRedirects(`${origin}${path}`, cx);
+			const loop = await followRedirects(`${origin}${path}`, site, cx);
 			if (loop) return loop;
 		}
 	}
@@ -46,7 +48,7 @@ async function findLoop(walkedStep: WalkedStep, cx: LintContext): Promise<string
 }
 
 /** Returns the URLs of a chain of redirects that does not end; undefined if it ends. */
-async function followRedirects(startUrl: string, cx: LintContext): Promise<string[] | undefined> {
+async function followRedirects(startUrl: string, site: number, cx: LintContext): Promise<string[] | undefined> {
 	const visitedUrls: string[] = [];
 	for (let url = startUrl; ; ) {
 		visitedUrls.push(url);
@@ -55,6 +57,8 @@ async function followRedirects(startUrl: string, cx: LintContext): Promise<strin
 		const request = sampleGet(url);
 		const result = request && (await cx.subject.dryRun(request));
 		const { response } = result ?? {};
+		// The redirect depends on a site that may change, or on earlier requests.
+		if (result && ((result.site !== site && result.site !== -1) || result.isLimited)) cx.inspectAgain();
 		response?.close();
 		const location = response && response.status >= 300 && response.status < 400 && response.headers.get('Location');
 		if (!location || !URL.canParse(location, url)) return undefined;

@@ -11,6 +11,7 @@ export const redirectOpen: LintRule = {
 		'`redir {query.next}` sends people who trust this site to any other one, which phishing exploits. Redirect to a path of',
 		'this site, or to hosts that a `map` allows.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
 			const target = traitsOf(step).redirectsTo?.(step)?.to;

@@ -13,6 +13,7 @@ export const rootTooWide: LintRule = {
 	summary: 'An entire system folder or home folder is served.',
 	documentation:
 		'Such folders contain keys, databases, logs and configurations. Serve a folder created for the purpose.',
+	dependsOn: 'site',
 	check: cx => {
 		for (const { folder: root, pointer } of rootsOf(cx.walked)) {
 			if (!WIDE_FOLDER.test(root)) continue;

@@ -10,6 +10,7 @@ export const rootUnused: LintRule = {
 	summary: 'A site sets `root`, and nothing in it reads files.',
 	documentation:
 		'`root` only says where files are. Nothing serves them without `file_server`, `try_files`, `templates` or the like.',
+	dependsOn: 'site',
 	check: cx => {
 		const sitesReadingRoot = new Set<number | undefined>();
 		for (const { step, pipeline } of cx.walked.steps)

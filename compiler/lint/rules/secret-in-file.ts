@@ -23,8 +23,11 @@ export const secretInFile: LintRule = {
 		'`{env.NAME}` where placeholders are replaced. Password hashes are meant to be stored and are not reported.',
 	].join('\n'),
 	checkedForConfigfile: true,
+	dependsOn: 'site',
 	check: cx => {
-		for (const secret of findSecrets(cx.document)) {
+		for (const secret of findSecrets(cx.scope.document)) {
+			// Whether it is reported depends on the texts of all files.
+			cx.inspectAgain();
 			const { path, parts, mark } = secret;
 			const pointer = jsonPointer(path);
 			// The compiler itself reports the token of the Admin API.

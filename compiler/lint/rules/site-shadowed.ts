@@ -15,6 +15,7 @@ export const siteShadowed: LintRule = {
 		'`*.example`. Give such a host its own site.',
 	].join('\n'),
 	checkedForConfigfile: true,
+	dependsOn: 'listeners',
 	check: cx => {
 		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
 		for (const listener of cx.plan.listeners) {

@@ -12,6 +12,7 @@ export const directiveCovered: LintRule = {
 		'`respond /api/* 404` before `respond /api/health 200` answers the health check too. Put the narrower one first. A',
 		'Compatfile sorts uses of the same directive this way, but not different directives.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		for (const { steps } of cx.walked.pipelines) {
 			steps.forEach((later, index) => {
