@@ -1,4 +1,4 @@
-/** The blocks of a store, chained to hold heads and bodies. May only be changed while holding the lock. */
+/** The blocks of a store, which form chains that hold heads and bodies. They may only be changed with the lock held. */
 import { BLOCK_BYTES, type CacheLayout, HEADER_WORD } from './memory-layout.ts';
 
 /** Maximum number of entries evicted to make room for one block. If that is not enough, the response is not stored. */
@@ -8,6 +8,7 @@ const MAX_EVICTIONS = 16_384;
 export class BlockChains {
 	readonly data: Uint8Array;
 	readonly #words: Int32Array;
+	/** Index of the word that contains the successor of block 0, if there were one. */
 	readonly #nextAt: number;
 	readonly #blockCount: number;
 	readonly #makeRoom: () => boolean;
@@ -108,8 +109,8 @@ export class BlockChains {
 	}
 
 	/** Writes bytes into a block at an offset. */
-	write(block: number, at: number, bytes: Uint8Array): void {
-		this.data.set(bytes, (block - 1) * BLOCK_BYTES + at);
+	write(block: number, offset: number, bytes: Uint8Array): void {
+		this.data.set(bytes, (block - 1) * BLOCK_BYTES + offset);
 	}
 
 	#next(block: number): number {

@@ -23,6 +23,7 @@ const MAX_LOOSE_SHARE = 1 / 40;
 /** One thread's view of a store's files. */
 export class BodyFiling {
 	readonly #memory: CacheMemory;
+	/** Null before the first use; undefined if the system has no in-memory files. */
 	#files: MemoryFiles | undefined | null = null;
 
 	constructor(memory: CacheMemory) {
@@ -42,14 +43,14 @@ export class BodyFiling {
 		release: () => void,
 	): FiledBody | undefined {
 		const { words } = this.#memory;
-		const at = this.#memory.entryIndex(entry);
-		// The reader is counted before the file is looked up, because memory of blocks is returned only if they have no readers.
-		Atomics.add(words, at + ENTRY_WORD.readers, 1);
-		let file = Atomics.load(words, at + ENTRY_WORD.file);
+		const entryIndex = this.#memory.entryIndex(entry);
+		// The reader is counted before the file is looked up, so that the memory of the blocks is not returned in between.
+		Atomics.add(words, entryIndex + ENTRY_WORD.readers, 1);
+		let file = Atomics.load(words, entryIndex + ENTRY_WORD.file);
 		if (file === 0 && createIfMissing) file = this.#createFile(entry);
 		if (file === 0) return undefined;
 		this.readEnded(entry);
-		if (words[at + ENTRY_WORD.given] === 0) this.#returnMemory(entry);
+		if (words[entryIndex + ENTRY_WORD.memoryReturned] === 0) this.#returnMemory(entry);
 		return new FiledBody(this.#openFiles()?.calls, file - 1, start, length, release);
 	}
 
@@ -62,8 +63,8 @@ export class BodyFiling {
 	#createFile(entry: number): number {
 		const memory = this.#memory;
 		const { words, blocks } = memory;
-		const at = memory.entryIndex(entry);
-		const length = words[at + ENTRY_WORD.bodyLength]!;
+		const entryIndex = memory.entryIndex(entry);
+		const length = words[entryIndex + ENTRY_WORD.bodyLength]!;
 		if (length > MAX_FILED_BODY_BYTES || words[HEADER_WORD.files]! >= MAX_FILES) return 0;
 		const files = this.#openFiles();
 		const blockRuns = files && blockRunsOf(memory, entry, files);
@@ -81,12 +82,13 @@ export class BodyFiling {
 		const file = files.create(parts());
 		if (file < 0) return 0;
 		const usedFile = memory.withLock(() => {
-			const existingFile = Atomics.load(words, at + ENTRY_WORD.file);
-			if (existingFile !== 0 || words[at + ENTRY_WORD.state] !== ENTRY_LIVE || memory.isBroken) return existingFile;
-			Atomics.store(words, at + ENTRY_WORD.file, file + 1);
-			// Until the memory of the blocks has been returned, all of them count as used, in addition to the file.
-			words[at + ENTRY_WORD.loose] = Math.ceil(length / BLOCK_BYTES);
-			words[HEADER_WORD.looseBlocks]! += words[at + ENTRY_WORD.loose]!;
+			const existingFile = Atomics.load(words, entryIndex + ENTRY_WORD.file);
+			if (existingFile !== 0 || words[entryIndex + ENTRY_WORD.state] !== ENTRY_LIVE || memory.isBroken)
+				return existingFile;
+			Atomics.store(words, entryIndex + ENTRY_WORD.file, file + 1);
+			// Until their memory has been returned, all blocks of the body count as used, in addition to the file.
+			words[entryIndex + ENTRY_WORD.looseBlocks] = Math.ceil(length / BLOCK_BYTES);
+			words[HEADER_WORD.looseBlocks]! += words[entryIndex + ENTRY_WORD.looseBlocks]!;
 			words[HEADER_WORD.files]!++;
 			return file + 1;
 		});
@@ -98,26 +100,26 @@ export class BodyFiling {
 	#returnMemory(entry: number): void {
 		const memory = this.#memory;
 		const { words } = memory;
-		const at = memory.entryIndex(entry);
+		const entryIndex = memory.entryIndex(entry);
 		memory.withLock(() => {
 			if (
-				words[at + ENTRY_WORD.given] !== 0 ||
-				words[at + ENTRY_WORD.file] === 0 ||
-				words[at + ENTRY_WORD.state] !== ENTRY_LIVE
+				words[entryIndex + ENTRY_WORD.memoryReturned] !== 0 ||
+				words[entryIndex + ENTRY_WORD.file] === 0 ||
+				words[entryIndex + ENTRY_WORD.state] !== ENTRY_LIVE
 			)
 				return;
-			if (memory.isBroken || Atomics.load(words, at + ENTRY_WORD.readers) !== 0) return;
+			if (memory.isBroken || Atomics.load(words, entryIndex + ENTRY_WORD.readers) !== 0) return;
 			const files = this.#openFiles();
 			const blockRuns = files && blockRunsOf(memory, entry, files);
 			if (blockRuns === undefined || files === undefined) return;
-			words[at + ENTRY_WORD.given] = 1;
-			let looseCount = Math.ceil(words[at + ENTRY_WORD.bodyLength]! / BLOCK_BYTES);
+			words[entryIndex + ENTRY_WORD.memoryReturned] = 1;
+			let looseCount = Math.ceil(words[entryIndex + ENTRY_WORD.bodyLength]! / BLOCK_BYTES);
 			for (const { pageStart, pageEnd } of blockRuns) {
 				if (pageEnd > pageStart && files.giveBack(memory.blocks.data, pageStart, pageEnd - pageStart))
 					looseCount -= (pageEnd - pageStart) / BLOCK_BYTES;
 			}
-			words[HEADER_WORD.looseBlocks]! += looseCount - words[at + ENTRY_WORD.loose]!;
-			words[at + ENTRY_WORD.loose] = looseCount;
+			words[HEADER_WORD.looseBlocks]! += looseCount - words[entryIndex + ENTRY_WORD.looseBlocks]!;
+			words[entryIndex + ENTRY_WORD.looseBlocks] = looseCount;
 		});
 	}
 

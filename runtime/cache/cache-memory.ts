@@ -42,14 +42,20 @@ export class CacheMemory {
 	readonly queues: QueueKeeper;
 	readonly #lock: MemoryLock;
 	readonly #filter: Uint8Array;
+	/** Null before the first use; undefined if the system has no in-memory files. */
 	#files: MemoryFiles | undefined | null = null;
 	readonly #threadNumber: number;
 	readonly #pinWord: number;
 	readonly #pinBit: number;
 
-	/** @param thread This thread's row, or `rows` for the main thread. @param disk See {@link cacheLayout}. */
-	constructor(buffer: SharedArrayBuffer, ceiling: number, rows: number, thread: number, disk: number = 0) {
-		this.layout = cacheLayout(ceiling, rows, disk);
+	/**
+	 * @param maxBytes Maximum size of the cache.
+	 * @param maxThreads Maximum number of worker threads.
+	 * @param thread This thread, counted from 0; `maxThreads` for the main thread.
+	 * @param diskBytes Maximum size of the disk tier; 0 if there is none.
+	 */
+	constructor(buffer: SharedArrayBuffer, maxBytes: number, maxThreads: number, thread: number, diskBytes: number = 0) {
+		this.layout = cacheLayout(maxBytes, maxThreads, diskBytes);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
 		const data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK_BYTES);
 		this.blocks = new BlockChains(this.words, data, this.layout, () => this.#evictEntry());
@@ -59,7 +65,7 @@ export class CacheMemory {
 		this.#lock = new MemoryLock(
 			this.words,
 			this.#threadNumber,
-			thread === rows ? MAX_MAIN_SLEEPS : Number.POSITIVE_INFINITY,
+			thread === maxThreads ? MAX_MAIN_SLEEPS : Number.POSITIVE_INFINITY,
 		);
 		this.#pinWord = ENTRY_WORD.pins + (thread >> 5);
 		this.#pinBit = 1 << (thread & 31);
@@ -115,7 +121,10 @@ export class CacheMemory {
 		return (Atomics.load(words, HEADER_WORD.purges) + Atomics.load(words, wordIndex)) | 0;
 	}
 
-	/** Prevents responses to requests sent before now from being stored: responses for one URL, or all if `url` is undefined. */
+	/**
+	 * Prevents responses from being stored if their requests were sent before this call. `url` is the hash of the URL of the
+	 * responses; if it is undefined, all responses are affected.
+	 */
 	advanceEpoch(url: number | undefined): void {
 		const wordIndex =
 			url === undefined ? HEADER_WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATION_COUNTERS - 1));
@@ -124,10 +133,10 @@ export class CacheMemory {
 
 	/** Counts a response with this hash that was written to the disk (1) or removed from it (−1). Called on the main thread. */
 	countOnDisk(hashA: number, change: 1 | -1): void {
-		const entryIndex = (hashA >>> 3) & (this.#filter.length - 1);
-		const count = this.#filter[entryIndex]!;
+		const filterIndex = (hashA >>> 3) & (this.#filter.length - 1);
+		const count = this.#filter[filterIndex]!;
 		// A saturated counter stays saturated, because its true value is unknown.
-		if (count < 255) this.#filter[entryIndex] = count + change;
+		if (count < 255) this.#filter[filterIndex] = count + change;
 	}
 
 	/** Returns false if no response with this hash is on disk. */
@@ -201,32 +210,32 @@ export class CacheMemory {
 	/** Replaces an entry's head. Returns false if there is no room. */
 	setHead(entry: number, bytes: Uint8Array): boolean {
 		const { words, blocks } = this;
-		const count = headBlockCount(bytes.byteLength);
+		const blockCount = headBlockCount(bytes.byteLength);
 		const serial = this.serial(entry);
-		let first = 0;
-		let last = 0;
-		for (let i = 0; i < count; i++) {
+		let firstBlock = 0;
+		let lastBlock = 0;
+		for (let i = 0; i < blockCount; i++) {
 			const block = blocks.takeBlock();
 			if (block === 0) {
-				blocks.free(first, last, i);
+				blocks.free(firstBlock, lastBlock, i);
 				return false;
 			}
-			if (last === 0) first = block;
-			else blocks.link(last, block);
-			last = block;
+			if (lastBlock === 0) firstBlock = block;
+			else blocks.link(lastBlock, block);
+			lastBlock = block;
 			blocks.write(block, 0, bytes.subarray(i * BLOCK_BYTES, (i + 1) * BLOCK_BYTES));
 		}
 		if (this.serial(entry) !== serial) {
 			// Making room has evicted the entry whose head is to be replaced.
-			blocks.free(first, last, count);
+			blocks.free(firstBlock, lastBlock, blockCount);
 			return false;
 		}
 		const oldHeadBlocks = this.#freeHead(entry);
 		const entryIndex = this.entryIndex(entry);
-		words[entryIndex + ENTRY_WORD.headBlock] = first;
+		words[entryIndex + ENTRY_WORD.headBlock] = firstBlock;
 		words[entryIndex + ENTRY_WORD.headLength] = bytes.byteLength;
-		words[entryIndex + ENTRY_WORD.blocks]! += count - oldHeadBlocks;
-		this.queues.resized(entry, count - oldHeadBlocks);
+		words[entryIndex + ENTRY_WORD.blocks]! += blockCount - oldHeadBlocks;
+		this.queues.accountResize(entry, blockCount - oldHeadBlocks);
 		return true;
 	}
 
@@ -247,9 +256,9 @@ export class CacheMemory {
 		const bucket = layout.bucketsAt + this.bucketOf(hashA);
 		words[entryIndex + ENTRY_WORD.chain] = words[bucket]!;
 		words[bucket] = entry;
-		const url = layout.urlsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.urlHash]!);
-		words[entryIndex + ENTRY_WORD.urlChain] = words[url]!;
-		words[url] = entry;
+		const urlBucket = layout.urlsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.urlHash]!);
+		words[entryIndex + ENTRY_WORD.urlChain] = words[urlBucket]!;
+		words[urlBucket] = entry;
 		words[HEADER_WORD.entries]!++;
 		this.queues.enter(entry);
 		this.bumpVersion(hashA);
@@ -282,7 +291,7 @@ export class CacheMemory {
 		} else this.#release(entry);
 	}
 
-	/** Keeps an entry's memory from being reused while this thread reads it. Does not need the lock. */
+	/** Prevents an entry's memory from being reused while this thread reads it. Does not need the lock. */
 	pin(entry: number): void {
 		Atomics.or(this.words, this.entryIndex(entry) + this.#pinWord, this.#pinBit);
 	}
@@ -296,16 +305,16 @@ export class CacheMemory {
 
 	/**
 	 * Releases the pins and unfinished entries of a dead thread. Called on the main thread. If the thread died during a change, the
-	 * store is no longer trusted. Throws LockLost if another dead thread holds the lock; its end will be reported, too.
+	 * store is no longer trusted. Throws LockLost if another dead thread, whose end has not been reported yet, holds the lock.
 	 */
 	threadEnded(thread: number): void {
 		const { words } = this;
 		this.#lock.takeOver(thread + 1, () => this.#markBroken());
-		const last = words[HEADER_WORD.freshEntry]!;
-		for (let entry = 1; entry <= last; entry++) {
+		const lastEntry = words[HEADER_WORD.freshEntry]!;
+		for (let entry = 1; entry <= lastEntry; entry++) {
 			Atomics.and(words, this.entryIndex(entry) + ENTRY_WORD.pins + (thread >> 5), ~(1 << (thread & 31)));
 		}
-		for (let entry = 1; entry <= last && !this.isBroken; entry++) {
+		for (let entry = 1; entry <= lastEntry && !this.isBroken; entry++) {
 			const entryIndex = this.entryIndex(entry);
 			const state = words[entryIndex + ENTRY_WORD.state]!;
 			if (state !== ENTRY_ZOMBIE && (state !== ENTRY_FILLING || words[entryIndex + ENTRY_WORD.owner] !== thread + 1))
@@ -336,9 +345,9 @@ export class CacheMemory {
 	/** Closes the files of a broken or unused store. Returns false while any thread still reads them. Called on the main thread. */
 	closeFiles(): boolean {
 		const { words } = this;
-		const last = words[HEADER_WORD.freshEntry]!;
-		for (let entry = 1; entry <= last; entry++) if (this.#isPinned(this.entryIndex(entry))) return false;
-		for (let entry = 1; entry <= last; entry++) {
+		const lastEntry = words[HEADER_WORD.freshEntry]!;
+		for (let entry = 1; entry <= lastEntry; entry++) if (this.#isPinned(this.entryIndex(entry))) return false;
+		for (let entry = 1; entry <= lastEntry; entry++) {
 			const entryIndex = this.entryIndex(entry);
 			if (words[entryIndex + ENTRY_WORD.file] === 0) continue;
 			// The memory of the entry's blocks may have been returned to the system, so the entry becomes invalid, too.
@@ -408,17 +417,17 @@ export class CacheMemory {
 		this.#files?.close(words[entryIndex + ENTRY_WORD.file]! - 1);
 		words[entryIndex + ENTRY_WORD.file] = 0;
 		words[HEADER_WORD.files]!--;
-		words[HEADER_WORD.looseBlocks]! -= words[entryIndex + ENTRY_WORD.loose]!;
+		words[HEADER_WORD.looseBlocks]! -= words[entryIndex + ENTRY_WORD.looseBlocks]!;
 	}
 
 	/** Frees an entry's head. Returns the number of its blocks. */
 	#freeHead(entry: number): number {
 		const entryIndex = this.entryIndex(entry);
-		const first = this.words[entryIndex + ENTRY_WORD.headBlock]!;
-		if (first === 0) return 0;
-		const count = headBlockCount(this.words[entryIndex + ENTRY_WORD.headLength]!);
-		this.blocks.free(first, this.blocks.lastOf(first), count);
-		return count;
+		const firstBlock = this.words[entryIndex + ENTRY_WORD.headBlock]!;
+		if (firstBlock === 0) return 0;
+		const blockCount = headBlockCount(this.words[entryIndex + ENTRY_WORD.headLength]!);
+		this.blocks.free(firstBlock, this.blocks.lastOf(firstBlock), blockCount);
+		return blockCount;
 	}
 
 	#unlink(firstLink: number, entry: number, link: number): void {

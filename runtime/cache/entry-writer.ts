@@ -56,40 +56,41 @@ export class EntryWriter implements CacheWriter {
 		});
 	}
 
-	/** Writes bytes of the body. Returns false after a reset of the store, because the memory may then belong to another entry. */
+	/** Returns false after a reset of the store, because the entry may then hold another response. */
 	#isMine(): boolean {
 		return this.#memory.serial(this.#entry) === this.#serial;
 	}
 
+	/** Appends bytes to the body. Returns false if there is no room, or if the store has been reset. */
 	#append(bytes: Uint8Array): boolean {
 		const { blocks } = this.#memory;
-		const count = Math.ceil((bytes.byteLength - (BLOCK_BYTES - this.#usedBytes)) / BLOCK_BYTES);
-		const newBlocks = count > 0 ? this.#allocateBlocks(count) : [];
+		const newBlockCount = Math.ceil((bytes.byteLength - (BLOCK_BYTES - this.#usedBytes)) / BLOCK_BYTES);
+		const newBlocks = newBlockCount > 0 ? this.#allocateBlocks(newBlockCount) : [];
 		if (newBlocks === undefined || !this.#isMine()) return false;
-		let doneBytes = 0;
+		let appendedBytes = 0;
 		let nextBlock = 0;
-		while (doneBytes < bytes.byteLength) {
+		while (appendedBytes < bytes.byteLength) {
 			if (this.#usedBytes === BLOCK_BYTES) {
 				this.#block = newBlocks[nextBlock++]!;
 				this.#usedBytes = 0;
 			}
-			const bytesLeft = bytes.byteLength - doneBytes;
+			const bytesLeft = bytes.byteLength - appendedBytes;
 			const firstBlock = this.#block;
 			const firstOffset = this.#usedBytes;
-			let room = BLOCK_BYTES - firstOffset;
+			let roomBytes = BLOCK_BYTES - firstOffset;
 			// Adjacent blocks are written together.
-			while (room < bytesLeft && newBlocks[nextBlock] === this.#block + 1) {
+			while (roomBytes < bytesLeft && newBlocks[nextBlock] === this.#block + 1) {
 				this.#block = newBlocks[nextBlock++]!;
-				room += BLOCK_BYTES;
+				roomBytes += BLOCK_BYTES;
 			}
-			const size = Math.min(room, bytesLeft);
+			const size = Math.min(roomBytes, bytesLeft);
 			blocks.write(
 				firstBlock,
 				firstOffset,
-				size === bytes.byteLength ? bytes : bytes.subarray(doneBytes, doneBytes + size),
+				size === bytes.byteLength ? bytes : bytes.subarray(appendedBytes, appendedBytes + size),
 			);
-			this.#usedBytes = BLOCK_BYTES - (room - size);
-			doneBytes += size;
+			this.#usedBytes = BLOCK_BYTES - (roomBytes - size);
+			appendedBytes += size;
 		}
 		this.#writtenBytes += bytes.byteLength;
 		return true;

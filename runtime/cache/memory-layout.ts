@@ -15,7 +15,9 @@ export const HEADER_WORD = {
 	/** The first free entry; 0 means none. Entries are numbered from 1. Those above `freshEntry` have never been used. */
 	freeEntry: 5,
 	freshEntry: 6,
+	/** Number of entries that all threads can find. */
 	entries: 7,
+	/** The newest and the oldest entry of the small queue and of the main queue. */
 	smallHead: 8,
 	smallTail: 9,
 	mainHead: 10,
@@ -46,6 +48,7 @@ const HEADER_WORDS = 64;
 export const ENTRY_WORD = {
 	hashA: 0,
 	hashB: 1,
+	/** The next entry in the bucket of the key's hash; in a free entry, the next free entry. */
 	chain: 2,
 	/** The adjacent entry, toward the head, in the entry's queue. */
 	newer: 3,
@@ -57,6 +60,7 @@ export const ENTRY_WORD = {
 	bodyBlock: 8,
 	bodyLast: 9,
 	bodyLength: 10,
+	/** Number of blocks of the head and the body. */
 	blocks: 11,
 	/** Number of recent uses, at most 3. */
 	uses: 12,
@@ -66,6 +70,7 @@ export const ENTRY_WORD = {
 	/** A number that changes when the entry is reused. */
 	serial: 15,
 	urlHash: 16,
+	/** The next entry in the bucket of the URL's hash. */
 	urlChain: 17,
 	/** Hash of the normalized path, without host and query. */
 	pathHash: 18,
@@ -74,9 +79,9 @@ export const ENTRY_WORD = {
 	/** Descriptor plus 1 of the in-memory file that contains the entry's body; 0 if there is none. */
 	file: 20,
 	/** 1 if the memory of the blocks has been returned to the system, because the body is in a file. */
-	given: 21,
+	memoryReturned: 21,
 	/** Number of blocks whose memory has not been returned although the body is in a file. */
-	loose: 22,
+	looseBlocks: 22,
 	/** Number of readers of the body's blocks, if the body may be moved to a file. */
 	readers: 23,
 	/** The first of the words that contain one bit for each thread that reads the entry. */
@@ -137,18 +142,19 @@ export interface CacheLayout {
 }
 
 /**
- * Divides `ceiling` bytes into parts, for at most `rows` threads and the main thread, whose pin bit follows those of the other
- * threads. `disk` is the size of the disk tier in bytes.
+ * Divides `maxBytes` into parts, for at most `maxThreads` worker threads and the main thread, whose pin bit follows those of the
+ * worker threads. `diskBytes` is the maximum size of the disk tier; 0 if there is none.
  */
-export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
-	const entryWords = ENTRY_WORD.pins + Math.ceil((rows + 1) / 32);
+export function cacheLayout(maxBytes: number, maxThreads: number, diskBytes: number = 0): CacheLayout {
+	const entryWords = ENTRY_WORD.pins + Math.ceil((maxThreads + 1) / 32);
 	const fixedWords =
 		HEADER_WORDS + MAX_FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATION_COUNTERS;
 	// There is a counter for every 512 to 1,024 bytes of disk. Responses are longer, so most counters are 0.
-	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
+	const filterBytes =
+		diskBytes === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(maxBytes / 32, Math.max(4096, diskBytes / 512))));
 	// An entry has one or two blocks for its head and usually more for its body. Four tables have the length of the bucket table.
 	const bytesOfFourBlocks = 4 * (BLOCK_BYTES + 4) + entryWords * 4 + 4 * 4;
-	const entries = Math.max(16, Math.floor((ceiling - fixedWords * 4 - filterBytes) / bytesOfFourBlocks));
+	const entries = Math.max(16, Math.floor((maxBytes - fixedWords * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));
 	const fetchesAt = HEADER_WORDS;
 	const uncoalescedAt = fetchesAt + MAX_FETCHES * FETCH_WORDS;
@@ -160,7 +166,7 @@ export function cacheLayout(ceiling: number, rows: number, disk: number = 0): Ca
 	const ghostsAt = urlsAt + buckets;
 	const entriesAt = ghostsAt + buckets;
 	const nextAt = entriesAt + entries * entryWords;
-	const blocks = Math.max(16, Math.floor((ceiling - nextAt * 4) / (BLOCK_BYTES + 4)));
+	const blocks = Math.max(16, Math.floor((maxBytes - nextAt * 4) / (BLOCK_BYTES + 4)));
 	const dataAt = (nextAt + blocks) * 4;
 	const bytes = dataAt + blocks * BLOCK_BYTES;
 	return {

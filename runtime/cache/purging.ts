@@ -12,7 +12,7 @@ const ENTRIES_PER_CHECK = 256;
 /** Milliseconds between attempts to acquire a lock that a dead thread holds. */
 const RETRY_MS = 50;
 
-/** A purge: one URL, everything with a tag, or everything below a path. */
+/** The responses that a purge removes: those of one URL, those with a tag, or those below a path. */
 export type PurgeSelection =
 	/** Selects one URL if `path` includes a query, otherwise all URLs with this path. */
 	| { readonly host: string; readonly path: string }
@@ -33,13 +33,13 @@ export type EntryPredicate = (head: CachedHead) => boolean;
 /** Removes selected responses. Resolves to their number once no thread serves or stores them. */
 export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection): Promise<number> {
 	const selects = compileSelection(selection);
-	const mayMatch = prefilter(memory, selection);
+	const mayMatch = createPrefilter(memory, selection);
 	await retryWithLock(memory, () => memory.advanceEpoch(undefined));
-	let purged = 0;
+	let purgedCount = 0;
 	let sliceStart = performance.now();
 	for (let entry = 1; entry <= memory.words[HEADER_WORD.freshEntry]!; entry++) {
 		if (mayMatch(entry)) {
-			purged += await retryWithLock(memory, () => {
+			purgedCount += await retryWithLock(memory, () => {
 				const state = memory.field(entry, ENTRY_WORD.state);
 				if ((state !== ENTRY_LIVE && state !== ENTRY_FILLING) || memory.isBroken || !selects(readHead(memory, entry)))
 					return 0;
@@ -57,7 +57,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 		await new Promise(resolve => setImmediate(resolve));
 		sliceStart = performance.now();
 	}
-	return purged;
+	return purgedCount;
 }
 
 /** Runs a function with the lock held. If a dead thread holds the lock, waits until it is released. */
@@ -73,7 +73,7 @@ async function retryWithLock<T>(memory: CacheMemory, run: () => T): Promise<T> {
 }
 
 /** Returns a quick test that excludes entries that cannot match. It needs no lock. */
-function prefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
+function createPrefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
 	const isOccupied = (entry: number): boolean => {
 		const state = memory.field(entry, ENTRY_WORD.state);
 		return state === ENTRY_LIVE || state === ENTRY_FILLING;
@@ -89,7 +89,7 @@ function readHead(memory: CacheMemory, entry: number): CachedHead {
 
 /** Compiles a selection into a predicate. */
 export function compileSelection(selection: PurgeSelection): EntryPredicate {
-	const matchesHost = compileHost(selection.host);
+	const matchesHost = compileHostTest(selection.host);
 	if ('tag' in selection) return head => head.tags.includes(selection.tag) && matchesHost(head.host);
 	if ('prefix' in selection) {
 		const { prefix } = selection;
@@ -108,7 +108,7 @@ export function compileSelection(selection: PurgeSelection): EntryPredicate {
 }
 
 /** Returns a test for hosts. A host without a port matches every port. */
-function compileHost(host: string | undefined): (actual: string) => boolean {
+function compileHostTest(host: string | undefined): (actual: string) => boolean {
 	if (host === undefined) return () => true;
 	const expected = host.toLowerCase();
 	const hasPort = /:\d+$/.test(expected);

@@ -54,7 +54,7 @@ export class QueueKeeper {
 	}
 
 	/** Accounts for blocks added to or removed from an entry. */
-	resized(entry: number, blocks: number): void {
+	accountResize(entry: number, blocks: number): void {
 		if (this.#words[this.#entryIndex(entry) + ENTRY_WORD.queue] === SMALL_QUEUE)
 			this.#words[HEADER_WORD.smallBlocks]! += blocks;
 	}
@@ -64,25 +64,25 @@ export class QueueKeeper {
 		const words = this.#words;
 		const maxSmallBlocks = this.#layout.blocks * SMALL_SHARE;
 		for (let rounds = 0; ; rounds++) {
-			const small = words[HEADER_WORD.smallTail]!;
-			const main = words[HEADER_WORD.mainTail]!;
-			if (small !== 0 && (words[HEADER_WORD.smallBlocks]! > maxSmallBlocks || main === 0)) {
-				const at = this.#entryIndex(small);
+			const smallTail = words[HEADER_WORD.smallTail]!;
+			const mainTail = words[HEADER_WORD.mainTail]!;
+			if (smallTail !== 0 && (words[HEADER_WORD.smallBlocks]! > maxSmallBlocks || mainTail === 0)) {
+				const at = this.#entryIndex(smallTail);
 				if (words[at + ENTRY_WORD.uses]! > 0 && rounds < MAX_ROUNDS) {
-					this.leave(small);
+					this.leave(smallTail);
 					words[at + ENTRY_WORD.uses] = 0;
-					this.#push(small, MAIN_QUEUE);
+					this.#push(smallTail, MAIN_QUEUE);
 					continue;
 				}
 				words[this.#ghostIndex(words[at + ENTRY_WORD.hashA]!)] = words[at + ENTRY_WORD.hashB]!;
-				return small;
+				return smallTail;
 			}
-			if (main === 0) return small;
-			const at = this.#entryIndex(main);
-			if (words[at + ENTRY_WORD.uses]! === 0 || rounds >= MAX_ROUNDS) return main;
+			if (mainTail === 0) return smallTail;
+			const at = this.#entryIndex(mainTail);
+			if (words[at + ENTRY_WORD.uses]! === 0 || rounds >= MAX_ROUNDS) return mainTail;
 			words[at + ENTRY_WORD.uses]!--;
-			this.leave(main);
-			this.#push(main, MAIN_QUEUE);
+			this.leave(mainTail);
+			this.#push(mainTail, MAIN_QUEUE);
 		}
 	}
 

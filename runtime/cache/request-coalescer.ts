@@ -33,12 +33,16 @@ export class RequestCoalescer {
 		this.#threadNumber = thread + 1;
 	}
 
-	join(key: string, hash: KeyHash, maxWait: number): FetchTicket {
+	/**
+	 * Returns a ticket for a fetch: the caller either fetches the response itself, or waits for the fetch of another request.
+	 * @param maxWaitMs Maximum time that the caller waits. 0 means no limit.
+	 */
+	join(key: string, hash: KeyHash, maxWaitMs: number): FetchTicket {
 		const ownFetch = this.#ownFetches.get(key);
-		// A fetch older than `maxWait` is presumed to be stuck, and the next request starts another one.
-		const ownEnd = ownFetch !== undefined && !isOverdue(ownFetch.startedAt, maxWait) ? ownFetch.ended : undefined;
+		// A fetch older than `maxWaitMs` is presumed to be stuck, and the next request starts another one.
+		const ownEnd = ownFetch !== undefined && !isOverdue(ownFetch.startedAt, maxWaitMs) ? ownFetch.ended : undefined;
 		const pendingEnd = ownEnd ?? this.#otherFetches.get(key);
-		if (pendingEnd !== undefined) return { ended: waitAtMost(pendingEnd, maxWait), done: () => {} };
+		if (pendingEnd !== undefined) return { ended: waitAtMost(pendingEnd, maxWaitMs), done: () => {} };
 		if (this.#isUncoalesced(hash)) return UNCOALESCED;
 		const { words } = this.#memory;
 		let slot = 0;
@@ -48,7 +52,7 @@ export class RequestCoalescer {
 			slot = at;
 			if (at === 0) return true;
 			state = Atomics.load(words, at);
-			if (isFound && !isOverdue(words[at + 4]!, maxWait)) return false;
+			if (isFound && !isOverdue(words[at + 4]!, maxWaitMs)) return false;
 			words[at + 1] = hash.a;
 			words[at + 2] = hash.b;
 			words[at + 3] = this.#threadNumber;
@@ -58,7 +62,7 @@ export class RequestCoalescer {
 			Atomics.store(words, at, state);
 			return true;
 		});
-		if (!isLeader) return this.#wait(key, slot, state, maxWait);
+		if (!isLeader) return this.#wait(key, slot, state, maxWaitMs);
 		return this.#lead(key, hash, slot, state);
 	}
 
@@ -83,29 +87,29 @@ export class RequestCoalescer {
 		};
 	}
 
-	#wait(key: string, slot: number, state: number, maxWait: number): FetchTicket {
-		if (maxWait === 0) return { ended: Promise.resolve(), done: () => {} };
+	#wait(key: string, slot: number, state: number, maxWaitMs: number): FetchTicket {
+		if (maxWaitMs === 0) return { ended: Promise.resolve(), done: () => {} };
 		const { words } = this.#memory;
-		const waitResult = Atomics.waitAsync(words, slot, state, maxWait);
+		const waitResult = Atomics.waitAsync(words, slot, state, maxWaitMs);
 		if (!waitResult.async) return { ended: Promise.resolve(), done: () => {} };
 		const whenEnded = waitResult.value.then(() => {
 			if (this.#otherFetches.get(key) === whenEnded) this.#otherFetches.delete(key);
 		});
 		this.#otherFetches.set(key, whenEnded);
-		return { ended: waitAtMost(whenEnded, maxWait), done: () => {} };
+		return { ended: waitAtMost(whenEnded, maxWaitMs), done: () => {} };
 	}
 
 	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */
 	#findSlot(hash: KeyHash): { at: number; isFound: boolean } {
 		const { words, layout } = this.#memory;
-		let free = 0;
+		let freeSlot = 0;
 		for (let probe = 0; probe < 16; probe++) {
 			const at = layout.fetchesAt + ((hash.a + probe) & (MAX_FETCHES - 1)) * FETCH_WORDS;
 			if ((Atomics.load(words, at) & 1) === 0) {
-				if (free === 0) free = at;
+				if (freeSlot === 0) freeSlot = at;
 			} else if (words[at + 1] === hash.a && words[at + 2] === hash.b) return { at, isFound: true };
 		}
-		return { at: free, isFound: false };
+		return { at: freeSlot, isFound: false };
 	}
 
 	#isUncoalesced(hash: KeyHash): boolean {
@@ -141,9 +145,9 @@ function clockMs(): number {
 	return Math.trunc(performance.timeOrigin + performance.now()) | 0;
 }
 
-/** Reports whether more than `maxWait` milliseconds have passed since a time of {@link clockMs}; 0 means no limit. */
-function isOverdue(startedAt: number, maxWait: number): boolean {
-	return maxWait > 0 && ((clockMs() - startedAt) | 0) > maxWait;
+/** Reports whether more than `maxWaitMs` have passed since a time of {@link clockMs}; 0 means no limit. */
+function isOverdue(startedAt: number, maxWaitMs: number): boolean {
+	return maxWaitMs > 0 && ((clockMs() - startedAt) | 0) > maxWaitMs;
 }
 
 function nowSeconds(): number {

@@ -81,11 +81,11 @@ const NO_RESPONSES: readonly StoredResponse[] = [];
 /** A thread's interface to the disk tier, which is on the main thread. */
 export interface DiskPort {
 	/** Reports that a response was stored or revalidated. */
-	stored(key: string, entry: number, serial: number): void;
+	reportStored(key: string, entry: number, serial: number): void;
 	/** Reports that a response is no longer valid. */
-	removed(key: string): void;
+	reportRemoved(key: string): void;
 	/** Resolves when no response of the URL can reappear. */
-	invalidated(host: string, path: string, query: string | undefined): Promise<void>;
+	invalidateUrl(host: string, path: string, query: string | undefined): Promise<void>;
 	/** Settles when the responses of a key have been loaded into memory. */
 	recall(key: string): Promise<void>;
 }
@@ -94,8 +94,9 @@ export interface SharedCacheDeps {
 	readonly buffer: SharedArrayBuffer;
 	/** Maximum size in bytes. */
 	readonly ceiling: number;
+	/** Maximum number of worker threads. */
 	readonly rows: number;
-	/** Index of this thread's row. */
+	/** This thread, counted from 0; equal to `rows` on the main thread. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
 	/** Size of the disk tier in bytes; undefined if there is none. */
@@ -208,7 +209,7 @@ export class SharedCache implements ResponseCache {
 		return this.#memory.urlEpoch(hashKey(urlText(host, path, query), this.#memory.seed).a);
 	}
 
-	store(head: CachedHead, length: number | undefined, maxBytes: number, since: number): CacheWriter | undefined {
+	store(head: CachedHead, length: number | undefined, maxBytes: number, requestEpoch: number): CacheWriter | undefined {
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
 		const limitBytes = Math.min(maxBytes, this.maxBodyBytes);
 		if (bytes.byteLength > MAX_HEAD_BYTES || (length ?? 0) > limitBytes) return undefined;
@@ -216,7 +217,7 @@ export class SharedCache implements ResponseCache {
 		const hashes = hashesOf(head, memory.seed);
 		const entry = memory.withLock(() => {
 			// The epoch is checked with the lock held: purges that begin later also check entries that are being filled.
-			if (memory.urlEpoch(hashes.url) !== since) return 0;
+			if (memory.urlEpoch(hashes.url) !== requestEpoch) return 0;
 			const newEntry = memory.allocateEntry(hashes);
 			if (newEntry === 0) return 0;
 			if (memory.setHead(newEntry, bytes)) return newEntry;
@@ -238,7 +239,7 @@ export class SharedCache implements ResponseCache {
 				else if (memory.serial(entry) === serial) memory.remove(entry);
 			});
 			if (this.#disk !== undefined && !isRecentRevalidation(head, response.head))
-				this.#disk.stored(head.key, entry, serial);
+				this.#disk.reportStored(head.key, entry, serial);
 		}
 		return new StoredResponse(head, length, entry, serial, knownKey);
 	}
@@ -249,7 +250,7 @@ export class SharedCache implements ResponseCache {
 		memory.withLock(() => {
 			if (memory.serial(entry) === serial) memory.remove(entry);
 		});
-		this.#disk?.removed(head.key);
+		this.#disk?.reportRemoved(head.key);
 	}
 
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void> {
@@ -259,11 +260,11 @@ export class SharedCache implements ResponseCache {
 			memory.advanceEpoch(hash);
 			for (const entry of memory.entriesOfUrl(hash)) memory.remove(entry);
 		});
-		return this.#disk?.invalidated(host, path, query);
+		return this.#disk?.invalidateUrl(host, path, query);
 	}
 
-	joinFetch(key: string, maxWait: number): FetchTicket {
-		return this.#coalescer.join(key, hashKey(key, this.#memory.seed), maxWait);
+	joinFetch(key: string, maxWaitMs: number): FetchTicket {
+		return this.#coalescer.join(key, hashKey(key, this.#memory.seed), maxWaitMs);
 	}
 
 	countEvent(event: CacheEvent): void {
@@ -314,22 +315,22 @@ export class SharedCache implements ResponseCache {
 		let isPublished = false;
 		for (let attempts = 0, isSettled = false; !isSettled; attempts++) {
 			const version = memory.version(bucket);
-			const replaced = this.#responsesReplacedBy(head);
+			const replacedResponses = this.#responsesReplacedBy(head);
 			const now = Date.now();
 			// A response from the future means that the clock was set back.
-			const isLate = replaced.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
+			const isLate = replacedResponses.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
 			memory.withLock(() => {
 				// Another thread has published the same response in the meantime.
 				if (memory.version(bucket) !== version && attempts < MAX_ATTEMPTS) return;
 				isSettled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY_WORD.doomed) !== 0) return;
-				for (const replacedResponse of replaced)
+				for (const replacedResponse of replacedResponses)
 					if (memory.serial(replacedResponse.entry) === replacedResponse.serial) memory.remove(replacedResponse.entry);
 				memory.publish(entry);
 				isPublished = true;
 			});
 		}
-		if (isPublished) this.#disk?.stored(head.key, entry, serial);
+		if (isPublished) this.#disk?.reportStored(head.key, entry, serial);
 		return isPublished;
 	}
 
@@ -345,10 +346,10 @@ export class SharedCache implements ResponseCache {
 	}
 
 	#pin(entry: number, serial: number): boolean {
-		const pinned = this.#pins.get(entry);
-		if (pinned !== undefined) {
-			if (pinned.serial !== serial) return false;
-			pinned.uses++;
+		const heldPin = this.#pins.get(entry);
+		if (heldPin !== undefined) {
+			if (heldPin.serial !== serial) return false;
+			heldPin.uses++;
 			return true;
 		}
 		const memory = this.#memory;
@@ -362,10 +363,10 @@ export class SharedCache implements ResponseCache {
 	}
 
 	#unpin(entry: number): void {
-		const pinned = this.#pins.get(entry);
-		if (pinned === undefined || --pinned.uses > 0) return;
+		const heldPin = this.#pins.get(entry);
+		if (heldPin === undefined || --heldPin.uses > 0) return;
 		this.#pins.delete(entry);
-		this.#memory.unpin(entry, pinned.serial);
+		this.#memory.unpin(entry, heldPin.serial);
 	}
 }
 

@@ -83,7 +83,7 @@ export class CacheRegistry implements CacheWatcher {
 		const cache = new SharedCache({ buffer, ceiling, rows, thread: rows, count: () => {}, diskSize: size });
 		const disk = new DiskTier(
 			{
-				...{ folder, size, cache, lock: () => lockFolder(folder), changed: (a, by) => memory.countOnDisk(a, by) },
+				...{ folder, size, cache, lock: () => lockFolder(folder), onCountChange: (a, by) => memory.countOnDisk(a, by) },
 				log: (level, message, fields) => this.#deps.log(level, 'http.cache', message, fields),
 			},
 			this.#disks.get(folder)?.closed ?? Promise.resolve(),
@@ -104,8 +104,8 @@ export class CacheRegistry implements CacheWatcher {
 	/** Handles a thread's report about the responses of a store. */
 	takeEvent(key: string, event: DiskEvent): void {
 		const disk = this.#stores.get(key)?.disk;
-		if (event.event === 'stored') disk?.stored(event.key, event.entry, event.serial);
-		else void disk?.removed(event.key);
+		if (event.event === 'stored') disk?.onStored(event.key, event.entry, event.serial);
+		else void disk?.removeKey(event.key);
 	}
 
 	/** Performs a thread's request about the disk tier of a store. */
@@ -114,7 +114,7 @@ export class CacheRegistry implements CacheWatcher {
 		if (request.request === 'recall') await disk?.recall(request.key);
 		else {
 			const { host, path: requestPath, query } = request;
-			const recorded = disk?.invalidated(host, requestPath, query);
+			const recorded = disk?.invalidateUrl(host, requestPath, query);
 			// Also invalidates responses that were recalled from disk after the thread had invalidated the URL in memory.
 			try {
 				await cache?.invalidate(host, requestPath, query);

@@ -330,10 +330,10 @@ export class ThreadLeases implements LeaseSource {
 /** Returns the thread's interface to the disk of a response cache, which the main thread owns. */
 function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
 	return {
-		stored: (key, entry, serial) =>
+		reportStored: (key, entry, serial) =>
 			thread.send({ type: 'cache', store, event: { event: 'stored', key, entry, serial } }),
-		removed: key => thread.send({ type: 'cache', store, event: { event: 'removed', key } }),
-		invalidated: async (host, path, query) => {
+		reportRemoved: key => thread.send({ type: 'cache', store, event: { event: 'removed', key } }),
+		invalidateUrl: async (host, path, query) => {
 			await thread.ask({ about: 'cache', store, diskRequest: { request: 'invalidate', host, path, query } });
 		},
 		recall: async key => {

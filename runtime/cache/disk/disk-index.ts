@@ -6,6 +6,7 @@ import { MAX_VARIANTS } from '../shared-cache.ts';
 
 /** Words of a row. */
 const ROW = {
+	/** The two halves of the key's hash. */
 	a: 0,
 	b: 1,
 	variant: 2,
@@ -102,23 +103,23 @@ export class DiskIndex {
 		if (otherVariants >= MAX_VARIANTS) this.#remove(oldest);
 		const row = this.#allocateRow();
 		const page = this.#pages[row >> PAGE_BITS]!;
-		const at = (row & (PAGE_ROWS - 1)) * ROW.length;
-		page[at + ROW.a] = response.a;
-		page[at + ROW.b] = response.b;
-		page[at + ROW.variant] = response.variant;
-		page[at + ROW.url] = response.url;
-		page[at + ROW.path] = response.path;
-		page[at + ROW.segment] = response.segment;
-		page[at + ROW.offset] = response.offset;
-		page[at + ROW.headBytes] = response.headBytes;
-		page[at + ROW.bodyBytes] = response.bodyBytes;
+		const wordIndex = (row & (PAGE_ROWS - 1)) * ROW.length;
+		page[wordIndex + ROW.a] = response.a;
+		page[wordIndex + ROW.b] = response.b;
+		page[wordIndex + ROW.variant] = response.variant;
+		page[wordIndex + ROW.url] = response.url;
+		page[wordIndex + ROW.path] = response.path;
+		page[wordIndex + ROW.segment] = response.segment;
+		page[wordIndex + ROW.offset] = response.offset;
+		page[wordIndex + ROW.headBytes] = response.headBytes;
+		page[wordIndex + ROW.bodyBytes] = response.bodyBytes;
 		this.#link(this.#keys, response.a, row, ROW.byKey);
 		this.#link(this.#urls, response.url, row, ROW.byUrl);
 		this.#link(this.#paths, response.path, row, ROW.byPath);
-		const first = this.#segments.get(response.segment) ?? 0;
-		page[at + ROW.next] = first;
-		page[at + ROW.previous] = 0;
-		if (first !== 0) this.#set(first, ROW.previous, row);
+		const firstRow = this.#segments.get(response.segment) ?? 0;
+		page[wordIndex + ROW.next] = firstRow;
+		page[wordIndex + ROW.previous] = 0;
+		if (firstRow !== 0) this.#set(firstRow, ROW.previous, row);
 		this.#segments.set(response.segment, row);
 		this.#rowCount++;
 		this.#onChange(response.a, 1);
@@ -187,8 +188,10 @@ export class DiskIndex {
 	}
 
 	#isBefore(row: number, otherRow: number): boolean {
-		const segments = this.#get(row, ROW.segment) - this.#get(otherRow, ROW.segment);
-		return segments < 0 || (segments === 0 && this.#get(row, ROW.offset) < this.#get(otherRow, ROW.offset));
+		const segmentDifference = this.#get(row, ROW.segment) - this.#get(otherRow, ROW.segment);
+		return (
+			segmentDifference < 0 || (segmentDifference === 0 && this.#get(row, ROW.offset) < this.#get(otherRow, ROW.offset))
+		);
 	}
 
 	#removeAll(rows: readonly number[]): number {
@@ -229,9 +232,9 @@ export class DiskIndex {
 	}
 
 	#readRow(row: number): IndexedResponse {
-		const at = (row & (PAGE_ROWS - 1)) * ROW.length;
+		const wordIndex = (row & (PAGE_ROWS - 1)) * ROW.length;
 		const [a, b, variant, url, path, segment, offset, headBytes, bodyBytes] =
-			this.#pages[row >> PAGE_BITS]!.subarray(at);
+			this.#pages[row >> PAGE_BITS]!.subarray(wordIndex);
 		return {
 			...{ a: a!, b: b!, variant: variant!, url: url!, path: path! },
 			...{ segment: segment!, offset: offset!, headBytes: headBytes!, bodyBytes: bodyBytes! },

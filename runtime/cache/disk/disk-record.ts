@@ -10,11 +10,11 @@ export const RECORD_HEADER_BYTES = 64;
 export const RECORD_KIND = {
 	/** The kind of a record that contains a response. */
 	put: 1,
-	/** Removes the responses of a key, of a URL, or of a path on any host. */
+	/** The kinds of records that remove the responses of a key, of a URL, or of a path on any host. */
 	forgetKey: 2,
 	forgetUrl: 3,
 	forgetPath: 4,
-	/** Removes the responses that a purge selects. The record contains the selection as JSON in place of a head. */
+	/** The kind of a record that removes the responses selected by a purge. It contains the selection as JSON in place of a head. */
 	purge: 5,
 } as const;
 

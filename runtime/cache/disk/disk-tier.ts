@@ -66,7 +66,7 @@ export interface DiskTierDeps {
 	/** Takes the folder's lock; undefined while another process holds it. */
 	lock(): Promise<StoreLock | undefined>;
 	/** Called with half of the key's hash when a response has been written to the disk or removed from it. */
-	changed(a: number, change: 1 | -1): void;
+	onCountChange(a: number, change: 1 | -1): void;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
 
@@ -83,7 +83,7 @@ export interface DiskTierReport {
 	/** Number of responses found damaged. */
 	readonly damaged: number;
 	readonly failures: number;
-	/** Why no responses are being written; undefined if they are. */
+	/** Why no responses are being written; undefined if responses are being written. */
 	readonly idle: 'opening' | 'failing' | undefined;
 }
 
@@ -119,7 +119,7 @@ export class DiskTier {
 	#lock: StoreLock | undefined;
 	readonly #whenOpen: Promise<void>;
 	/** Settles when removals requested before the folder was open have been recorded. */
-	#applying: Promise<void> = Promise.resolve();
+	#earlyRemovals: Promise<void> = Promise.resolve();
 	/** Resolves when the folder has been released. */
 	readonly closed: Promise<void>;
 	#onReleased: () => void;
@@ -131,23 +131,23 @@ export class DiskTier {
 		this.#seed = cache.seed;
 		this.#files = new SegmentFiles(
 			...([folder, size, (segment: number) => this.#index.forgetSegment(segment)] as const),
-			error => this.#writer.failed(error),
+			error => this.#writer.handleFailure(error),
 		);
-		this.#index = new DiskIndex(size, deps.changed);
+		this.#index = new DiskIndex(size, deps.onCountChange);
 		this.#journal = new RemovalJournal(folder);
 		const { promise, resolve } = Promise.withResolvers<void>();
 		this.closed = promise;
 		this.#onReleased = resolve;
-		this.#whenOpen = folderFree.then(() => this.#open()).catch(error => this.#writer.failed(error));
+		this.#whenOpen = folderFree.then(() => this.#open()).catch(error => this.#writer.handleFailure(error));
 		this.#writer = new DiskWriter(
 			{
 				...{ files: this.#files, cache },
-				recordWritten: (record, position) => this.#index.add({ ...record, ...position }),
+				onRecordWritten: (record, position) => this.#index.add({ ...record, ...position }),
 				assertWritable: () => {
 					if (this.#lock === undefined || this.#lock.lost.aborted)
 						throw new Error('The folder belongs to another process.');
 				},
-				batchWritten: async () => {
+				onBatchWritten: async () => {
 					while (this.#index.size > MAX_RESPONSES && (await this.#files.dropOldest()));
 					if (this.#files.hasPendingDeletions && !this.#writer.isPaused) await this.#files.retryDeletions();
 				},
@@ -168,11 +168,11 @@ export class DiskTier {
 		};
 	}
 
-	/** Queues a response that a thread has stored for writing. */
-	stored(key: string, entry: number, serial: number): void {
+	/** Queues a response for writing, after a thread has stored it in memory. */
+	onStored(key: string, entry: number, serial: number): void {
 		if (!this.#isOpen) {
 			// The copy on disk, which contains an earlier response, is removed.
-			void this.removed(key);
+			void this.removeKey(key);
 			return;
 		}
 		const { cache } = this.#deps;
@@ -180,7 +180,7 @@ export class DiskTier {
 			const response = cache.responseAt(key, entry, serial);
 			const unpin = response && cache.pin(response);
 			if (response === undefined || unpin === undefined) {
-				void this.removed(key);
+				void this.removeKey(key);
 				return;
 			}
 			const release = (): void => unpinIfPossible(unpin);
@@ -204,7 +204,7 @@ export class DiskTier {
 	}
 
 	/** Removes the responses of a key from disk. Never rejects. */
-	async removed(key: string): Promise<void> {
+	async removeKey(key: string): Promise<void> {
 		const { a, b } = hashKey(key, this.#seed);
 		if (this.#state === 'waiting' || this.#state === 'opening') {
 			this.#newerKeys?.add(a);
@@ -215,7 +215,7 @@ export class DiskTier {
 	/**
 	 * Invalidates a URL. Resolves once the invalidation is recorded. Never rejects, because the resource has changed in any case.
 	 */
-	async invalidated(host: string, path: string, query: string | undefined): Promise<void> {
+	async invalidateUrl(host: string, path: string, query: string | undefined): Promise<void> {
 		await this.#removeFromDisk({ url: [host, path, query ?? null] }, false).catch((error: Error) => {
 			const { folder } = this.#deps;
 			this.#deps.log('warn', 'the cache disk may still hold an invalidated response', {
@@ -226,11 +226,11 @@ export class DiskTier {
 	}
 
 	/**
-	 * Purges responses. Resolves once none of them can reappear, not even after a crash of the machine. `fromMemory` removes them
-	 * from memory. Matching responses that threads store before the purge has finished are not written to disk. Throws
-	 * PurgeNotRecorded if the responses could be removed from memory only.
+	 * Purges responses. Resolves once none of them can reappear, not even after a crash of the machine. `removeFromMemory` removes
+	 * the selected responses from memory. Matching responses that threads store before the purge has finished are not written to
+	 * disk. Throws PurgeNotRecorded if the responses could be removed from memory only.
 	 */
-	async purge<T>(selection: PurgeSelection, fromMemory: () => Promise<T>): Promise<T> {
+	async purge<T>(selection: PurgeSelection, removeFromMemory: () => Promise<T>): Promise<T> {
 		const selects = compileSelection(selection);
 		this.#purgesInProgress.add(selects);
 		try {
@@ -239,7 +239,7 @@ export class DiskTier {
 				() => undefined,
 				(error: Error) => error,
 			);
-			const purged = await fromMemory();
+			const purged = await removeFromMemory();
 			if (failure !== undefined) throw new PurgeNotRecorded(failure);
 			return purged;
 		} finally {
@@ -265,7 +265,7 @@ export class DiskTier {
 		this.#state = 'closed';
 		this.#endWait();
 		await this.#whenOpen;
-		await this.#applying;
+		await this.#earlyRemovals;
 		await this.#writer.whenIdle();
 		await this.#files.close();
 		await this.#journal.close();
@@ -303,7 +303,7 @@ export class DiskTier {
 			// Files that should have been deleted already may contain the removed responses.
 			return !this.#files.hasPendingDeletions || (await this.#files.retryDeletions());
 		} catch (error) {
-			this.#writer.failed(error as Error);
+			this.#writer.handleFailure(error as Error);
 			return this.#lock?.lost.aborted === false && this.#files.dropAll();
 		}
 	}
@@ -337,7 +337,7 @@ export class DiskTier {
 		const head = Buffer.from(JSON.stringify(selection), 'utf8');
 		const purge = this.#remember(NOT_WRITTEN_YET, selection);
 		this.#writer.cancel((_, queuedHead) => purge.selects(queuedHead));
-		const position = await this.#writer.forget(
+		const position = await this.#writer.recordRemoval(
 			{ ...this.#recordOf(RECORD_KIND.purge, {}, head.byteLength, 0), headSum: crc32(head) },
 			head,
 		);
@@ -356,7 +356,7 @@ export class DiskTier {
 	): Promise<RecordPosition | 'gone' | undefined> {
 		const names = Object.keys(hashes) as (keyof typeof hashes)[];
 		const wasQueued = this.#writer.cancel(record => names.every(name => record[name] === hashes[name]));
-		return removedCount > 0 || wasQueued ? this.#writer.forget(this.#recordOf(kind, hashes, 0, 0)) : undefined;
+		return removedCount > 0 || wasQueued ? this.#writer.recordRemoval(this.#recordOf(kind, hashes, 0, 0)) : undefined;
 	}
 
 	async #open(): Promise<void> {
@@ -386,12 +386,12 @@ export class DiskTier {
 	async #readFolder(): Promise<void> {
 		const startedAt = performance.now();
 		for (const segment of await this.#files.list()) {
-			await recoverSegment(this.#files, segment, row => this.#recover(segment, row));
+			await recoverSegment(this.#files, segment, row => this.#applyRow(segment, row));
 			if (this.#isIn('closed')) return;
 		}
 		while (this.#files.bytes > this.#deps.size && (await this.#files.dropOldest()));
-		const { forgotten, files } = await this.#journal.read();
-		if (forgotten.some(removal => 'everything' in removal) && !(await this.#files.dropAll())) {
+		const { removals, files } = await this.#journal.read();
+		if (removals.some(removal => 'everything' in removal) && !(await this.#files.dropAll())) {
 			throw new Error('Files to be deleted could not be deleted.');
 		}
 		this.#newestKeys = [];
@@ -402,20 +402,20 @@ export class DiskTier {
 		this.#newerKeys = undefined;
 		this.#newestKeys = undefined;
 		// Each removal affects the index at once. No response has been looked up in the index yet.
-		const applied = forgotten.filter(removal => !('everything' in removal)).map(removal => this.#apply(removal));
+		const pendingRemovals = removals.filter(removal => !('everything' in removal)).map(removal => this.#apply(removal));
 		for (const [a, b] of staleKeys) {
-			applied.push(this.#writer.forget(this.#recordOf(RECORD_KIND.forgetKey, { a, b }, 0, 0)));
+			pendingRemovals.push(this.#writer.recordRemoval(this.#recordOf(RECORD_KIND.forgetKey, { a, b }, 0, 0)));
 		}
-		this.#applying = Promise.all(applied)
+		this.#earlyRemovals = Promise.all(pendingRemovals)
 			.then(() => this.#files.sync())
 			.then(() => this.#journal.remove(files))
-			.catch(error => this.#writer.failed(error));
+			.catch(error => this.#writer.handleFailure(error));
 		const ms = Math.round(performance.now() - startedAt);
 		const summary = { responses: this.#index.size, bytes: this.#files.bytes, ms };
 		this.#deps.log('info', 'the cache disk is open', summary);
 	}
 
-	async #recover(segment: number, row: CatalogRow): Promise<void> {
+	async #applyRow(segment: number, row: CatalogRow): Promise<void> {
 		switch (row.kind) {
 			case RECORD_KIND.put:
 				if (row.keepUntil > Date.now() / 1000) this.#index.add({ ...row, segment });
@@ -433,10 +433,10 @@ export class DiskTier {
 				return;
 			case RECORD_KIND.purge: {
 				const position = { ...row, segment };
-				const read = await readRecord(this.#files, position);
+				const readResult = await readRecord(this.#files, position);
 				// A purge that cannot be read is treated as a purge of everything before it.
-				if (read === undefined) this.#horizon = position;
-				else this.#remember(position, JSON.parse(read.head.toString('utf8')) as PurgeSelection);
+				if (readResult === undefined) this.#horizon = position;
+				else this.#remember(position, JSON.parse(readResult.head.toString('utf8')) as PurgeSelection);
 			}
 		}
 	}
@@ -448,16 +448,16 @@ export class DiskTier {
 
 	async #recallOne(key: string, position: IndexedResponse): Promise<void> {
 		const { cache } = this.#deps;
-		const read = await readRecord(this.#files, position);
-		const isIntact = read !== undefined && (await checksumOf(read.body)) === read.record.bodySum;
+		const readResult = await readRecord(this.#files, position);
+		const isIntact = readResult !== undefined && (await checksumOf(readResult.body)) === readResult.record.bodySum;
 		// The response has been purged, replaced or dropped in the meantime.
 		if (!this.#index.has(position)) return;
 		if (!isIntact) {
 			this.#counts.damaged++;
-			await this.removed(key);
+			await this.removeKey(key);
 			return;
 		}
-		const head = JSON.parse(read.head.toString('utf8')) as CachedHead;
+		const head = JSON.parse(readResult.head.toString('utf8')) as CachedHead;
 		// Different keys may have the same hash. A response from the future is not served: the clock must have been set back.
 		if (head.key !== key || head.storedAt > Date.now() + 1000) return;
 		if (
@@ -471,10 +471,10 @@ export class DiskTier {
 			const selecting = head.selecting.join('\n');
 			if (cache.find(key).some(response => response.head.selecting.join('\n') === selecting)) return;
 			const since = cache.urlEpoch(head.host, head.path, head.query);
-			writer = cache.store(head, read.body.byteLength, cache.maxBodyBytes, since);
-			for (let at = 0; at < read.body.byteLength; at += PIECE_BYTES) {
+			writer = cache.store(head, readResult.body.byteLength, cache.maxBodyBytes, since);
+			for (let at = 0; at < readResult.body.byteLength; at += PIECE_BYTES) {
 				if (at > 0) await new Promise(resolve => setImmediate(resolve));
-				if (!writer?.write(read.body.subarray(at, at + PIECE_BYTES))) return;
+				if (!writer?.write(readResult.body.subarray(at, at + PIECE_BYTES))) return;
 			}
 			// Purges during the recall have also removed the response from memory. This check finds a response that has been
 			// replaced.

@@ -23,11 +23,11 @@ export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;
 	/** Called when a response has been written, with the position of its record. */
-	recordWritten(record: DiskRecord, position: RecordPosition): void;
+	onRecordWritten(record: DiskRecord, position: RecordPosition): void;
 	/** Throws if nothing may be written because the folder belongs to another process. */
 	assertWritable(): void;
 	/** Called after each batch. The next batch is written when the promise has settled. */
-	batchWritten(): Promise<void>;
+	onBatchWritten(): Promise<void>;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
 
@@ -95,7 +95,7 @@ export class DiskWriter {
 	 * Records a removal. Resolves to the position of the record, or to `gone` if everything had to be deleted instead. Rejects if
 	 * neither was possible.
 	 */
-	forget(record: DiskRecord, head: Buffer = Buffer.alloc(0)): Promise<RecordPosition | 'gone'> {
+	recordRemoval(record: DiskRecord, head: Buffer = Buffer.alloc(0)): Promise<RecordPosition | 'gone'> {
 		return new Promise((resolve, reject) => {
 			const onWritten = (outcome: RecordPosition | 'gone' | Error): void => {
 				if (outcome instanceof Error) reject(outcome);
@@ -108,9 +108,14 @@ export class DiskWriter {
 	/** Cancels matching responses in the queue. Reports whether there were any. */
 	cancel(matches: (record: DiskRecord, head: CachedHead) => boolean): boolean {
 		let hasCanceled = false;
-		for (const queued of [...this.#queue, ...this.#batch]) {
-			if (queued.response === undefined || queued.isCanceled || !matches(queued.record, queued.response.head)) continue;
-			queued.isCanceled = true;
+		for (const queuedRecord of [...this.#queue, ...this.#batch]) {
+			if (
+				queuedRecord.response === undefined ||
+				queuedRecord.isCanceled ||
+				!matches(queuedRecord.record, queuedRecord.response.head)
+			)
+				continue;
+			queuedRecord.isCanceled = true;
 			hasCanceled = true;
 		}
 		return hasCanceled;
@@ -122,7 +127,7 @@ export class DiskWriter {
 	}
 
 	/** Handles a failure: no responses are written for a period that grows with each failure. */
-	failed(error: Error): void {
+	handleFailure(error: Error): void {
 		this.counts.failures++;
 		if (this.#resumeTimer !== undefined) return;
 		this.#deps.log('warn', 'the cache disk cannot be written', {
@@ -134,9 +139,9 @@ export class DiskWriter {
 		this.#pauseMs = Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
 	}
 
-	#enqueue(queued: QueuedRecord): void {
-		this.#queue.push(queued);
-		this.#waitingBytes += queued.record.bodyBytes;
+	#enqueue(queuedRecord: QueuedRecord): void {
+		this.#queue.push(queuedRecord);
+		this.#waitingBytes += queuedRecord.record.bodyBytes;
 		this.#writeLoop ??= this.#writeAll().finally(() => {
 			this.#writeLoop = undefined;
 		});
@@ -147,23 +152,23 @@ export class DiskWriter {
 		while (this.#queue.length > 0) {
 			const batch: QueuedRecord[] = [];
 			const pieces: Uint8Array[] = [];
-			let bytes = 0;
-			while (this.#queue.length > 0 && bytes < BATCH_BYTES) {
-				const queued = this.#queue.shift()!;
-				this.#waitingBytes -= queued.record.bodyBytes;
-				if (queued.isCanceled) {
-					queued.release();
+			let batchBytes = 0;
+			while (this.#queue.length > 0 && batchBytes < BATCH_BYTES) {
+				const queuedRecord = this.#queue.shift()!;
+				this.#waitingBytes -= queuedRecord.record.bodyBytes;
+				if (queuedRecord.isCanceled) {
+					queuedRecord.release();
 					continue;
 				}
-				batch.push(queued);
+				batch.push(queuedRecord);
 				this.#batch = batch;
-				const { body, bodySum } = await this.#bodyOf(queued);
-				pieces.push(encodeRecord({ ...queued.record, bodySum }), queued.head, ...body);
-				bytes += queued.record.headBytes + queued.record.bodyBytes;
+				const { body, bodySum } = await this.#bodyOf(queuedRecord);
+				pieces.push(encodeRecord({ ...queuedRecord.record, bodySum }), queuedRecord.head, ...body);
+				batchBytes += queuedRecord.record.headBytes + queuedRecord.record.bodyBytes;
 			}
 			if (batch.length > 0) await this.#append(batch, pieces);
 			this.#batch = [];
-			await this.#deps.batchWritten();
+			await this.#deps.onBatchWritten();
 		}
 	}
 
@@ -194,31 +199,31 @@ export class DiskWriter {
 	}
 
 	async #append(batch: readonly QueuedRecord[], pieces: readonly Uint8Array[]): Promise<void> {
-		const { files, assertWritable, recordWritten, log } = this.#deps;
+		const { files, assertWritable, onRecordWritten, log } = this.#deps;
 		const hasRemovals = batch.some(({ record }) => record.kind !== RECORD_KIND.put);
 		try {
 			assertWritable();
 			if (this.isPaused && !hasRemovals) throw new Error('A write has just failed.');
 			const { segment, offset } = await files.append(pieces);
-			let at = offset;
-			for (const { record, isCanceled, onWritten: written } of batch) {
-				files.addToCatalog({ ...record, offset: at });
+			let recordOffset = offset;
+			for (const { record, isCanceled, onWritten } of batch) {
+				files.addToCatalog({ ...record, offset: recordOffset });
 				if (record.kind === RECORD_KIND.put) {
-					if (!isCanceled) recordWritten(record, { segment, offset: at });
+					if (!isCanceled) onRecordWritten(record, { segment, offset: recordOffset });
 					this.counts.written++;
 				}
-				written({ segment, offset: at });
-				at += recordBytes(record);
+				onWritten({ segment, offset: recordOffset });
+				recordOffset += recordBytes(record);
 			}
 			if (this.#pauseMs === FIRST_PAUSE_MS || this.isPaused) return;
 			this.#pauseMs = FIRST_PAUSE_MS;
 			log('info', 'the cache disk can be written again', {});
 		} catch (error) {
-			this.failed(error as Error);
+			this.handleFailure(error as Error);
 			for (const { record } of batch) if (record.kind === RECORD_KIND.put) this.counts.skipped++;
 			// If a removal cannot be recorded, everything is deleted instead.
 			const isGone = hasRemovals && this.#mayWrite() && (await files.dropAll());
-			for (const { onWritten: written } of batch) written(isGone ? 'gone' : (error as Error));
+			for (const { onWritten } of batch) onWritten(isGone ? 'gone' : (error as Error));
 		}
 	}
 

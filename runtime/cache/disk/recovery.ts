@@ -35,9 +35,9 @@ async function scanSegment(
 	let window: Buffer = Buffer.alloc(0);
 	for (let at = 0; at + RECORD_HEADER_BYTES <= size; ) {
 		if (at < windowStart || at + RECORD_HEADER_BYTES > windowStart + window.byteLength) {
-			const read = await files.read(segment, at, Math.min(WINDOW_BYTES, size - at));
-			if (read === undefined) return;
-			window = read;
+			const chunk = await files.read(segment, at, Math.min(WINDOW_BYTES, size - at));
+			if (chunk === undefined) return;
+			window = chunk;
 			windowStart = at;
 		}
 		const record = decodeRecord(window, at - windowStart);

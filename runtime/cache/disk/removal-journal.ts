@@ -39,30 +39,30 @@ export class RemovalJournal {
 
 	/** Appends a removal; with `isDurable`, it survives a crash of the machine. Rejects if it cannot be written. */
 	add(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
-		const appended = this.#queue.then(() => this.#append(removal, isDurable));
-		this.#queue = appended.catch(() => {});
-		return appended;
+		const appending = this.#queue.then(() => this.#append(removal, isDurable));
+		this.#queue = appending.catch(() => {});
+		return appending;
 	}
 
 	/**
 	 * Returns the removals recorded so far by all processes, and their files. A line that cannot be parsed counts as the removal of
 	 * every response.
 	 */
-	async read(): Promise<{ readonly forgotten: readonly RecordedRemoval[]; readonly files: readonly string[] }> {
+	async read(): Promise<{ readonly removals: readonly RecordedRemoval[]; readonly files: readonly string[] }> {
 		const files = (await readdir(this.#folder))
 			.filter(name => FILE_NAME_PATTERN.test(name))
 			.map(name => path.join(this.#folder, name));
-		const forgotten: RecordedRemoval[] = [];
+		const removals: RecordedRemoval[] = [];
 		for (const file of files) {
 			try {
 				for (const line of (await readFile(file, 'utf8')).split('\n')) {
-					if (line !== '') forgotten.push(JSON.parse(line) as RecordedRemoval);
+					if (line !== '') removals.push(JSON.parse(line) as RecordedRemoval);
 				}
 			} catch {
-				forgotten.push({ everything: true });
+				removals.push({ everything: true });
 			}
 		}
-		return { forgotten, files };
+		return { removals, files };
 	}
 
 	/** Deletes journal files whose removals have been applied. */

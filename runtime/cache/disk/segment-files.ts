@@ -89,7 +89,7 @@ export class SegmentFiles {
 	}
 
 	/** Number of open files. */
-	get descriptors(): number {
+	get openFileCount(): number {
 		return this.#openSegments.size + (this.#currentSegment === undefined ? 0 : 1);
 	}
 
@@ -308,9 +308,9 @@ export class SegmentFiles {
 
 	/** Closes unused files if too many are open. */
 	#closeExcess(): void {
-		for (const oldest of this.#openSegments) {
+		for (const segment of this.#openSegments) {
 			if (this.#openSegments.size <= MAX_OPEN) return;
-			if (oldest.readers === 0) this.#close(oldest);
+			if (segment.readers === 0) this.#close(segment);
 		}
 	}
 

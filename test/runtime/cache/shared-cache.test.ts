@@ -404,7 +404,7 @@ for (const [how, recall] of [
 		const buffer = new SharedArrayBuffer(layout.words * 4);
 		CacheMemory.prepare(buffer);
 		const memory = new CacheMemory(buffer, MIB, ROWS, ROWS, size);
-		const disk = { stored: () => {}, removed: () => {}, invalidated: async () => {}, recall };
+		const disk = { reportStored: () => {}, reportRemoved: () => {}, invalidateUrl: async () => {}, recall };
 		const cache = new SharedCache({
 			buffer,
 			ceiling: MIB,

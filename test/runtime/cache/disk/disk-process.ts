@@ -40,10 +40,10 @@ export async function startCacheProcess(
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, THREAD_COUNT, size).words * 4);
 	registry.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, THREAD_COUNT);
 	const disk = {
-		stored: (key: string, entry: number, serial: number) =>
+		reportStored: (key: string, entry: number, serial: number) =>
 			registry.takeEvent('s', { event: 'stored', key, entry, serial }),
-		removed: (key: string) => registry.takeEvent('s', { event: 'removed', key }),
-		invalidated: async (host: string, of: string, query: string | undefined) => {
+		reportRemoved: (key: string) => registry.takeEvent('s', { event: 'removed', key }),
+		invalidateUrl: async (host: string, of: string, query: string | undefined) => {
 			await registry.run('s', { request: 'invalidate', host, path: of, query });
 		},
 		recall: async (key: string) => {

@@ -32,7 +32,7 @@ files('the number of open segments is limited', async () => {
 		const read = await Promise.all(all.map(id => many.read(id, 0, 9)));
 		assert.ok(read.every((bytes, i) => bytes?.toString() === `segment ${i + 1}`.slice(0, 9)));
 		for (let id = 200; id > 0; id -= 7) await many.read(id, 0, 1);
-		assert.ok(many.descriptors <= 33, String(many.descriptors));
+		assert.ok(many.openFileCount <= 33, String(many.openFileCount));
 	}
 	await many.close();
 });
