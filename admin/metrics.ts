@@ -19,7 +19,7 @@ export const metrics: AdminEndpoint = {
 			},
 			run: async (x, { runtime }) => {
 				const format = metricsFormat(x.request.headers.get('accept'));
-				const { text, release } = await runtime.exposition(format);
+				const { text, release } = await runtime.renderMetrics(format);
 				x.finishListeners ??= [];
 				x.finishListeners.push(release);
 				x.response.status = 200;

@@ -101,7 +101,7 @@ export function startSuccessor(
 		};
 	const executable = ownExecutable === undefined ? undefined : descriptors.add(ownExecutable);
 	const isKeeper = keeper === OWN_KEEPER;
-	const keeperPipe = keeper === undefined ? undefined : isKeeper ? descriptors.next : descriptors.add(keeper);
+	const keeperPipe = keeper === undefined ? undefined : isKeeper ? descriptors.nextNumber : descriptors.add(keeper);
 	const successorOffer: SuccessorOffer = {
 		served,
 		...(offeredAdmin && { admin: offeredAdmin }),

@@ -137,7 +137,7 @@ class ServerProcess {
 				? inheritedPassedSockets(inheritance.sockets.passed)
 				: takePassedSockets(process.env, process.pid),
 			inheritance,
-			onStep: succession && (step => succession.channel.step(step)),
+			onStep: succession && (step => succession.channel.reportStep(step)),
 			version,
 			// The Admin API opens first, and reports that the server is not ready yet. If the Admin API cannot listen, no site is
 			// served.
@@ -163,7 +163,7 @@ class ServerProcess {
 	/** Starts serving in place of the predecessor. */
 	async #takeOver(runtime: Runtime, succession: NonNullable<ServeOptions['succession']>): Promise<void> {
 		const { channel, offer } = succession;
-		await runtime.accept(await channel.ready());
+		await runtime.accept(await channel.reportReady());
 		const { admin, saves, tentative } = offer.process;
 		const usesInheritedAdmin = admin !== undefined && this.#admin === undefined;
 		if (usesInheritedAdmin) await this.#listenOnAdmin(runtime, admin);
@@ -184,7 +184,7 @@ class ServerProcess {
 			deadline === undefined
 				? undefined
 				: { until: deadline, used: [...runtime.usedSockets, ...(usesInheritedAdmin ? ['admin'] : [])] };
-		await channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : [], unconfirmedTerms);
+		await channel.reportDone(runtime.generation, failure ? [notSavedWarning(failure.message)] : [], unconfirmedTerms);
 	}
 
 	/**
@@ -258,7 +258,7 @@ class ServerProcess {
 		this.#serviceManager = new ServiceManager(
 			process.env,
 			cause => runtime.log('warn', 'service', 'the service manager could not be told', { cause }),
-			() => runtime.answering(),
+			() => runtime.whenResponsive(),
 		);
 		this.#serviceManager.ready();
 	}
@@ -315,7 +315,7 @@ class ServerProcess {
 				this.#serviceManager?.reloading();
 				const guard = request.confirm && new SuccessorGuard(inheritance, predecessor.adminSocket);
 				try {
-					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.letGo());
+					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.stopExclusiveWork());
 					this.#successor = successor;
 					const successorResult = successor.run();
 					// From here on, the log can say that a process was started, because the successor will serve even if this

@@ -15,9 +15,9 @@ import { STANDARD_ERROR, type SuccessorOffer } from './handover.ts';
 export async function runSuccessor(): Promise<never> {
 	const channel = new PredecessorChannel();
 	// This listener is removed once this process serves. The entry point also reports the error, and ends the process.
-	process.prependListener('uncaughtException', error => void channel.failed({ message: firstLineOf(error) }));
+	process.prependListener('uncaughtException', error => void channel.reportFailure({ message: firstLineOf(error) }));
 	try {
-		const offer = (await channel.offer()) as Offer<SuccessorOffer>;
+		const offer = (await channel.receiveOffer()) as Offer<SuccessorOffer>;
 		if (offer.standardError !== undefined) replaceDescriptor(STANDARD_ERROR, offer.standardError);
 		// `WATCHDOG_PID` still names the predecessor, but the service manager watches whichever process serves.
 		delete process.env.WATCHDOG_PID;
@@ -29,7 +29,7 @@ export async function runSuccessor(): Promise<never> {
 		const refusal = error instanceof StartError && error.failure.reason === 'refused' ? error.failure : undefined;
 		const message = error instanceof Error ? error.message : firstLineOf(error);
 		if (!channel.isOpen) printError(`error: ${message}\n`);
-		await channel.failed({ message, ...(refusal && { diagnostics: refusal.diagnostics }) });
+		await channel.reportFailure({ message, ...(refusal && { diagnostics: refusal.diagnostics }) });
 		// A thread that hangs, which may be the reason for the failure, would keep the process alive.
 		exitWithoutThreads(EXIT_STATUS.failed);
 		throw error;

@@ -17,8 +17,8 @@ export interface BatchPort {
 	/** Reports dropped entries. */
 	reportDropped(entries: number): void;
 	/** Counts characters in transit: incremented here, and decremented when the main thread has received the text. */
-	readonly outstanding: Int32Array;
-	readonly outstandingSlot: number;
+	readonly charsInTransit: Int32Array;
+	readonly charsInTransitSlot: number;
 }
 
 /** The destination of an access log's lines. */
@@ -33,7 +33,7 @@ export class AccessBatch implements LineSink {
 	/** The current segment; undefined while none is free. */
 	#segment: LogSegment | undefined;
 	#usedBytes = 0;
-	#entries = 0;
+	#entryCount = 0;
 	#timer: NodeJS.Timeout | undefined;
 
 	constructor(port: AccessPort) {
@@ -49,7 +49,7 @@ export class AccessBatch implements LineSink {
 			return;
 		}
 		this.#usedBytes += segment.bytes.write(line, this.#usedBytes);
-		this.#entries++;
+		this.#entryCount++;
 		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
 	}
 
@@ -67,7 +67,7 @@ export class AccessBatch implements LineSink {
 		}
 		line.copy(segment.bytes, this.#usedBytes);
 		this.#usedBytes += length;
-		this.#entries++;
+		this.#entryCount++;
 		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
 	}
 
@@ -76,22 +76,22 @@ export class AccessBatch implements LineSink {
 		clearTimeout(this.#timer);
 		this.#timer = undefined;
 		const segment = this.#segment;
-		if (segment === undefined || this.#entries === 0) return;
+		if (segment === undefined || this.#entryCount === 0) return;
 		segment.handOver();
-		this.#port.postSegment(segment.memory, this.#usedBytes, this.#entries);
+		this.#port.postSegment(segment.memory, this.#usedBytes, this.#entryCount);
 		this.#segment = undefined;
 		this.#usedBytes = 0;
-		this.#entries = 0;
+		this.#entryCount = 0;
 	}
 
 	/** Makes room for a line. Returns false if the line is too long for any segment and has been posted separately. */
 	#makeRoom(line: string): boolean {
 		this.flush();
 		if (line.length * MAX_BYTES_PER_UNIT <= SEGMENT_BYTES) return true;
-		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) this.#port.reportDropped(1);
+		const { charsInTransit, charsInTransitSlot } = this.#port;
+		if (Atomics.load(charsInTransit, charsInTransitSlot) > MAX_LOG_IN_TRANSIT_CHARS) this.#port.reportDropped(1);
 		else {
-			Atomics.add(outstanding, outstandingSlot, line.length);
+			Atomics.add(charsInTransit, charsInTransitSlot, line.length);
 			this.#port.post(line, 1);
 		}
 		return false;

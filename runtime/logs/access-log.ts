@@ -65,18 +65,18 @@ export class AccessLogger implements AccessLog {
 		this.#deps = deps;
 	}
 
-	record(x: Exchange, credentials = false, configPlace?: string): void {
+	record(x: Exchange, showCredentials = false, configPlace?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#rank) return;
 		// If there is an error but no error route, the handler that raised the error has also handled it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const endedAt = performance.now();
-		const now = this.#clock.at(endedAt);
+		const now = this.#clock.timeAt(endedAt);
 		if (this.#sampler && !this.#sampler.shouldWrite(level, message, now)) return;
 		const { connection, bytesReceived: bytesRead } = x;
 		const { remoteAddress: peer, remotePort: port } = connection;
-		const requestPart = this.#formatRequest(x, credentials);
-		const responsePart = this.#formatResponse(x, credentials, configPlace);
+		const requestPart = this.#formatRequest(x, showCredentials);
+		const responsePart = this.#formatResponse(x, showCredentials, configPlace);
 		const user = userId(x);
 		const milliseconds = endedAt - x.startedAt;
 		const template = this.#template;
@@ -100,9 +100,9 @@ export class AccessLogger implements AccessLog {
 	 * Returns the request part of the line, reusing the request part of the previous entry if possible. The request is shown as
 	 * received, before rewrites and header edits.
 	 */
-	#formatRequest(x: Exchange, credentials: boolean): string {
+	#formatRequest(x: Exchange, showCredentials: boolean): string {
 		const { connection, received } = x;
-		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, credentials);
+		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, showCredentials);
 		const client = this.#deps.clientIp(x);
 		const previous = this.#lastRequest;
 		if (
@@ -120,19 +120,19 @@ export class AccessLogger implements AccessLog {
 		const { path, query, authority, method } = received;
 		const target = query === undefined ? path : `${path}?${query}`;
 		const { tls } = connection;
-		const start = `${this.#clientText.toJson(client)},"proto":"${x.protocol}","method":${this.#methodText.toJson(method)},"host":${this.#hostText.toJson(authority)}`;
+		const clientAndTarget = `${this.#clientText.toJson(client)},"proto":"${x.protocol}","method":${this.#methodText.toJson(method)},"host":${this.#hostText.toJson(authority)}`;
 		const text = flattenString(
-			`${start},"uri":${jsonString(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`,
+			`${clientAndTarget},"uri":${jsonString(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`,
 		);
 		this.#lastRequest = { fields, client, tls, path, query, authority, method, protocol: x.protocol, text };
 		return text;
 	}
 
 	/** Returns the response part of the line, reusing the response part of the previous entry if possible. */
-	#formatResponse(x: Exchange, credentials: boolean, configPlace: string | undefined): string {
+	#formatResponse(x: Exchange, showCredentials: boolean, configPlace: string | undefined): string {
 		const { response } = x;
 		const { bytesSent: size, status } = response;
-		const fields = this.#responseFields.write(response.headers, credentials);
+		const fields = this.#responseFields.write(response.headers, showCredentials);
 		const handler = x.answeredBy;
 		const place = handler !== '' || x.error !== undefined ? configPlace : undefined;
 		// Configurations that use the UUID as a request id need it in the log.
@@ -153,8 +153,8 @@ export class AccessLogger implements AccessLog {
 			return previous.text;
 		}
 		let entry = `${size},"status":${status},"resp_headers":${fields}`;
-		const proxied = proxyFactsOf(x);
-		if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, this.#format)}`;
+		const proxyFacts = proxyFactsOf(x);
+		if (proxyFacts?.upstream) entry += `,"upstream":${upstreamFields(proxyFacts, this.#format)}`;
 		if (x.fileSource !== '') entry += `,"file":"${x.fileSource}"`;
 		if (x.contentCoding !== '') entry += `,"encoding":"${x.contentCoding}"`;
 		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
@@ -211,7 +211,7 @@ class WallClock {
 	#readAt = Number.NEGATIVE_INFINITY;
 
 	/** Returns milliseconds since 1970; `now` is from performance.now(). */
-	at(now: number): number {
+	timeAt(now: number): number {
 		if (now - this.#readAt >= CLOCK_INTERVAL_MS) {
 			this.#readAt = now;
 			this.#offset = Date.now() - now;
@@ -233,7 +233,10 @@ class LastText {
 	}
 }
 
-/** Returns the last upstream that responded or failed, the number of retries, the time to its response head, and the failure. */
+/**
+ * Returns JSON about the last upstream that responded or failed: its address, the number of attempts, the time until its response
+ * head, and its failure.
+ */
 function upstreamFields(
 	{ upstream, retries, attemptStartedAt: attemptAt, answeredAt, failure }: ProxyFacts,
 	format: LineFormat,

@@ -1,7 +1,7 @@
 /** The log formats `json` and `console`. A value can never start a new line or control a terminal. */
 import type { PlainLogFormat } from '../../compiler/document/log-settings.ts';
 import type { LogLevel } from './log-entry.ts';
-import { wallTime, writeTime } from './time-text.ts';
+import { createTimeFormatter, wallTime } from './time-text.ts';
 
 /** Formats an entry as a line, including its newline. */
 export interface LogEncoder {
@@ -19,14 +19,14 @@ export const LEVEL_RANK: { readonly [level: string]: number } = {
 	fatal: 5,
 };
 
-/** Returns the rank of a level, ignoring case; that of `info` if the level is undefined. */
+/** Returns the rank of a level, ignoring case; the rank of `info` if the level is undefined or unknown. */
 export function levelRank(level: string | undefined): number {
 	return LEVEL_RANK[(level ?? 'info').toLowerCase()] ?? LEVEL_RANK.info!;
 }
 
 /** Returns an encoder with default settings. */
 export function encoderOf(name: 'console' | 'json'): LogEncoder {
-	return name === 'json' ? defaultJson() : CONSOLE_ENCODER;
+	return name === 'json' ? createDefaultJsonEncoder() : CONSOLE_ENCODER;
 }
 
 /** Returns the encoder of `console` or `json` with the given settings. */
@@ -42,7 +42,7 @@ export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat)
 	return name === 'json' ? jsonEncoder(otherSettings) : consoleEncoder(otherSettings);
 }
 
-function defaultJson(): LogEncoder {
+function createDefaultJsonEncoder(): LogEncoder {
 	// Many entries have the same millisecond, and formatting numbers is slow.
 	let lastTime = Number.NaN;
 	let seconds = '';
@@ -78,7 +78,10 @@ type Settings = Omit<PlainLogFormat, 'encoder'>;
 
 function jsonEncoder(settings: Settings): LogEncoder {
 	const { level_key = 'level', time_key = 'ts', name_key = 'logger', message_key = 'msg' } = settings;
-	const time = writeTime(settings.time_format ?? 'unix_seconds_float', settings.time_local === true);
+	const formatEntryTime = createTimeFormatter(
+		settings.time_format ?? 'unix_seconds_float',
+		settings.time_local === true,
+	);
 	const lineEnd = `}${settings.line_ending ?? '\n'}`;
 	return {
 		encode(level, logger, message, fields, timeMs) {
@@ -86,7 +89,7 @@ function jsonEncoder(settings: Settings): LogEncoder {
 			if (level_key !== '')
 				parts.push(`${jsonString(level_key)}:${jsonString(levelText(level, settings.level_format ?? 'lower'))}`);
 			if (time_key !== '') {
-				const value = time(timeMs);
+				const value = formatEntryTime(timeMs);
 				parts.push(`${jsonString(time_key)}:${typeof value === 'number' ? value : jsonString(value)}`);
 			}
 			if (name_key !== '') parts.push(`${jsonString(name_key)}:${jsonString(logger)}`);
@@ -98,12 +101,12 @@ function jsonEncoder(settings: Settings): LogEncoder {
 }
 
 function consoleEncoder(settings: Settings): LogEncoder {
-	const time = writeTime(settings.time_format ?? 'wall_milli', settings.time_local === true);
+	const formatEntryTime = createTimeFormatter(settings.time_format ?? 'wall_milli', settings.time_local === true);
 	const lineEnd = settings.line_ending ?? '\n';
 	return {
 		encode(level, logger, message, fields, timeMs) {
 			const parts: string[] = [];
-			if (settings.time_key !== '') parts.push(escapeControls(String(time(timeMs))));
+			if (settings.time_key !== '') parts.push(escapeControls(String(formatEntryTime(timeMs))));
 			if (settings.level_key !== '') parts.push(levelText(level, settings.level_format ?? 'upper'));
 			if (settings.name_key !== '') parts.push(escapeControls(logger));
 			if (settings.message_key !== '') parts.push(escapeControls(message));
@@ -127,7 +130,7 @@ export function jsonString(value: string): string {
 	return UNSAFE_CHARACTER.test(json) ? json.replace(UNSAFE_CHARACTERS, unicodeEscape) : json;
 }
 
-/** Flattens a string. A concatenated string (a rope) would be traversed by every later use. */
+/** Flattens a string that was made by concatenation. Otherwise every later use would traverse its parts (a rope). */
 export function flattenString(value: string): string {
 	value.charCodeAt(0);
 	return value;

@@ -23,13 +23,13 @@ import { dirname, resolve } from 'node:path';
 import type { FileOutput } from '../../compiler/document/log-settings.ts';
 import { ROLLING_DEFAULTS } from '../../compiler/modules/providers/log-writers/file-output.ts';
 import { removeEndOfFile } from './line-writes.ts';
-import { linesIn } from './log-losses.ts';
+import { countLines } from './log-losses.ts';
 import type { QueuedChunk } from './log-queue.ts';
 import { type LogWriter, QueuedWriter, type WriterOptions } from './log-writer.ts';
 import { nextRoll } from './roll-times.ts';
 import { RolledFiles } from './rolled-files.ts';
 
-/** Milliseconds between checks whether the name still refers to the file. */
+/** Milliseconds between checks whether the path still refers to the open file. */
 const CHECK_INTERVAL_MS = 1000;
 /** Maximum delay of a timer in milliseconds. A timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -60,10 +60,10 @@ export function logFileProblem(path: string, workingDirectory: string): string |
 		const stats = statSync(file, { throwIfNoEntry: false });
 		if (stats?.isDirectory()) return 'EISDIR';
 		// Missing folders will be created, so the nearest folder that exists is checked.
-		let existing = file;
-		while (!existsSync(existing)) existing = dirname(existing);
-		if (existing !== file && !statSync(existing).isDirectory()) return 'ENOTDIR';
-		accessSync(existing, existing === file ? constants.W_OK : constants.W_OK | constants.X_OK);
+		let nearestPath = file;
+		while (!existsSync(nearestPath)) nearestPath = dirname(nearestPath);
+		if (nearestPath !== file && !statSync(nearestPath).isDirectory()) return 'ENOTDIR';
+		accessSync(nearestPath, nearestPath === file ? constants.W_OK : constants.W_OK | constants.X_OK);
 		return undefined;
 	} catch (error) {
 		return (error as NodeJS.ErrnoException).code ?? 'EIO';
@@ -123,11 +123,11 @@ class FileWriter extends QueuedWriter {
 		this.#checkedAt = now;
 		// A file created by an earlier process keeps its age.
 		this.#openedAt = stats.size === 0 ? now : stats.birthtimeMs || now;
-		this.#schedule(now);
+		this.#scheduleRoll(now);
 		return descriptor;
 	}
 
-	#schedule(now: number): void {
+	#scheduleRoll(now: number): void {
 		const { rolling = {} } = this.#settings;
 		clearTimeout(this.#timer);
 		if (rolling === false || !this.#isFile) return;
@@ -140,11 +140,14 @@ class FileWriter extends QueuedWriter {
 		).unref();
 	}
 
-	/** Rolls the file if the time has come. Timers may fire slightly early, and a distant time needs several timers. */
+	/**
+	 * Rolls the file if the time for that has come, otherwise sets another timer. Timers may fire slightly early, and a distant time
+	 * needs several timers.
+	 */
 	#rollIfDue(): void {
 		if (this.#isClosed) return;
 		const now = Date.now();
-		if (now < this.#nextRollAt) this.#schedule(now);
+		if (now < this.#nextRollAt) this.#scheduleRoll(now);
 		else if (this.isWriting) void this.flush().then(() => this.#rollIfDue());
 		else void this.startWriting();
 	}
@@ -162,25 +165,25 @@ class FileWriter extends QueuedWriter {
 	async #append({ bytes, kind }: QueuedChunk): Promise<void> {
 		let remaining = bytes;
 		while (remaining.length > 0) {
-			let end = remaining.length;
-			if (this.#size + end > this.#maxBytes && this.#isFile) {
-				const room = this.#maxBytes - this.#size;
-				end = room > 0 ? remaining.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
-				if (end === 0 && this.#size > 0) {
+			let endOffset = remaining.length;
+			if (this.#size + endOffset > this.#maxBytes && this.#isFile) {
+				const roomBytes = this.#maxBytes - this.#size;
+				endOffset = roomBytes > 0 ? remaining.lastIndexOf(NEWLINE, roomBytes - 1) + 1 : 0;
+				if (endOffset === 0 && this.#size > 0) {
 					this.#roll();
 					continue;
 				}
 				// A line longer than the maximum size gets a file of its own.
-				if (end === 0) end = remaining.indexOf(NEWLINE) + 1 || remaining.length;
+				if (endOffset === 0) endOffset = remaining.indexOf(NEWLINE) + 1 || remaining.length;
 			}
-			const piece = remaining.subarray(0, end);
-			remaining = remaining.subarray(end);
+			const piece = remaining.subarray(0, endOffset);
+			remaining = remaining.subarray(endOffset);
 			const { written, errorCode } = await this.lines.write(this.#descriptor, piece, kind, partialLine =>
 				this.#removeEnd(partialLine),
 			);
 			this.#size += written;
 			if (errorCode === undefined) continue;
-			this.events.lost(linesIn(remaining), kind, errorCode);
+			this.events.onLost(countLines(remaining), kind, errorCode);
 			return;
 		}
 	}
@@ -201,7 +204,7 @@ class FileWriter extends QueuedWriter {
 			if (this.#size > 0) this.#roll();
 			else {
 				this.#openedAt = now;
-				this.#schedule(now);
+				this.#scheduleRoll(now);
 			}
 		}
 		if (now - this.#checkedAt < CHECK_INTERVAL_MS) return;
@@ -245,7 +248,7 @@ class FileWriter extends QueuedWriter {
 	#continueFile(now: number): void {
 		this.#size = 0;
 		this.#openedAt = now;
-		this.#schedule(now);
+		this.#scheduleRoll(now);
 	}
 
 	#reopen(): void {
@@ -259,7 +262,7 @@ class FileWriter extends QueuedWriter {
 			// The folder is gone, or no descriptor is free: keeps writing to the old file.
 			this.#descriptor = oldDescriptor;
 			this.#size = 0;
-			this.#schedule(Date.now());
+			this.#scheduleRoll(Date.now());
 		}
 	}
 
@@ -290,7 +293,7 @@ function endLine(path: string, size: number, descriptor: number): void {
  * Creates a folder and its parents. Node's recursive option never returns if the system reports ENOENT below an existing folder, as
  * in /proc.
  */
-function makeFolder(path: string, modeOf: (above: string) => number): void {
+function makeFolder(path: string, modeOf: (parentPath: string) => number): void {
 	if (existsSync(path)) return;
 	const parent = dirname(path);
 	if (parent !== path) makeFolder(parent, modeOf);

@@ -18,7 +18,7 @@ interface CachedName {
 	/** Whether fields of this name hold a credential. */
 	readonly isSecret: boolean;
 	/** The number of the last list in which the name occurred, in any spelling. */
-	readonly occurrence: { list: number };
+	readonly occurrence: { listNumber: number };
 }
 
 /** Formats header lists of one kind: of requests or of responses. */
@@ -26,18 +26,18 @@ export class HeaderFields {
 	/** The previous list (name, value, name, value). It is kept because clients and sites tend to repeat their fields. */
 	#lastList: readonly string[] = [];
 	#lastText = '{}';
-	#lastCredentials = false;
+	#lastShowCredentials = false;
 	readonly #names = new Map<string, CachedName>();
 	/** The last occurrence of each name, by its lowercase form. */
-	readonly #occurrences = new Map<string, { list: number }>();
+	readonly #occurrences = new Map<string, { listNumber: number }>();
 	/** Total length of the names in {@link #occurrences}. */
 	#occurrencesLength = 0;
 	#listNumber = 0;
 
 	/** Returns `{"Accept":["a","b"]}`, with repeated fields in one array. Values of credential fields are redacted. */
-	write(headers: HeaderList, credentials: boolean): string {
-		if (this.#isLast(headers, credentials)) return this.#lastText;
-		const text = this.#format(headers, credentials);
+	write(headers: HeaderList, showCredentials: boolean): string {
+		if (this.#isLast(headers, showCredentials)) return this.#lastText;
+		const text = this.#format(headers, showCredentials);
 		const list: string[] = [];
 		for (let i = 0; i < headers.size; i++) {
 			const name = headers.nameAt(i);
@@ -50,21 +50,21 @@ export class HeaderFields {
 		}
 		this.#lastList = list;
 		this.#lastText = text;
-		this.#lastCredentials = credentials;
+		this.#lastShowCredentials = showCredentials;
 		return text;
 	}
 
-	#isLast(headers: HeaderList, credentials: boolean): boolean {
+	#isLast(headers: HeaderList, showCredentials: boolean): boolean {
 		const previousList = this.#lastList;
 		const size = headers.size;
-		if (previousList.length !== size * 2 || this.#lastCredentials !== credentials) return false;
+		if (previousList.length !== size * 2 || this.#lastShowCredentials !== showCredentials) return false;
 		for (let i = 0; i < size; i++) {
 			if (headers.valueAt(i) !== previousList[i * 2 + 1] || headers.nameAt(i) !== previousList[i * 2]) return false;
 		}
 		return true;
 	}
 
-	#format(headers: HeaderList, credentials: boolean): string {
+	#format(headers: HeaderList, showCredentials: boolean): string {
 		const size = headers.size;
 		if (size === 0) return '{}';
 		if (this.#occurrences.size + size > MAX_NAMES || this.#occurrencesLength > MAX_NAMES * MAX_NAME_LENGTH) {
@@ -73,24 +73,24 @@ export class HeaderFields {
 			this.#occurrencesLength = 0;
 			this.#names.clear();
 		}
-		const list = ++this.#listNumber;
+		const listNumber = ++this.#listNumber;
 		let text = '{';
 		for (let i = 0; i < size; i++) {
 			const { prefix, isSecret, occurrence } = this.#cachedName(headers.nameAt(i));
-			if (occurrence.list === list) return this.#formatJoined(headers, credentials);
-			occurrence.list = list;
-			const value = isSecret && !credentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
+			if (occurrence.listNumber === listNumber) return this.#formatJoined(headers, showCredentials);
+			occurrence.listNumber = listNumber;
+			const value = isSecret && !showCredentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
 			text += i === 0 ? `${prefix}${value}]` : `,${prefix}${value}]`;
 		}
 		return `${text}}`;
 	}
 
 	/** Formats a list with repeated names, joining their values. */
-	#formatJoined(headers: HeaderList, credentials: boolean): string {
+	#formatJoined(headers: HeaderList, showCredentials: boolean): string {
 		const values = new Map<object, string>();
 		for (let i = 0; i < headers.size; i++) {
 			const { prefix, isSecret, occurrence } = this.#cachedName(headers.nameAt(i));
-			const value = isSecret && !credentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
+			const value = isSecret && !showCredentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
 			const joinedValues = values.get(occurrence);
 			values.set(occurrence, joinedValues === undefined ? prefix + value : `${joinedValues},${value}`);
 		}
@@ -102,15 +102,15 @@ export class HeaderFields {
 	}
 
 	#addName(name: string): CachedName {
-		const lower = name.toLowerCase();
-		let occurrence = this.#occurrences.get(lower);
+		const lowerName = name.toLowerCase();
+		let occurrence = this.#occurrences.get(lowerName);
 		if (occurrence === undefined) {
-			occurrence = { list: 0 };
-			this.#occurrences.set(lower, occurrence);
-			this.#occurrencesLength += lower.length;
+			occurrence = { listNumber: 0 };
+			this.#occurrences.set(lowerName, occurrence);
+			this.#occurrencesLength += lowerName.length;
 		}
-		const cached = { prefix: `${jsonString(name)}:[`, isSecret: isSecretHeader(lower), occurrence };
-		if (name.length <= MAX_NAME_LENGTH && this.#names.size < 2 * MAX_NAMES) this.#names.set(name, cached);
-		return cached;
+		const cachedName = { prefix: `${jsonString(name)}:[`, isSecret: isSecretHeader(lowerName), occurrence };
+		if (name.length <= MAX_NAME_LENGTH && this.#names.size < 2 * MAX_NAMES) this.#names.set(name, cachedName);
+		return cachedName;
 	}
 }

@@ -33,7 +33,7 @@ export class LineTemplate {
 	#portDigits = 0;
 	#durationAt = 0;
 
-	/** Turns the line into that of another entry if only digits differ. `timeMs` is in milliseconds, `duration` in nanoseconds. */
+	/** Overwrites the digits of the line with those of another entry. Returns false if the entry also differs in other parts. */
 	tryUpdate(
 		level: LogLevel,
 		message: string,
@@ -44,7 +44,7 @@ export class LineTemplate {
 		responsePart: string,
 		port: number,
 		timeMs: number,
-		duration: number,
+		durationNs: number,
 	): boolean {
 		const parts = this.#parts;
 		if (
@@ -57,7 +57,7 @@ export class LineTemplate {
 			level !== parts.level ||
 			message !== parts.message ||
 			digitCount(port) !== this.#portDigits ||
-			!(duration >= 0 && duration < 1e9)
+			!(durationNs >= 0 && durationNs < 1e9)
 		) {
 			return false;
 		}
@@ -68,7 +68,7 @@ export class LineTemplate {
 			this.#writeDigits(timeMs - seconds * 1000, this.#timeAt + TIME_LENGTH - 3, 3);
 		}
 		this.#writeDigits(port, this.#portAt, this.#portDigits);
-		this.#writeDigits(duration, this.#durationAt, DURATION_DIGITS);
+		this.#writeDigits(durationNs, this.#durationAt, DURATION_DIGITS);
 		return true;
 	}
 

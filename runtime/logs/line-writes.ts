@@ -1,12 +1,12 @@
 /** Writes lines atomically: after a partial write, a line is either completed or removed. */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, write as systemWrite } from 'node:fs';
-import { type LineKind, LOSS_CLOSED, linesIn, type WriterEvents } from './log-losses.ts';
+import { countLines, type LineKind, LOSS_CLOSED, type WriterEvents } from './log-losses.ts';
 
 /** Milliseconds until a write to a full descriptor is retried. */
 const RETRY_MS = 10;
 const NEWLINE = 10;
 
-/** The result of a write; `errorCode` is the system's error code. */
+/** The result of a write: the number of bytes written, and the system's error code if the write failed. */
 interface WriteResult {
 	readonly written: number;
 	readonly errorCode: string | undefined;
@@ -39,37 +39,37 @@ export class LineWrites {
 		kind: LineKind,
 		removeEnd: RemoveWrittenEnd = () => false,
 	): Promise<WriteResult> {
-		const finished = await this.#finish(descriptor);
-		if (finished.errorCode !== undefined) {
-			this.#events.lost(linesIn(bytes), kind, finished.errorCode);
-			return finished;
+		const finishResult = await this.#finishPartialLine(descriptor);
+		if (finishResult.errorCode !== undefined) {
+			this.#events.onLost(countLines(bytes), kind, finishResult.errorCode);
+			return finishResult;
 		}
 		const { written, errorCode } = await writeAll(this.#write, descriptor, bytes);
 		if (errorCode === undefined) {
-			this.#events.written();
-			return { written: finished.written + written, errorCode };
+			this.#events.onWritten();
+			return { written: finishResult.written + written, errorCode };
 		}
-		const completeEnd = written === 0 ? 0 : bytes.lastIndexOf(NEWLINE, written - 1) + 1;
-		let end = written;
-		let lostFrom = completeEnd;
-		if (written > completeEnd) {
-			if (removeEnd(bytes.subarray(completeEnd, written))) end = completeEnd;
+		const lastLineEnd = written === 0 ? 0 : bytes.lastIndexOf(NEWLINE, written - 1) + 1;
+		let keptEnd = written;
+		let lostStart = lastLineEnd;
+		if (written > lastLineEnd) {
+			if (removeEnd(bytes.subarray(lastLineEnd, written))) keptEnd = lastLineEnd;
 			else {
-				lostFrom = bytes.indexOf(NEWLINE, written) + 1 || bytes.length;
-				this.#partialLine = { bytes: Buffer.from(bytes.subarray(written, lostFrom)), kind };
+				lostStart = bytes.indexOf(NEWLINE, written) + 1 || bytes.length;
+				this.#partialLine = { bytes: Buffer.from(bytes.subarray(written, lostStart)), kind };
 			}
 		}
-		this.#events.lost(linesIn(bytes.subarray(lostFrom)), kind, errorCode);
-		return { written: finished.written + end, errorCode };
+		this.#events.onLost(countLines(bytes.subarray(lostStart)), kind, errorCode);
+		return { written: finishResult.written + keptEnd, errorCode };
 	}
 
 	/** Discards the rest of a partial line, because the output is being replaced or closed. */
 	discardPartialLine(): void {
-		if (this.#partialLine) this.#events.lost(1, this.#partialLine.kind, LOSS_CLOSED);
+		if (this.#partialLine) this.#events.onLost(1, this.#partialLine.kind, LOSS_CLOSED);
 		this.#partialLine = undefined;
 	}
 
-	async #finish(descriptor: number): Promise<WriteResult> {
+	async #finishPartialLine(descriptor: number): Promise<WriteResult> {
 		const partialLine = this.#partialLine;
 		if (!partialLine) return { written: 0, errorCode: undefined };
 		const { written, errorCode } = await writeAll(this.#write, descriptor, partialLine.bytes);
@@ -86,9 +86,12 @@ export function removeEndOfFile(path: string, descriptor: number, partialLine: B
 		const reader = openSync(path, 'r');
 		try {
 			const namedFile = fstatSync(reader);
-			const end = Buffer.alloc(partialLine.length);
+			const endOfFile = Buffer.alloc(partialLine.length);
 			if (namedFile.ino !== ino || namedFile.dev !== dev) return false;
-			if (readSync(reader, end, 0, end.length, size - end.length) !== end.length || !end.equals(partialLine))
+			if (
+				readSync(reader, endOfFile, 0, endOfFile.length, size - endOfFile.length) !== endOfFile.length ||
+				!endOfFile.equals(partialLine)
+			)
 				return false;
 		} finally {
 			closeSync(reader);

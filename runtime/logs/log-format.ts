@@ -5,7 +5,7 @@ import type { LogLevel } from './log-entry.ts';
 import { compileLogFilters, type FieldEdit } from './log-filters.ts';
 import type { ExpandText } from './machine-text.ts';
 import { compileTextFormat } from './text-format.ts';
-import { writeDuration } from './time-text.ts';
+import { createDurationFormatter } from './time-text.ts';
 
 /** A format that this build does not support. */
 export class UnknownEncoder extends Error {
@@ -41,14 +41,14 @@ export function compileLogFormat(
 		case 'default':
 			return {
 				encode: encoderOf(defaultEncoder).encode,
-				duration: writeDuration('s'),
+				duration: createDurationFormatter('s'),
 				isDefaultJson: defaultEncoder === 'json',
 			};
 		case 'console':
 		case 'json': {
 			const { encode } = plainEncoder(format.encoder, format);
 			const isDefaultJson = format.encoder === 'json' && Object.keys(format).length === 1;
-			return { encode, duration: writeDuration(format.duration_format ?? 's'), isDefaultJson };
+			return { encode, duration: createDurationFormatter(format.duration_format ?? 's'), isDefaultJson };
 		}
 		case 'common':
 		case 'combined':
@@ -102,9 +102,9 @@ function withEdits(inner: LineFormat, edit: FieldEdit): LineFormat {
 		isDefaultJson: false,
 		encode(level, logger, message, fields, timeMs) {
 			if (fields === '') return inner.encode(level, logger, message, fields, timeMs);
-			const parsed = JSON.parse(`{${fields}}`) as { [name: string]: unknown };
-			edit(parsed);
-			return inner.encode(level, logger, message, jsonMembers(parsed), timeMs);
+			const fieldObject = JSON.parse(`{${fields}}`) as { [name: string]: unknown };
+			edit(fieldObject);
+			return inner.encode(level, logger, message, jsonMembers(fieldObject), timeMs);
 		},
 	};
 }

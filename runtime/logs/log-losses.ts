@@ -7,13 +7,13 @@ export type LineKind = 'access' | 'process';
 /** Callbacks of a writer. */
 export interface WriterEvents {
 	/** Called when lines were lost. `cause` is the system's error code or a short description. */
-	lost(lines: number, kind: LineKind, cause: string): void;
+	onLost(lines: number, kind: LineKind, cause: string): void;
 	/** Called when a write has succeeded completely. */
-	written(): void;
+	onWritten(): void;
 }
 
 /** Ignores the events of writers whose losses are not counted. */
-export const IGNORED_WRITER_EVENTS: WriterEvents = { lost() {}, written() {} };
+export const IGNORED_WRITER_EVENTS: WriterEvents = { onLost() {}, onWritten() {} };
 
 /** The cause of a loss: the output has not written the previous lines yet. */
 export const LOSS_TOO_SLOW = 'it does not keep up';
@@ -34,7 +34,7 @@ export class LogLosses implements WriterEvents {
 	#cause = '';
 	#isFailing = false;
 	/** Number of lines lost since the last report. */
-	#unreported = 0;
+	#unreportedLines = 0;
 	/** Number of lines lost since the output last worked. */
 	#lostSinceWorking = 0;
 	/** Whether the failure has been reported. */
@@ -42,7 +42,7 @@ export class LogLosses implements WriterEvents {
 	#timer: NodeJS.Timeout | undefined;
 
 	/**
-	 * @param output Its name in reports.
+	 * @param output Name of the output in reports.
 	 * @param reportIntervalMs Minimum milliseconds between reports. The first loss is reported at once.
 	 */
 	constructor(output: string, log: (entry: LogEntry) => void, reportIntervalMs: number = REPORT_INTERVAL_MS) {
@@ -51,7 +51,7 @@ export class LogLosses implements WriterEvents {
 		this.#reportIntervalMs = reportIntervalMs;
 	}
 
-	lost(lines: number, kind: LineKind, cause: string): void {
+	onLost(lines: number, kind: LineKind, cause: string): void {
 		this.total[kind] += lines;
 		this.report(lines, cause);
 	}
@@ -60,13 +60,13 @@ export class LogLosses implements WriterEvents {
 	report(lines: number, cause: string): void {
 		if (lines === 0) return;
 		this.#cause = cause;
-		this.#unreported += lines;
+		this.#unreportedLines += lines;
 		this.#lostSinceWorking += lines;
 		this.#isFailing = true;
 		if (!this.#timer) this.#sendReport();
 	}
 
-	written(): void {
+	onWritten(): void {
 		if (!this.#isFailing) return;
 		this.#isFailing = false;
 		if (!this.#timer) this.#sendReport();
@@ -75,17 +75,17 @@ export class LogLosses implements WriterEvents {
 	/** Stops reporting, because the output is being closed. */
 	close(): void {
 		clearTimeout(this.#timer);
-		if (this.#unreported > 0) this.#sendReport();
+		if (this.#unreportedLines > 0) this.#sendReport();
 		clearTimeout(this.#timer);
 	}
 
 	#sendReport(): void {
 		this.#timer = undefined;
 		const output = this.#output;
-		if (this.#unreported > 0) {
-			const fields = { output, cause: this.#cause, lost: this.#unreported };
+		if (this.#unreportedLines > 0) {
+			const fields = { output, cause: this.#cause, lost: this.#unreportedLines };
 			this.#isReported = true;
-			this.#unreported = 0;
+			this.#unreportedLines = 0;
 			this.#log({ level: 'error', logger: 'logs', message: 'log entries were lost', fields });
 		} else if (!this.#isFailing && this.#isReported) {
 			this.#isReported = false;
@@ -100,7 +100,7 @@ export class LogLosses implements WriterEvents {
 }
 
 /** Counts the lines in a piece of text, including a last line without a newline. */
-export function linesIn(bytes: Buffer): number {
+export function countLines(bytes: Buffer): number {
 	if (bytes.length === 0) return 0;
 	let lines = bytes.at(-1) === NEWLINE ? 0 : 1;
 	for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) lines++;

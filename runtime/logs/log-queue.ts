@@ -26,8 +26,8 @@ export class LogQueue {
 	add(text: string, kind: LineKind): boolean {
 		if (this.#queuedSize > MAX_QUEUED_SIZE) return false;
 		this.#queuedSize += text.length;
-		const last = this.#chunks.at(-1);
-		if (last && 'texts' in last && last.kind === kind) last.texts.push(text);
+		const lastChunk = this.#chunks.at(-1);
+		if (lastChunk && 'texts' in lastChunk && lastChunk.kind === kind) lastChunk.texts.push(text);
 		else this.#chunks.push({ texts: [text], kind });
 		return true;
 	}

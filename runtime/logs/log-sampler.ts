@@ -1,7 +1,7 @@
-/** Log sampling: of similar entries, the first ones in an interval, then every n-th. */
+/** Log sampling: of similar entries within an interval, writes the first ones and then every n-th. */
 import type { LogSampling } from '../../compiler/document/log-settings.ts';
 
-/** Number of counters. Kinds of entries that hash to the same counter share it. */
+/** Number of counters. Kinds of entries with the same hash share a counter. */
 const KIND_COUNT = 16;
 /** Number of Int32 slots for each kind of entry: the current interval, and the number of entries in it. */
 const SLOTS_PER_KIND = 2;
@@ -11,33 +11,35 @@ export const SAMPLER_SLOTS: number = KIND_COUNT * SLOTS_PER_KIND;
 /** Counts entries in memory shared by all threads that write to the log. */
 export class LogSampler {
 	readonly #counts: Int32Array;
-	readonly #interval: number;
-	readonly #first: number;
+	readonly #intervalMs: number;
+	/** Number of entries per interval that are written before sampling begins. */
+	readonly #firstCount: number;
+	/** After the first entries, one of this many is written; none if it is 0. */
 	readonly #thereafter: number;
 
 	/** @param counts SAMPLER_SLOTS numbers, initially 0. */
 	constructor(sampling: LogSampling, counts: Int32Array) {
 		this.#counts = counts;
-		this.#interval = sampling.interval ?? 1000;
-		this.#first = sampling.first ?? 100;
+		this.#intervalMs = sampling.interval ?? 1000;
+		this.#firstCount = sampling.first ?? 100;
 		this.#thereafter = sampling.thereafter ?? 100;
 	}
 
 	/** Reports whether an entry of that level and message is to be written. `timeMs` is in milliseconds since the epoch. */
 	shouldWrite(level: string, message: string, timeMs: number): boolean {
 		const slot = kindOf(level, message) * SLOTS_PER_KIND;
-		// 0 is avoided, because it is the initial value.
-		const interval = Math.floor(timeMs / this.#interval) | 0 || 1;
-		const previousInterval = Atomics.load(this.#counts, slot);
+		// Interval 0 is replaced by 1, because 0 is the initial value of the slot.
+		const intervalNumber = Math.floor(timeMs / this.#intervalMs) | 0 || 1;
+		const previousNumber = Atomics.load(this.#counts, slot);
 		if (
-			previousInterval !== interval &&
-			Atomics.compareExchange(this.#counts, slot, previousInterval, interval) === previousInterval
+			previousNumber !== intervalNumber &&
+			Atomics.compareExchange(this.#counts, slot, previousNumber, intervalNumber) === previousNumber
 		) {
 			Atomics.store(this.#counts, slot + 1, 0);
 		}
 		const count = Atomics.add(this.#counts, slot + 1, 1) + 1;
-		if (count <= this.#first) return true;
-		return this.#thereafter > 0 && (count - this.#first) % this.#thereafter === 0;
+		if (count <= this.#firstCount) return true;
+		return this.#thereafter > 0 && (count - this.#firstCount) % this.#thereafter === 0;
 	}
 }
 

@@ -1,6 +1,6 @@
 /**
- * Memory into which a worker thread writes log lines as bytes, and from which the main thread writes them to a file without
- * copying. It belongs to the worker thread until it is posted, and then to the main thread until it is returned.
+ * Segments of shared memory. A worker thread writes log lines into a segment as bytes, and the main thread writes them to a file
+ * without copying. A segment belongs to the worker thread until it is posted, and then to the main thread until it is returned.
  */
 
 /** Size, in bytes, of the lines in a segment. A segment holds about six hundred entries, which are written with one system call. */

@@ -37,7 +37,7 @@ interface Sink {
 	readonly output: LogOutputSettings;
 	readonly writer: LogWriter;
 	readonly losses: LogLosses;
-	users: number;
+	userCount: number;
 }
 
 /** Receives reports on lost lines; `key` is the affected output. */
@@ -75,7 +75,7 @@ export class LogSinks {
 	readonly #standardWriters: StandardWriters;
 	readonly #workingDirectory: string;
 	readonly #expand: ExpandText;
-	readonly #closing = new Set<Promise<void>>();
+	readonly #pendingCloses = new Set<Promise<void>>();
 	readonly #report: ReportLosses;
 	/** The losses of open outputs and of outputs that are being closed. */
 	readonly #losses = new Set<LogLosses>();
@@ -111,33 +111,33 @@ export class LogSinks {
 		const key = sinkKey(output);
 		let sink = this.#sinks.get(key);
 		if (!sink) {
-			const losses = new LogLosses(nameOf(output), entry => this.#report(entry, key));
-			sink = { output, writer: this.#open(output, losses), losses, users: 0 };
+			const losses = new LogLosses(outputName(output), entry => this.#report(entry, key));
+			sink = { output, writer: this.#open(output, losses), losses, userCount: 0 };
 			this.#losses.add(losses);
 			this.#sinks.set(key, sink);
 		}
-		sink.users++;
+		sink.userCount++;
 		return sink.writer;
 	}
 
 	/** Releases a writer. After the last release, it is closed once its lines have been written. */
 	release(key: string): void {
 		const sink = this.#sinks.get(key);
-		if (!sink || --sink.users > 0) return;
+		if (!sink || --sink.userCount > 0) return;
 		this.#sinks.delete(key);
 		const { writer, losses } = sink;
 		const closing = writer.close().finally(() => {
-			this.#closing.delete(closing);
+			this.#pendingCloses.delete(closing);
 			losses.close();
 			this.#losses.delete(losses);
 			this.#lostByClosed.access += losses.total.access;
 			this.#lostByClosed.process += losses.total.process;
 		});
-		this.#closing.add(closing);
+		this.#pendingCloses.add(closing);
 	}
 
 	/** Returns the number of lines lost so far. */
-	lost(kind: LineKind): number {
+	lostLines(kind: LineKind): number {
 		let sum = this.#lostByClosed[kind];
 		for (const { total } of this.#losses) sum += total[kind];
 		return sum;
@@ -148,7 +148,10 @@ export class LogSinks {
 		return this.#sinks.get(key)?.writer;
 	}
 
-	/** Writes `entries` lines of access logs to the writer of a key, counts lost ones, and returns their segment to its thread. */
+	/**
+	 * Writes `entries` lines of access logs to the writer of a key, and returns their segment to its thread. If there is no such
+	 * writer, counts the lines as lost.
+	 */
 	write(key: string, lines: PostedLines, entries: number): void {
 		const writer = this.#sinks.get(key)?.writer;
 		if (!writer) this.#lostByClosed.access += entries;
@@ -172,7 +175,7 @@ export class LogSinks {
 	}
 
 	/** Waits until each of the writers in use has shown whether it can write. Rejects with LogOutputError. */
-	async opened(): Promise<void> {
+	async whenAllOpened(): Promise<void> {
 		for (const { output, writer } of this.#sinks.values()) {
 			try {
 				await writer.opened;
@@ -188,10 +191,13 @@ export class LogSinks {
 	 * process.
 	 */
 	async flush(maxWaitMs: number): Promise<void> {
-		const flushed = Promise.all([...[...this.#sinks.values()].map(sink => sink.writer.flush()), ...this.#closing]);
+		const allFlushed = Promise.all([
+			...[...this.#sinks.values()].map(sink => sink.writer.flush()),
+			...this.#pendingCloses,
+		]);
 		let timer: NodeJS.Timeout | undefined;
 		await Promise.race([
-			flushed,
+			allFlushed,
 			new Promise(resolve => {
 				timer = setTimeout(resolve, maxWaitMs);
 			}),
@@ -229,12 +235,12 @@ export class LogSinks {
 	#openNet(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		const { collector: address } = outputLocation(output, this.#expand) as { readonly collector: CollectorAddress };
 		if (address.network === 'udp') return new DatagramWriter(address, events);
-		const meanwhile = output.soft_start ? this.#open({ writer: 'stderr' }, events) : undefined;
-		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT_MS, fallback: meanwhile, events });
+		const fallback = output.soft_start ? this.#open({ writer: 'stderr' }, events) : undefined;
+		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT_MS, fallback: fallback, events });
 	}
 }
 
 /** Returns the name of an output for reports. */
-function nameOf({ writer, path, address }: LogOutputSettings): string {
+function outputName({ writer, path, address }: LogOutputSettings): string {
 	return [writer, path ?? address].filter(part => part !== undefined).join(' ');
 }

@@ -1,7 +1,7 @@
 /** Writes log lines to a descriptor without blocking the main thread. */
 import type { write } from 'node:fs';
 import { LineWrites } from './line-writes.ts';
-import { IGNORED_WRITER_EVENTS, type LineKind, LOSS_TOO_SLOW, linesIn, type WriterEvents } from './log-losses.ts';
+import { countLines, IGNORED_WRITER_EVENTS, type LineKind, LOSS_TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { LogQueue } from './log-queue.ts';
 
 /** A destination of log text. */
@@ -39,7 +39,7 @@ export abstract class QueuedWriter implements LogWriter {
 	protected readonly events: WriterEvents;
 	protected readonly lines: LineWrites;
 	protected readonly queue: LogQueue = new LogQueue();
-	#writing: Promise<void> | undefined;
+	#currentRun: Promise<void> | undefined;
 
 	constructor({ events = IGNORED_WRITER_EVENTS, write }: WriterOptions) {
 		this.events = events;
@@ -51,7 +51,7 @@ export abstract class QueuedWriter implements LogWriter {
 			this.startWriting();
 			return true;
 		}
-		this.events.lost(linesIn(Buffer.from(text)), kind, LOSS_TOO_SLOW);
+		this.events.onLost(countLines(Buffer.from(text)), kind, LOSS_TOO_SLOW);
 		return false;
 	}
 
@@ -60,13 +60,13 @@ export abstract class QueuedWriter implements LogWriter {
 			this.startWriting();
 			return true;
 		}
-		this.events.lost(linesIn(bytes), 'access', LOSS_TOO_SLOW);
+		this.events.onLost(countLines(bytes), 'access', LOSS_TOO_SLOW);
 		done();
 		return false;
 	}
 
 	async flush(): Promise<void> {
-		await this.#writing;
+		await this.#currentRun;
 	}
 
 	async close(): Promise<void> {
@@ -79,19 +79,19 @@ export abstract class QueuedWriter implements LogWriter {
 
 	/** Starts writing unless it is already in progress. Resolves when everything has been written. */
 	protected startWriting(): Promise<void> {
-		this.#writing ??= this.#run();
-		return this.#writing;
+		this.#currentRun ??= this.#run();
+		return this.#currentRun;
 	}
 
 	async #run(): Promise<void> {
 		do await this.drain();
 		while (!this.queue.isEmpty);
-		this.#writing = undefined;
+		this.#currentRun = undefined;
 	}
 
 	/** Whether a write is in progress. */
 	protected get isWriting(): boolean {
-		return this.#writing !== undefined;
+		return this.#currentRun !== undefined;
 	}
 }
 

@@ -3,11 +3,11 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import type { CollectorAddress } from '../../compiler/modules/providers/log-writers/net-output.ts';
 import {
+	countLines,
 	IGNORED_WRITER_EVENTS,
 	type LineKind,
 	LOSS_CLOSED,
 	LOSS_TOO_SLOW,
-	linesIn,
 	type WriterEvents,
 } from './log-losses.ts';
 import type { LogWriter } from './log-writer.ts';
@@ -89,7 +89,7 @@ export class StreamWriter implements LogWriter {
 		await this.flush();
 		this.#isClosed = true;
 		clearTimeout(this.#timer);
-		for (const queued of this.#queue.splice(0)) this.#reportLost(queued, LOSS_CLOSED);
+		for (const queuedText of this.#queue.splice(0)) this.#reportLost(queuedText, LOSS_CLOSED);
 		// Data that was passed to the socket may not have been sent yet, so the socket is closed only after sending it.
 		const socket = this.#socket;
 		if (!socket) return;
@@ -143,11 +143,11 @@ export class StreamWriter implements LogWriter {
 	#send(): void {
 		const socket = this.#socket;
 		while (this.#isConnected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {
-			const queued = this.#queue.shift()!;
-			this.#queuedChars -= queued.text.length;
-			socket.write(queued.text, error => {
-				if (error) this.#reportLost(queued, (error as NodeJS.ErrnoException).code ?? 'EIO');
-				else this.#events.written();
+			const queuedText = this.#queue.shift()!;
+			this.#queuedChars -= queuedText.text.length;
+			socket.write(queuedText.text, error => {
+				if (error) this.#reportLost(queuedText, (error as NodeJS.ErrnoException).code ?? 'EIO');
+				else this.#events.onWritten();
 			});
 		}
 		if (this.#queuedChars > 0) return;
@@ -155,7 +155,7 @@ export class StreamWriter implements LogWriter {
 	}
 
 	#reportLost({ text, kind }: QueuedText, cause: string): void {
-		this.#events.lost(linesIn(Buffer.from(text)), kind, cause);
+		this.#events.onLost(countLines(Buffer.from(text)), kind, cause);
 	}
 }
 
@@ -176,7 +176,7 @@ export class DatagramWriter implements LogWriter {
 
 	write(text: string, kind: LineKind = 'process'): boolean {
 		if (this.#pendingBytes + text.length > MAX_QUEUED_CHARS) {
-			this.#events.lost(linesIn(Buffer.from(text)), kind, LOSS_TOO_SLOW);
+			this.#events.onLost(countLines(Buffer.from(text)), kind, LOSS_TOO_SLOW);
 			return false;
 		}
 		const { host, port } = this.#address;
@@ -184,14 +184,14 @@ export class DatagramWriter implements LogWriter {
 			if (line === '') continue;
 			const bytes = Buffer.from(line);
 			if (bytes.length > MAX_DATAGRAM_BYTES) {
-				this.#events.lost(1, kind, 'EMSGSIZE');
+				this.#events.onLost(1, kind, 'EMSGSIZE');
 				continue;
 			}
 			this.#pendingBytes += bytes.length;
 			this.#socket.send(bytes, port, host, error => {
 				this.#pendingBytes -= bytes.length;
-				if (error) this.#events.lost(1, kind, (error as NodeJS.ErrnoException).code ?? 'EIO');
-				else this.#events.written();
+				if (error) this.#events.onLost(1, kind, (error as NodeJS.ErrnoException).code ?? 'EIO');
+				else this.#events.onWritten();
 			});
 		}
 		return true;

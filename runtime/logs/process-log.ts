@@ -9,6 +9,7 @@ import { LogOutputError, type LogOutputSettings, type LogSinks, sinkKey } from '
 import type { LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
 
+/** An open log that receives entries of the process log. */
 interface Target {
 	readonly writer: LogWriter;
 	readonly key: string;
@@ -26,20 +27,20 @@ export interface PreparedProcessLog {
 /** Writes process log entries to the logs in the settings, or to standard error until there are settings. */
 export class ProcessLog {
 	readonly #sinks: LogSinks;
-	readonly #terminal: boolean;
-	readonly #verbose: boolean;
+	readonly #isTerminal: boolean;
+	readonly #isVerbose: boolean;
 	readonly #expand: ExpandText;
 	#targets: readonly Target[];
 	readonly #standardError: Target;
 
 	/**
-	 * @param terminal True if standard error is a terminal, so that entries written there are human-readable.
-	 * @param verbose True for level debug, whatever the settings.
+	 * @param isTerminal True if standard error is a terminal, so that entries written there are human-readable.
+	 * @param isVerbose True for level debug, whatever the settings.
 	 */
-	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean, expand: ExpandText = text => text) {
+	constructor(sinks: LogSinks, isTerminal: boolean, isVerbose: boolean, expand: ExpandText = text => text) {
 		this.#sinks = sinks;
-		this.#terminal = terminal;
-		this.#verbose = verbose;
+		this.#isTerminal = isTerminal;
+		this.#isVerbose = isVerbose;
 		this.#expand = expand;
 		this.#standardError = this.#target('default', {}, {});
 		this.#targets = this.prepare({}).targets;
@@ -80,10 +81,10 @@ export class ProcessLog {
 	}
 
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void {
-		this.entry({ level, logger, message, fields });
+		this.writeEntry({ level, logger, message, fields });
 	}
 
-	entry({ level, logger, message, fields }: LogEntry): void {
+	writeEntry({ level, logger, message, fields }: LogEntry): void {
 		const now = Date.now();
 		let json: string | undefined;
 		for (const target of this.#targets) {
@@ -97,19 +98,19 @@ export class ProcessLog {
 	/** Writes an entry about a failing output to the other outputs, or to standard error if none of them accepts it. */
 	report(entry: LogEntry, failedKey: string): void {
 		const { level, logger, message, fields } = entry;
-		const accepting = this.#targets.filter(target => accepts(target, level, logger));
-		const working = accepting.filter(target => target.key !== failedKey);
-		const [target = this.#standardError, ...others] = working;
-		if (accepting.length === 0 || target.key === failedKey) return;
+		const acceptingTargets = this.#targets.filter(target => accepts(target, level, logger));
+		const workingTargets = acceptingTargets.filter(target => target.key !== failedKey);
+		const [target = this.#standardError, ...otherTargets] = workingTargets;
+		if (acceptingTargets.length === 0 || target.key === failedKey) return;
 		const json = jsonMembers(fields);
-		for (const { writer, format } of [target, ...others]) {
+		for (const { writer, format } of [target, ...otherTargets]) {
 			writer.write(format.encode(level, logger, message, json, Date.now()));
 		}
 	}
 
 	#target(name: string, log: SiteLog, settings: Settings): Target {
 		const output: LogOutputSettings = log.output ?? { writer: 'stderr' };
-		const defaultEncoder = this.#terminal && output.writer === 'stderr' ? 'console' : 'json';
+		const defaultEncoder = this.#isTerminal && output.writer === 'stderr' ? 'console' : 'json';
 		let format: LineFormat;
 		try {
 			format = compileLogFormat(log.format ?? { encoder: 'default' }, defaultEncoder, this.#expand);
@@ -123,7 +124,7 @@ export class ProcessLog {
 			key: sinkKey(output),
 			format,
 			sampler: log.sampling && new LogSampler(log.sampling, new Int32Array(SAMPLER_SLOTS)),
-			rank: this.#verbose ? 0 : levelRank(level),
+			rank: this.#isVerbose ? 0 : levelRank(level),
 			log,
 		};
 	}

@@ -9,22 +9,22 @@ const HOUR_MS = 60 * MINUTE_MS;
  * Infinity if it is not rolled by time. Minutes and times of day are local with `local_time`, otherwise UTC.
  */
 export function nextRoll({ interval, minutes, at, local_time }: LogRolling, openedAt: number, now: number): number {
-	let next = Number.POSITIVE_INFINITY;
-	if (interval !== undefined) next = Math.max(openedAt + interval, now + 1);
+	let nextRollAt = Number.POSITIVE_INFINITY;
+	if (interval !== undefined) nextRollAt = Math.max(openedAt + interval, now + 1);
 	for (const minute of minutes ?? []) {
 		const date = new Date(now);
 		// Some time zones are offset by half an hour.
-		const offset = local_time ? date.getTimezoneOffset() * MINUTE_MS : 0;
-		const local = now - offset;
-		let candidate = Math.floor(local / HOUR_MS) * HOUR_MS + minute * MINUTE_MS;
-		if (candidate <= local) candidate += HOUR_MS;
-		next = Math.min(next, candidate + offset);
+		const offsetMs = local_time ? date.getTimezoneOffset() * MINUTE_MS : 0;
+		const localNow = now - offsetMs;
+		let candidate = Math.floor(localNow / HOUR_MS) * HOUR_MS + minute * MINUTE_MS;
+		if (candidate <= localNow) candidate += HOUR_MS;
+		nextRollAt = Math.min(nextRollAt, candidate + offsetMs);
 	}
 	for (const text of at ?? []) {
 		const [hour, minute] = text.split(':').map(Number) as [number, number];
-		next = Math.min(next, nextTimeOfDay(hour, minute, now, local_time === true));
+		nextRollAt = Math.min(nextRollAt, nextTimeOfDay(hour, minute, now, local_time === true));
 	}
-	return next;
+	return nextRollAt;
 }
 
 /** Returns the next occurrence of a time of day. The calendar is used, because local days may have 23 or 25 hours. */

@@ -42,9 +42,9 @@ export class RolledFiles {
 
 	/** Returns the path to which the file is rolled. `attempt` distinguishes files with the same time. */
 	rolledPath(time: number, attempt: number): string {
-		const text = formatTime(time, this.#layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
+		const timeText = formatTime(time, this.#layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
 		const { dir, name, ext } = path.parse(this.#file);
-		return path.join(dir, `${name}-${text}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
+		return path.join(dir, `${name}-${timeText}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
 	}
 
 	/**
@@ -56,13 +56,13 @@ export class RolledFiles {
 
 	/** Completes a roll during which a process was killed: the file has its new name, but still has its old name as well. */
 	finishRoll(): void {
-		const current = lstatSync(this.#file, { throwIfNoEntry: false });
-		if (!current?.isFile() || current.nlink < 2) return;
+		const logFile = lstatSync(this.#file, { throwIfNoEntry: false });
+		if (!logFile?.isFile() || logFile.nlink < 2) return;
 		const dir = path.dirname(this.#file);
 		for (const entry of readdirSync(dir)) {
 			if (!this.#namePattern.test(entry)) continue;
 			const candidate = lstatSync(path.join(dir, entry), { throwIfNoEntry: false });
-			if (candidate?.ino !== current.ino) continue;
+			if (candidate?.ino !== logFile.ino) continue;
 			unlinkSync(this.#file);
 			return;
 		}
@@ -104,7 +104,7 @@ export class RolledFiles {
 	/** Returns rolled files, newest first. Deletes incomplete files of a killed process. */
 	async #list(): Promise<{ file: string; time: number }[]> {
 		const dir = path.dirname(this.#file);
-		const rolled: { file: string; time: number }[] = [];
+		const rolledFiles: { file: string; time: number }[] = [];
 		for (const entry of await readdir(dir)) {
 			const isUnfinished = entry.endsWith(UNFINISHED_SUFFIX);
 			if (!this.#namePattern.test(isUnfinished ? entry.slice(0, -UNFINISHED_SUFFIX.length) : entry)) continue;
@@ -114,9 +114,9 @@ export class RolledFiles {
 				continue;
 			}
 			const stats = await stat(file).catch(() => undefined);
-			if (stats?.isFile()) rolled.push({ file, time: stats.mtimeMs });
+			if (stats?.isFile()) rolledFiles.push({ file, time: stats.mtimeMs });
 		}
-		return rolled.sort((a, b) => b.time - a.time || (a.file < b.file ? 1 : -1));
+		return rolledFiles.sort((a, b) => b.time - a.time || (a.file < b.file ? 1 : -1));
 	}
 
 	/** Compresses a file under a temporary name, so that nothing is lost if the process is killed. */

@@ -8,7 +8,7 @@ import { encoderOf } from './encoders.ts';
 import type { LogLevel } from './log-entry.ts';
 import type { LineFormat } from './log-format.ts';
 import type { ExpandText } from './machine-text.ts';
-import { writeDuration, writeTime } from './time-text.ts';
+import { createDurationFormatter, createTimeFormatter } from './time-text.ts';
 
 type Fields = { readonly [name: string]: unknown };
 
@@ -25,7 +25,7 @@ type Part = string | ((entry: Entry) => string);
 
 /** Compiles a text format. Entries that are not about a request are formatted as by `console`. */
 export function compileTextFormat(format: TextLogFormat, expand: ExpandText): LineFormat {
-	const time = writeTime(format.time_format ?? 'common_log', format.time_local === true);
+	const time = createTimeFormatter(format.time_format ?? 'common_log', format.time_local === true);
 	const parts = parseLogText(logTextOf(format)).map((part): Part => {
 		if ('literal' in part) return part.literal;
 		if ('machine' in part) return expand(part.machine);
@@ -38,7 +38,7 @@ export function compileTextFormat(format: TextLogFormat, expand: ExpandText): Li
 	});
 	const consoleEncoder = encoderOf('console');
 	return {
-		duration: writeDuration(format.duration_format ?? 's'),
+		duration: createDurationFormatter(format.duration_format ?? 's'),
 		isDefaultJson: false,
 		encode(level, logger, message, json, timeMs) {
 			const fields = (json === '' ? {} : JSON.parse(`{${json}}`)) as Fields;
@@ -94,32 +94,32 @@ function splitUri(uri: unknown): readonly [unknown, unknown] {
 /** Returns the value at a path. The path's names are in lowercase; the entry's names may be in any case. */
 function fieldAt(fields: Fields, path: readonly string[]): unknown {
 	let value: unknown = fields;
-	let lists: unknown[] | undefined;
+	let listItems: unknown[] | undefined;
 	for (const pathName of path) {
 		if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
 		const parent = value as Fields;
 		value = undefined;
-		lists = undefined;
+		listItems = undefined;
 		for (const name of Object.keys(parent)) {
 			if (name.length !== pathName.length || name.toLowerCase() !== pathName) continue;
 			const member = parent[name];
 			// A client may spell a field's name in several ways; all of its values count.
-			if (Array.isArray(member)) lists = lists ? [...lists, ...member] : member;
+			if (Array.isArray(member)) listItems = listItems ? [...listItems, ...member] : member;
 			else value ??= member;
 		}
-		if (lists) value = lists;
+		if (listItems) value = listItems;
 	}
 	return value;
 }
 
 /** Returns a value as escaped text; `-` for a field that the entry does not have. Lists are joined by commas. */
 function fieldText(value: unknown, index: number | undefined, isLatin1: boolean): string {
-	let selected = value;
-	if (Array.isArray(value)) selected = index === undefined ? value.join(', ') : value[index];
-	else if (index !== undefined && index > 0) selected = undefined;
-	if (selected === undefined || selected === null) return '-';
-	if (typeof selected === 'object') return escapeText(JSON.stringify(selected), false);
-	const text = String(selected);
+	let selectedValue = value;
+	if (Array.isArray(value)) selectedValue = index === undefined ? value.join(', ') : value[index];
+	else if (index !== undefined && index > 0) selectedValue = undefined;
+	if (selectedValue === undefined || selectedValue === null) return '-';
+	if (typeof selectedValue === 'object') return escapeText(JSON.stringify(selectedValue), false);
+	const text = String(selectedValue);
 	return text === '' ? '-' : escapeText(text, isLatin1);
 }
 

@@ -13,7 +13,7 @@ const LAYOUTS: { readonly [name: string]: string } = {
 };
 
 /** Returns a function that formats milliseconds since the epoch as a number or text. */
-export function writeTime(format: string, local: boolean): (timeMs: number) => string | number {
+export function createTimeFormatter(format: string, isLocal: boolean): (timeMs: number) => string | number {
 	switch (format) {
 		case 'unix_seconds_float':
 			return timeMs => timeMs / 1000;
@@ -24,7 +24,7 @@ export function writeTime(format: string, local: boolean): (timeMs: number) => s
 			return timeMs => timeMs * 1e6;
 		default: {
 			const layout = Object.hasOwn(LAYOUTS, format) ? LAYOUTS[format]! : format;
-			return timeMs => formatTime(timeMs, layout, local ? 'Local' : 'UTC');
+			return timeMs => formatTime(timeMs, layout, isLocal ? 'Local' : 'UTC');
 		}
 	}
 }
@@ -35,7 +35,7 @@ export function wallTime(timeMs: number): string {
 }
 
 /** Returns a function that formats milliseconds as a duration in JSON. */
-export function writeDuration(format: 's' | 'ms' | 'ns' | 'string'): (milliseconds: number) => string {
+export function createDurationFormatter(format: 's' | 'ms' | 'ns' | 'string'): (milliseconds: number) => string {
 	switch (format) {
 		case 's':
 			return secondsText;

@@ -20,9 +20,10 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 
 /**
- * Milliseconds before a broken store is reset, and between attempts to reset it. Meanwhile, all writers notice that it is broken.
+ * Milliseconds before a broken store is reset, and between attempts to reset it. During this time, all writers notice that the
+ * store is broken.
  */
-const HEALING_MS = 1000;
+const RESET_DELAY_MS = 1000;
 
 /** Size and counters of one store. */
 export interface CacheReport {
@@ -42,9 +43,9 @@ export interface CacheRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	readonly workingDirectory: string;
 	/** Called when a store with a disk tier has been added. */
-	diskAdded?(): void;
-	/** Milliseconds before a broken store is reset; defaults to {@link HEALING_MS}. */
-	readonly healingMs?: number;
+	onDiskAdded?(): void;
+	/** Milliseconds before a broken store is reset; defaults to {@link RESET_DELAY_MS}. */
+	readonly resetDelayMs?: number;
 }
 
 interface Store {
@@ -58,7 +59,7 @@ interface Store {
 
 export class CacheRegistry implements CacheWatcher {
 	readonly #stores = new Map<string, Store>();
-	/** The latest disk tier of each folder. Another tier for the same folder waits until this one is closed. */
+	/** The latest disk tier by folder. A new tier for the same folder waits until the previous one is closed. */
 	readonly #disks = new Map<string, DiskTier>();
 	readonly #deps: CacheRegistryDeps;
 	/** Settles once all positions passed to {@link recordPurgePosition} have been recorded. */
@@ -90,15 +91,15 @@ export class CacheRegistry implements CacheWatcher {
 		);
 		this.#disks.set(folder, disk);
 		this.#stores.set(key, { memory, settings, layoutBytes, cache, disk });
-		this.#deps.diskAdded?.();
+		this.#deps.onDiskAdded?.();
 	}
 
 	cacheClosed(key: string): void {
 		const store = this.#stores.get(key);
 		this.#stores.delete(key);
 		if (store === undefined) return;
-		const closed = store.disk?.close() ?? Promise.resolve();
-		void closed.then(() => this.#closeFilesLater(store.memory));
+		const diskClose = store.disk?.close() ?? Promise.resolve();
+		void diskClose.then(() => this.#closeFilesLater(store.memory));
 	}
 
 	/** Handles a thread's report about the responses of a store. */
@@ -109,19 +110,19 @@ export class CacheRegistry implements CacheWatcher {
 	}
 
 	/** Performs a thread's request about the disk tier of a store. */
-	async run(key: string, request: DiskRequest): Promise<true> {
+	async runDiskRequest(key: string, request: DiskRequest): Promise<true> {
 		const { cache, disk } = this.#stores.get(key) ?? {};
 		if (request.request === 'recall') await disk?.recall(request.key);
 		else {
 			const { host, path: requestPath, query } = request;
-			const recorded = disk?.invalidateUrl(host, requestPath, query);
+			const diskInvalidation = disk?.invalidateUrl(host, requestPath, query);
 			// Also invalidates responses that were recalled from disk after the thread had invalidated the URL in memory.
 			try {
 				await cache?.invalidate(host, requestPath, query);
 			} catch (error) {
 				if (!(error instanceof LockLost)) throw error;
 			}
-			await recorded;
+			await diskInvalidation;
 		}
 		return true;
 	}
@@ -141,7 +142,7 @@ export class CacheRegistry implements CacheWatcher {
 				if (!(error instanceof LockLost)) throw error;
 			}
 			endFetchesOf(memory, thread);
-			if (memory.isBroken) this.#healLater(key, store);
+			if (memory.isBroken) this.#resetLater(key, store);
 		}
 	}
 
@@ -163,19 +164,19 @@ export class CacheRegistry implements CacheWatcher {
 	 * PurgeNotRecorded if they may reappear after a restart.
 	 */
 	async purge(selection: PurgeSelection): Promise<number> {
-		let purged = 0;
+		let purgedCount = 0;
 		let failure: PurgeNotRecorded | undefined;
 		for (const { memory, disk } of this.#stores.values()) {
 			const purgeFromMemory = (): Promise<number> => purgeMemory(memory, selection);
 			try {
-				purged += disk === undefined ? await purgeFromMemory() : await disk.purge(selection, purgeFromMemory);
+				purgedCount += disk === undefined ? await purgeFromMemory() : await disk.purge(selection, purgeFromMemory);
 			} catch (error) {
 				if (!(error instanceof PurgeNotRecorded)) throw error;
 				failure = error;
 			}
 		}
 		if (failure !== undefined) throw failure;
-		return purged;
+		return purgedCount;
 	}
 
 	/** Returns the recorded position of each disk tier that holds responses; undefined for one without a position. */
@@ -221,20 +222,20 @@ export class CacheRegistry implements CacheWatcher {
 	/** Closes the memory's in-memory files once no thread sends from them. */
 	#closeFilesLater(memory: CacheMemory): void {
 		if (memory.closeFiles()) return;
-		setTimeout(() => this.#closeFilesLater(memory), this.#deps.healingMs ?? HEALING_MS).unref();
+		setTimeout(() => this.#closeFilesLater(memory), this.#deps.resetDelayMs ?? RESET_DELAY_MS).unref();
 	}
 
 	/** Resets a broken store once no thread reads it. */
-	#healLater(key: string, store: Store): void {
+	#resetLater(key: string, store: Store): void {
 		const timer = setTimeout(() => {
-			if (this.#stores.get(key) === store && store.memory.isBroken && !tryHeal(store.memory))
-				this.#healLater(key, store);
-		}, this.#deps.healingMs ?? HEALING_MS);
+			if (this.#stores.get(key) === store && store.memory.isBroken && !tryReset(store.memory))
+				this.#resetLater(key, store);
+		}, this.#deps.resetDelayMs ?? RESET_DELAY_MS);
 		timer.unref();
 	}
 }
 
-function tryHeal(memory: CacheMemory): boolean {
+function tryReset(memory: CacheMemory): boolean {
 	try {
 		return memory.resetStore();
 	} catch (error) {

@@ -8,7 +8,7 @@ import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 /** Milliseconds until a dead compile thread is replaced. */
 const RESTART_DELAY_MS = 200;
 /** Time limits on one request. For comparison: compiling ten thousand sites takes a few seconds. */
-const LIMITS: CompilerLimits = { reportAfterMs: 10_000, abandonAfterMs: 60_000 };
+const DEFAULT_LIMITS: CompilerLimits = { reportAfterMs: 10_000, abandonAfterMs: 60_000 };
 
 /** Writes an entry to the process log. */
 type CompilerLog = (level: 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }) => void;
@@ -33,7 +33,11 @@ export class CompileService {
 	/** Resolves when the current replacement of a dead thread is complete. */
 	#replacement: Promise<void> | undefined;
 
-	constructor(start: Omit<CompilerStart, 'activity' | 'vitals'>, log: CompilerLog, limits: CompilerLimits = LIMITS) {
+	constructor(
+		start: Omit<CompilerStart, 'activity' | 'vitals'>,
+		log: CompilerLog,
+		limits: CompilerLimits = DEFAULT_LIMITS,
+	) {
 		const memory = new SharedArrayBuffer(ThreadVitals.BYTES);
 		this.vitals = new ThreadVitals(memory);
 		this.#start = { ...start, vitals: memory };
@@ -73,9 +77,9 @@ export class CompileService {
 		);
 	}
 
-	#onLost(cause: string, stalled: boolean): void {
-		if (stalled) this.stalls++;
-		const problem = stalled ? 'stopped responding' : 'died';
+	#onLost(cause: string, hasStalled: boolean): void {
+		if (hasStalled) this.stalls++;
+		const problem = hasStalled ? 'stopped responding' : 'died';
 		this.#log('error', `the compile thread ${problem} and is being replaced`, { cause });
 		this.#replacement = new Promise(resolve => {
 			this.#timer = setTimeout(() => {

@@ -9,8 +9,8 @@ import { withTimeLimit } from '../threads/within.ts';
 
 /** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {
-	/** Called when the thread has died, or was abandoned because it did not respond (`stalled`). */
-	onLost(reason: string, stalled: boolean): void;
+	/** Called when the thread has died, or was abandoned because it did not respond (`hasStalled`). */
+	onLost(reason: string, hasStalled: boolean): void;
 	/** Called when the thread has been working on one request for a long time. */
 	onBusy(request: string, milliseconds: number): void;
 }
@@ -115,11 +115,11 @@ export class CompilerClient {
 		}, CHECK_INTERVAL_MS).unref();
 	}
 
-	#onThreadLost(reason: string, stalled: boolean): void {
+	#onThreadLost(reason: string, hasStalled: boolean): void {
 		const isExpected = this.#isEnded;
 		this.#isEnded = true;
 		this.#rejectPending(reason);
-		if (!isExpected) this.#events.onLost(reason, stalled);
+		if (!isExpected) this.#events.onLost(reason, hasStalled);
 	}
 
 	#rejectPending(reason: string): void {

@@ -48,7 +48,7 @@ export interface AdaptOutcome {
 
 /**
  * The result of a purge: the number of responses removed on this machine and, in a cluster, the IDs of the other members that have
- * and have not confirmed the purge.
+ * confirmed the purge and of those that have not.
  */
 export interface PurgeResult {
 	readonly purged: number;
@@ -96,7 +96,7 @@ export interface RuntimeControl {
 	/** The cluster; undefined if the process belongs to none. */
 	readonly cluster?: Cluster | undefined;
 	/** Returns all metrics in a format, as UTF-8; empty if metrics are off. The caller must release the memory. */
-	exposition(format: MetricsFormat): Promise<ScrapeResult>;
+	renderMetrics(format: MetricsFormat): Promise<ScrapeResult>;
 	/** Counts a rollback and its result. */
 	countRollback(succeeded: boolean): void;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */

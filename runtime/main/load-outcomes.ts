@@ -11,7 +11,7 @@ import { BuildRefused, NoResponsiveThread, WorkerLostError } from './worker-pool
 /** The outcome of a load that arrives while the server stops. */
 export const STOPPING_OUTCOME: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
 
-/** Returns a refusal by the runtime, in addition to the compiler's diagnostics. */
+/** Returns the outcome of a load that the runtime refuses. `diagnostics` are those of the compiler. */
 export function refusedOutcome(
 	code: string,
 	message: string,
@@ -30,16 +30,16 @@ export function refusedOutcome(
 }
 
 /**
- * Returns the reason for the restart that a load of `threads` threads needs. `availableThreads` is the number of threads that this
+ * Returns why a restart is needed for a load that asks for `threads` threads. `availableThreads` is the number of threads that this
  * process can still start.
  */
-export function tooManyThreads(threads: number, availableThreads: number): RestartReason {
+export function tooManyThreadsReason(threads: number, availableThreads: number): RestartReason {
 	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${availableThreads} more.`;
 	return { code: 'setting_changed', subject: 'threads', message };
 }
 
 /** Returns the warning for a load that is in effect although the number of threads could not be changed. */
-export function threadsUnchanged(threads: number, cause: string): DiagnosticReport {
+export function threadsUnchangedWarning(threads: number, cause: string): DiagnosticReport {
 	const code = 'threads/unchanged';
 	const message = `The number of threads is still ${threads}: ${cause}`;
 	return { code, severity: 'warning', message, text: `warning[${code}]: ${message}` };
@@ -64,7 +64,7 @@ export function firstErrorMessage(diagnostics: readonly DiagnosticReport[]): str
 }
 
 /** Returns the process log entry for a load from `source`. */
-export function loadEntry(source: string, outcome: LoadOutcome): LogEntry {
+export function createLoadEntry(source: string, outcome: LoadOutcome): LogEntry {
 	const logger = 'config';
 	return match(outcome)
 		.returnType<LogEntry>()

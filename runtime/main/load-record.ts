@@ -38,14 +38,14 @@ export class LoadRecord {
 		this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
 	}
 
-	/** Records a rollback. `generation` is the one being served afterwards. */
+	/** Records a rollback. `generation` is the generation that is served afterwards. */
 	recordRollback(succeeded: boolean, generation: number): void {
 		if (succeeded) this.#succeeded++;
 		else this.#failed++;
 		this.#stuckGeneration = succeeded ? undefined : generation;
 	}
 
-	/** Returns the rollbacks so far. `generation` is the one being served. */
+	/** Returns the rollbacks so far. `generation` is the generation that is being served. */
 	rollbacks(generation: number): Rollbacks {
 		return { succeeded: this.#succeeded, failed: this.#failed, isStuck: this.#stuckGeneration === generation };
 	}

@@ -143,8 +143,8 @@ export class MetricsRegistry {
 	/** Counts Admin API responses. */
 	countAdminRequests(path: string, method: string, status: number, count: number): void {
 		const key = `${path} ${method} ${status}`;
-		const counted = this.#adminRequests.get(key);
-		if (counted) counted.value += count;
+		const existing = this.#adminRequests.get(key);
+		if (existing) existing.value += count;
 		else this.#adminRequests.set(key, { labels: { path, method, code: status }, failed: status >= 400, value: count });
 	}
 
@@ -240,7 +240,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 
 /** Returns the metric families that consist of a single slot of the counter rows. */
 function rowFamilies(totals: ThreadTotals): PlainFamily[] {
-	const rows: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
+	const families: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 		['svc_connections', 'Open client connections.', 'gauge', ROW_SLOT.connections],
 		['svc_connections_accepted_total', 'Client connections accepted.', 'counter', ROW_SLOT.accepted],
 		[
@@ -279,7 +279,7 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 			ROW_SLOT.droppedFields,
 		],
 	];
-	return rows.map(([name, help, type, slot]) => plainFamily(name, help, type, () => totals.total(slot)));
+	return families.map(([name, help, type, slot]) => plainFamily(name, help, type, () => totals.total(slot)));
 }
 
 function slotFamily({ name, help, label, slots }: LabeledSlotFamily, totals: ThreadTotals): PlainFamily {
@@ -291,9 +291,9 @@ function slotFamily({ name, help, label, slots }: LabeledSlotFamily, totals: Thr
 function seriesFamily({ name, help, type, buckets }: SeriesFamily, totals: ThreadTotals): MetricFamily {
 	if (!buckets || type !== 'histogram') {
 		const samples = () => {
-			const collected: MetricSample[] = [];
-			totals.forEachSeries(name, (labels, values) => collected.push({ labels, value: values[0]! }));
-			return collected;
+			const seriesSamples: MetricSample[] = [];
+			totals.forEachSeries(name, (labels, values) => seriesSamples.push({ labels, value: values[0]! }));
+			return seriesSamples;
 		};
 		return { name, help, type: type === 'gauge' ? 'gauge' : 'counter', samples };
 	}

@@ -52,12 +52,12 @@ import { HandoverImpossible } from './handover/handover-impossible.ts';
 import type { Inheritance } from './handover/handover-protocol.ts';
 import type { KeptSockets } from './handover/kept-sockets.ts';
 import {
-	loadEntry,
+	createLoadEntry,
 	outcomeOfError,
 	refusedOutcome,
 	STOPPING_OUTCOME,
-	threadsUnchanged,
-	tooManyThreads,
+	threadsUnchangedWarning,
+	tooManyThreadsReason,
 } from './load-outcomes.ts';
 import { LoadRecord } from './load-record.ts';
 import { RuntimeMetrics } from './runtime-metrics.ts';
@@ -81,8 +81,8 @@ export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
 /**
- * How long idle connections may wait for another request before a stop, if a service manager holds the listening sockets. The
- * manager probably starts the server again, and clients that reconnect must wait until it has started.
+ * Milliseconds that idle connections may wait for another request before a stop, if a service manager holds the listening sockets.
+ * The manager probably starts the server again, and clients that reconnect must wait until the server has started.
  */
 const RESTART_WAITS: RequestWaits = { nextRequestMs: 1000, firstRequestMs: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */
@@ -105,10 +105,10 @@ export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtim
 /** A running server. Created by {@link startRuntime}. */
 export class Runtime implements RuntimeControl {
 	readonly #options: RuntimeOptions;
-	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
-	readonly #controlWords = new Int32Array(this.#control);
+	readonly #controlMemory = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
+	readonly #controlWords = new Int32Array(this.#controlMemory);
 	readonly #totals = new ThreadTotals();
-	readonly #deps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
+	readonly #threadDeps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
 	readonly #pools: PoolRegistry;
 	readonly #limits: LimitTables;
@@ -151,10 +151,10 @@ export class Runtime implements RuntimeControl {
 		const workingDirectory = options.workingDirectory ?? process.cwd();
 		const environment = { ...(options.environment ?? process.env) };
 		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
-		this.#deps = { terminal, verbose: options.verbose === true, workingDirectory, environment };
+		this.#threadDeps = { terminal, verbose: options.verbose === true, workingDirectory, environment };
 		const expand = machineText(hostFacts(workingDirectory, environment));
 		const { inheritance } = options;
-		const log = (entry: LogEntry) => this.#log.entry(entry);
+		const log = (entry: LogEntry) => this.#log.writeEntry(entry);
 		this.#sockets = new ListenerSockets(expand, log, options.passed, inheritance?.sockets);
 		this.#awaitsTakeover = inheritance !== undefined;
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand, (entry, key) =>
@@ -166,7 +166,7 @@ export class Runtime implements RuntimeControl {
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 			expand: text => expand(text),
 			environment,
-			provideTls: wanted => this.#tls.provideUpstreams(wanted),
+			provideTls: material => this.#tls.provideUpstreams(material),
 		});
 		this.#compiler = new CompileService(
 			{ workingDirectory, environment, etagKey: randomBytes(32) },
@@ -183,16 +183,16 @@ export class Runtime implements RuntimeControl {
 			environment,
 			ticketKeys: inheritance?.ticketKeys.map(key => Buffer.from(key, 'base64')),
 			cluster: () => this.#cluster,
-			broadcast: update => this.#threads.tell({ type: 'tls', update }),
+			broadcast: update => this.#threads.broadcast({ type: 'tls', update }),
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
 		this.#limits = new LimitTables(inheritance?.limitSecret);
 		this.#caches = new CacheRegistry({
 			workingDirectory,
 			log: (...entry) => this.log(...entry),
-			diskAdded: () => this.#cluster?.diskOpened(),
+			onDiskAdded: () => this.#cluster?.diskOpened(),
 		});
-		this.#threads = new ThreadPools(this.#control, this.#poolHost());
+		this.#threads = new ThreadPools(this.#controlMemory, this.#poolHost());
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			version: options.version ?? (() => 'unknown'),
 			ready: () => this.ready,
@@ -205,8 +205,8 @@ export class Runtime implements RuntimeControl {
 				compiler: this.#compiler.stalls,
 				passwords: this.#passwordStalls,
 			}),
-			accessLogDropped: () => this.#sinks.lost('access'),
-			processLogDropped: () => this.#sinks.lost('process'),
+			accessLogDropped: () => this.#sinks.lostLines('access'),
+			processLogDropped: () => this.#sinks.lostLines('process'),
 			upstreams: () => this.#pools.reports(),
 			upstreamsWaited: () => this.#pools.waiting,
 			caches: () => this.#caches.reports(),
@@ -233,10 +233,10 @@ export class Runtime implements RuntimeControl {
 
 	get unreadyReason(): string | undefined {
 		if (!this.#isReady) return 'The server is not ready for requests.';
-		const stalled = this.#pool?.unresponsive ?? [];
-		if (stalled.length > 0) {
-			const [threads, pronoun] = stalled.length === 1 ? ['thread', 'it'] : ['threads', 'them'];
-			return `Worker ${threads} ${stalled.join(' and ')} did not answer; the server is replacing ${pronoun}.`;
+		const stalledThreads = this.#pool?.unresponsiveThreads ?? [];
+		if (stalledThreads.length > 0) {
+			const [threads, pronoun] = stalledThreads.length === 1 ? ['thread', 'it'] : ['threads', 'them'];
+			return `Worker ${threads} ${stalledThreads.join(' and ')} did not answer; the server is replacing ${pronoun}.`;
 		}
 		return this.#generation > 0 && this.#pool?.serves === false ? 'No worker thread is running.' : undefined;
 	}
@@ -302,14 +302,14 @@ export class Runtime implements RuntimeControl {
 
 	load(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadOutcome> {
 		const unconfigured = !this.#options.input;
-		const recorded = this.#recordChange(input.name, async () => {
+		const recordedOutcome = this.#recordChange(input.name, async () => {
 			const previousDocument = terms.reversible ? this.document : undefined;
 			const outcome = await this.#apply(() => this.#compiler.ask('prepare', { input, unconfigured, ...terms }));
 			return outcome.result === 'applied' && previousDocument !== undefined
 				? { ...outcome, replacedDocument: previousDocument }
 				: outcome;
 		});
-		return recorded as Promise<LoadOutcome>;
+		return recordedOutcome as Promise<LoadOutcome>;
 	}
 
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
@@ -345,13 +345,13 @@ export class Runtime implements RuntimeControl {
 		return { requests: this.#totals.total(ROW_SLOT.requests), serverErrors: this.#totals.total(ROW_SLOT.serverErrors) };
 	}
 
-	async exposition(format: MetricsFormat): Promise<ScrapeResult> {
+	async renderMetrics(format: MetricsFormat): Promise<ScrapeResult> {
 		return this.#settings.metrics ? this.#metrics.render(format) : NO_SCRAPE;
 	}
 
 	/** Returns the metrics in Prometheus text format. */
 	async metrics(): Promise<string> {
-		return scrapeToString(await this.exposition('prometheus'));
+		return scrapeToString(await this.renderMetrics('prometheus'));
 	}
 
 	countAdminRequest(path: string, method: string, status: number): void {
@@ -410,16 +410,16 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
-	 * Hands over to a successor, between two loads. `succeed` starts the successor and resolves to whether it took over. If it did
-	 * not, this process continues as before. If it did, this process stops accepting connections, and {@link stop} resolves once its
-	 * open connections have ended.
+	 * Hands over to a successor, between two loads. `startSuccessor` resolves to true if the successor has taken over. In that case,
+	 * this process stops accepting connections, and {@link stop} resolves once its open connections have ended. Otherwise, this
+	 * process continues as before.
 	 */
-	handOver(succeed: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
+	handOver(startSuccessor: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
 		return this.#serialize(async () => {
 			if (this.#stopping) return false;
 			const datagrams = (await this.#pool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
 			try {
-				const succeeded = await succeed(this.#inheritance(datagrams));
+				const succeeded = await startSuccessor(this.#inheritance(datagrams));
 				if (succeeded) this.#stopping ??= this.#stop(true);
 				return succeeded;
 			} finally {
@@ -430,15 +430,15 @@ export class Runtime implements RuntimeControl {
 
 	/**
 	 * Hands over again, after a first successor has failed, while this process drains or after it has drained. Resolves to the
-	 * result of `succeed`.
+	 * result of `startSuccessor`.
 	 */
 	async handOverAgain(
 		keptSockets: KeptSockets,
-		succeed: (inheritance: Inheritance) => Promise<boolean>,
+		startSuccessor: (inheritance: Inheritance) => Promise<boolean>,
 	): Promise<boolean> {
 		const datagrams = (await this.#pool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
 		try {
-			return await succeed(keptSockets.inheritance([...datagrams.values()].flat()));
+			return await startSuccessor(keptSockets.inheritance([...datagrams.values()].flat()));
 		} finally {
 			closeChannels(datagrams);
 		}
@@ -453,12 +453,12 @@ export class Runtime implements RuntimeControl {
 	 * Stops the activities that only one process may perform, before the successor accepts connections. Returns the state that the
 	 * successor takes over.
 	 */
-	letGo(): HandedState {
+	stopExclusiveWork(): HandedState {
 		this.rollLogs(false);
 		return { upstreams: this.#pools.states(), limits: this.#limits.states() };
 	}
 
-	/** Sets whether this process rolls log files. It must not while a successor may be rolling them. */
+	/** Sets whether this process rolls log files. Two processes must not roll the same files, so this process stops before a successor starts. */
 	rollLogs(rolls: boolean): void {
 		this.#sinks.rolls = rolls;
 	}
@@ -466,9 +466,9 @@ export class Runtime implements RuntimeControl {
 	/** Returns what a successor inherits. Throws HandoverImpossible. */
 	#inheritance(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): Inheritance {
 		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? [], datagrams);
-		const unpassable = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
-		if (unpassable)
-			throw new HandoverImpossible(`The sockets of ${unpassable.key} cannot be passed to another process.`);
+		const unpassableListener = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
+		if (unpassableListener)
+			throw new HandoverImpossible(`The sockets of ${unpassableListener.key} cannot be passed to another process.`);
 		const ticketKeys = this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64'));
 		return { sockets, ticketKeys, limitSecret: this.#limits.secret };
 	}
@@ -484,8 +484,8 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Resolves once every worker thread has responded, or has been terminated because it did not respond. */
-	async answering(): Promise<void> {
-		await this.#pool?.answering();
+	async whenResponsive(): Promise<void> {
+		await this.#pool?.whenResponsive();
 	}
 
 	/** Compiles, binds and serves. Called by startRuntime. */
@@ -616,17 +616,17 @@ export class Runtime implements RuntimeControl {
 	#threadShortage(settings: Settings): RestartReason | undefined {
 		const threads = this.#threadsFor(settings);
 		const { freeThreads } = this.#threads;
-		return threads !== this.threads && threads > freeThreads ? tooManyThreads(threads, freeThreads) : undefined;
+		return threads !== this.threads && threads > freeThreads ? tooManyThreadsReason(threads, freeThreads) : undefined;
 	}
 
 	#poolHost(): WorkerPoolHost {
 		return {
 			totals: this.#totals,
-			deps: this.#deps,
-			log: entry => this.#log.entry(entry),
-			access: (sink, lines, entries) => this.#sinks.write(sink, lines, entries),
-			accessDropped: (sink, entries) => this.#sinks.droppedByThread(sink, entries),
-			sinkOpened: (_sink, output) => {
+			deps: this.#threadDeps,
+			log: entry => this.#log.writeEntry(entry),
+			writeAccessLines: (sink, lines, entries) => this.#sinks.write(sink, lines, entries),
+			onAccessDropped: (sink, entries) => this.#sinks.droppedByThread(sink, entries),
+			onSinkOpened: (_sink, output) => {
 				try {
 					this.#sinks.acquire(output);
 				} catch (error) {
@@ -634,22 +634,22 @@ export class Runtime implements RuntimeControl {
 					this.#sinkErrors.push(error);
 				}
 			},
-			sinkReleased: sink => this.#sinks.release(sink),
+			onSinkReleased: sink => this.#sinks.release(sink),
 			pools: this.#pools,
 			limits: this.#limits,
 			concurrency: this.#concurrency,
 			caches: this.#caches,
-			tracingOpened: () => this.#spans.open(),
-			spans: (text, spans) => this.#spans.queue(text, spans),
+			onTracingOpened: () => this.#spans.open(),
+			queueSpans: (text, spans) => this.#spans.queue(text, spans),
 			answer: question => {
 				const queues = { passwords: this.#passwords, accountFiles: this.#accountFiles, pageWork: this.#pageWork };
-				const parts = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
-				return answerThreadRequest(question, { ...queues, ...parts, unready: this.unreadyReason });
+				const services = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
+				return answerThreadRequest(question, { ...queues, ...services, unreadyReason: this.unreadyReason });
 			},
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
-			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
-			ended: index => this.#tls.ended(index),
-			replaced: index => void this.#serialize(() => this.#bringUp(index)),
+			onChallengesReceived: (index, number) => this.#tls.challengesTaken(index, number),
+			onThreadEnded: index => this.#tls.ended(index),
+			onThreadReplaced: index => void this.#serialize(() => this.#bringUp(index)),
 		};
 	}
 
@@ -659,7 +659,7 @@ export class Runtime implements RuntimeControl {
 			const outcome = await apply();
 			if (outcome.result === 'edit_refused') return outcome;
 			this.#loads.recordLoad(outcome);
-			this.#log.entry(loadEntry(source, outcome));
+			this.#log.writeEntry(createLoadEntry(source, outcome));
 			return outcome;
 		});
 	}
@@ -691,7 +691,7 @@ export class Runtime implements RuntimeControl {
 		} catch (error) {
 			if (error instanceof NoResponsiveThread) {
 				if (isRetry) return { result: 'failed', message: error.message };
-				for (const index of (await this.#pool?.started()) ?? []) await this.#bringUp(index);
+				for (const index of (await this.#pool?.whenStarted()) ?? []) await this.#bringUp(index);
 				return this.#apply(prepare, true);
 			}
 			if (error instanceof ListenError) return refusedOutcome('listen', error.message);
@@ -725,7 +725,7 @@ export class Runtime implements RuntimeControl {
 			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
-			await this.#sinks.opened();
+			await this.#sinks.whenAllOpened();
 			await this.#compiler.commit(facts.certificates?.names ?? []);
 			if (this.#stopping) throw new WorkerLostError('The server is stopping.');
 			this.#generation = generation;
@@ -753,7 +753,7 @@ export class Runtime implements RuntimeControl {
 	 * Changes the number of threads after a load that asks for it. If the change fails, the load is in effect nevertheless, and its
 	 * outcome contains a warning.
 	 */
-	async #resize(threads: number, applied: Extract<LoadOutcome, { result: 'applied' }>): Promise<LoadOutcome> {
+	async #resize(threads: number, outcome: Extract<LoadOutcome, { result: 'applied' }>): Promise<LoadOutcome> {
 		const previousThreads = this.threads;
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
@@ -761,14 +761,14 @@ export class Runtime implements RuntimeControl {
 			const request = { generation: this.#generation, delta, listeners };
 			await this.#threads.resize(threads, request, this.#settings.grace_period);
 			this.log('info', 'runtime', 'changed the number of worker threads', { threads, before: previousThreads });
-			return applied;
+			return outcome;
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
 			this.log('error', 'runtime', 'the number of worker threads could not be changed', {
 				threads: previousThreads,
 				cause,
 			});
-			return { ...applied, diagnostics: [...applied.diagnostics, threadsUnchanged(previousThreads, cause)] };
+			return { ...outcome, diagnostics: [...outcome.diagnostics, threadsUnchangedWarning(previousThreads, cause)] };
 		}
 	}
 
@@ -794,20 +794,20 @@ export class Runtime implements RuntimeControl {
 		for (const end of this.#reliefStops.splice(0)) end();
 	}
 
-	/** @param succeeded True if another process serves new connections on the same sockets. */
-	async #stop(succeeded = false): Promise<void> {
+	/** @param hasSuccessor True if another process serves new connections on the same sockets. */
+	async #stop(hasSuccessor = false): Promise<void> {
 		this.#endRelief();
 		this.#isReady = false;
-		if (succeeded) this.#sockets.leave();
+		if (hasSuccessor) this.#sockets.leave();
 		else await waitBeforeStop(this.#settings.shutdown_delay, this.#controlWords, this.#log);
-		const message = succeeded ? 'handed over; finishing open connections' : 'stopping';
+		const message = hasSuccessor ? 'handed over; finishing open connections' : 'stopping';
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
-		const waits = succeeded ? HANDOVER_WAITS : this.#sockets.hasPassed ? RESTART_WAITS : NO_WAIT;
+		const waits = hasSuccessor ? HANDOVER_WAITS : this.#sockets.hasPassed ? RESTART_WAITS : NO_WAIT;
 		this.#pools.close();
 		// From here on, the system refuses new connections, because the listening sockets are closed.
 		this.#sockets.close();
 		// The successor waits until this process has released the folders of disk caches.
-		if (succeeded) void this.#caches.close();
+		if (hasSuccessor) void this.#caches.close();
 		await withTimeLimit(this.#threads.drain(waits), this.#settings.grace_period);
 		await Promise.all([
 			this.#endThreads(),
@@ -817,8 +817,8 @@ export class Runtime implements RuntimeControl {
 			this.#cluster?.leave(),
 		]);
 		this.#cluster?.close();
-		if (!succeeded) await this.#queue.catch(() => {});
-		this.log('info', 'runtime', succeeded ? 'ended after a handover' : 'stopped');
+		if (!hasSuccessor) await this.#queue.catch(() => {});
+		this.log('info', 'runtime', hasSuccessor ? 'ended after a handover' : 'stopped');
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT_MS);
 	}

@@ -17,8 +17,8 @@ export interface MainThreadServices {
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
 	readonly caches: CacheRegistry;
-	/** Why the server is not ready; undefined if it is. */
-	readonly unready: string | undefined;
+	/** Why the server is not ready; undefined if it is ready. */
+	readonly unreadyReason: string | undefined;
 	/** Settings of the running document. */
 	readonly settings: Settings;
 }
@@ -26,7 +26,7 @@ export interface MainThreadServices {
 /** Answers one request of a worker thread. */
 export async function answerThreadRequest(
 	request: MainThreadRequest,
-	{ passwords, accountFiles, pageWork, metrics, tls, caches, unready, settings }: MainThreadServices,
+	{ passwords, accountFiles, pageWork, metrics, tls, caches, unreadyReason, settings }: MainThreadServices,
 ): Promise<MainThreadReplies[keyof MainThreadReplies]> {
 	switch (request.about) {
 		case 'password':
@@ -39,7 +39,7 @@ export async function answerThreadRequest(
 		case 'metrics':
 			return scrapeToString(await metrics.render(request.format));
 		case 'health':
-			return unready;
+			return unreadyReason;
 		case 'page_work':
 			return pageWork.run(request.task);
 		case 'challenge':
@@ -49,7 +49,7 @@ export async function answerThreadRequest(
 		case 'upstream_tls':
 			return tls.provideUpstreams(request.material);
 		case 'cache':
-			return caches.run(request.store, request.diskRequest);
+			return caches.runDiskRequest(request.store, request.diskRequest);
 		case 'acme':
 			return tls.answerAcme(request.request, request.settings, settings);
 	}

@@ -1,10 +1,9 @@
 /**
- * The pools of worker threads: the one that serves, and those that only finish their connections after the number of threads has
- * changed.
+ * The pools of worker threads: one pool serves; the others only finish their connections after the number of threads has changed.
  *
- * A change of the number works like a handover within the process. A new pool takes over the listening sockets of the old one,
- * builds the generation that is being served, and accepts; then the old pool drains. No connection is lost, whichever of the two
- * has more threads. All pools share one memory, so that counts, health, caches and rate limits go on.
+ * A change of the number of threads works like a handover within the process. A new pool takes over the listening sockets of the
+ * old one, builds the generation that is being served, and accepts connections; then the old pool drains. No connection is lost,
+ * whichever of the two pools has more threads. All pools share one memory, so counts, health, caches and rate limits are kept.
  */
 import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -23,8 +22,8 @@ import type { GenerationBuildRequest, WorkerPoolHost } from './worker-pool-host.
 const MIN_ROWS = 8;
 
 /**
- * How long idle connections of an old pool may wait for another request. `first` is longer, because clients do not repeat the
- * first request on a connection if the connection is closed, as they do with later ones.
+ * Milliseconds that idle connections of an old pool may wait for another request. `first` is longer, because a client whose
+ * connection is closed repeats its request only if it was not the first one on the connection.
  */
 export const HANDOVER_WAITS: RequestWaits = { nextRequestMs: 5000, firstRequestMs: 60_000 };
 
@@ -123,8 +122,8 @@ export class ThreadPools {
 	}
 
 	/** Sends a message to every thread. Returns the indices of those that received it. */
-	tell(message: MessageToWorker): number[] {
-		return this.#allPools.flatMap(pool => pool.tell(message));
+	broadcast(message: MessageToWorker): number[] {
+		return this.#allPools.flatMap(pool => pool.broadcast(message));
 	}
 
 	/** Makes every thread finish its exchanges. Resolves when all of them have finished. */
@@ -134,8 +133,8 @@ export class ThreadPools {
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
 	async terminate(): Promise<boolean> {
-		const ended = await Promise.all(this.#allPools.map(pool => pool.terminate()));
-		return !ended.includes(false);
+		const results = await Promise.all(this.#allPools.map(pool => pool.terminate()));
+		return !results.includes(false);
 	}
 }
 

@@ -55,26 +55,26 @@ export interface WorkerPoolHost {
 	readonly concurrency: ConcurrencyWatcher;
 	log(entry: LogEntry): void;
 	/** Delivers lines for a log writer. If the lines are in a segment of shared memory, the receiver must return the segment. */
-	access(sink: string, lines: PostedLines, entries: number): void;
+	writeAccessLines(sink: string, lines: PostedLines, entries: number): void;
 	/** Called when a thread has dropped log entries. The thread itself counts them. */
-	accessDropped(sink: string, entries: number): void;
-	sinkOpened(sink: string, output: LogOutput): void;
-	sinkReleased(sink: string): void;
+	onAccessDropped(sink: string, entries: number): void;
+	onSinkOpened(sink: string, output: LogOutput): void;
+	onSinkReleased(sink: string): void;
 	/** Called when a thread starts to create spans. */
-	tracingOpened(): void;
+	onTracingOpened(): void;
 	/** Receives finished spans, as comma-separated JSON objects. */
-	spans(text: string, spans: number): void;
+	queueSpans(text: string, spans: number): void;
 	/** Answers a request of a thread. Never rejects. */
 	answer(question: MainThreadRequest): Promise<unknown>;
 	/** Returns the messages that a new thread receives before all others. */
 	introduction(): readonly MessageToWorker[];
 	/** Called when a thread has received the ACME challenge responses of the update with this number. */
-	challengesTaken(index: number, number: number): void;
+	onChallengesReceived(index: number, number: number): void;
 	/** Called when a thread has died. */
-	ended(index: number): void;
+	onThreadEnded(index: number): void;
 	/**
 	 * Called when a thread has been started in place of a dead one. The new thread must receive the current state before it can
 	 * serve.
 	 */
-	replaced(index: number): void;
+	onThreadReplaced(index: number): void;
 }

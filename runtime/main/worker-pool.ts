@@ -56,15 +56,18 @@ interface WorkerSlot {
 	thread: Worker | undefined;
 	watch: ThreadWatch;
 	/** True from when the thread is found unresponsive until it responds again, or until its replacement serves. */
-	unresponsive: boolean;
+	isUnresponsive: boolean;
 	/** Timer that is set while the thread is being terminated because it does not respond. */
 	terminationTimer: NodeJS.Timeout | undefined;
 	/** True once the thread serves a generation of the configuration. From then on it takes part in reloads. */
-	serving: boolean;
+	isServing: boolean;
+	/** Milliseconds since the epoch. */
 	startedAt: number;
+	/** Number of consecutive threads of this slot that died soon after their start. */
 	shortLives: number;
-	attempt: PendingStep | undefined;
-	drained: boolean;
+	/** The step that the thread is performing; undefined if there is none. */
+	pendingStep: PendingStep | undefined;
+	isDrained: boolean;
 	restartTimer: NodeJS.Timeout | undefined;
 	/** Log writers that the thread uses. */
 	readonly sinks: Set<string>;
@@ -81,7 +84,7 @@ export class WorkerPool {
 	readonly #host: WorkerPoolHost;
 	readonly #control: SharedArrayBuffer;
 	/** UDP sockets for a successor, by listener. */
-	#bequeathed = new Map<string, readonly BequeathedDatagrams[]>();
+	#bequeathedDatagrams = new Map<string, readonly BequeathedDatagrams[]>();
 	/** Channels between threads that have not been duplicated yet; see `withBranches`. */
 	readonly #channels: number[] = [];
 	readonly #controlWords: Int32Array;
@@ -102,12 +105,12 @@ export class WorkerPool {
 	readonly #checkTimer: NodeJS.Timeout;
 	/** Callbacks that wait for a thread to be started. */
 	#startCallbacks: (() => void)[] = [];
-	#lastAttempt = 0;
-	#lastPing = 0;
+	#lastStepNumber = 0;
+	#lastPingNumber = 0;
 	#isStopping = false;
 	readonly #drained = Promise.withResolvers<void>();
 
-	/** @param memory The memory that the threads share, also with those of other pools. Must have a free row for each thread. */
+	/** @param memory The memory that the threads of all pools share. Must have a free row for each thread. */
 	constructor(threads: number, memory: SharedRows, control: SharedArrayBuffer, host: WorkerPoolHost) {
 		this.#host = host;
 		this.#control = control;
@@ -119,13 +122,13 @@ export class WorkerPool {
 				position,
 				thread: undefined,
 				watch: new ThreadWatch(),
-				unresponsive: false,
+				isUnresponsive: false,
 				terminationTimer: undefined,
-				serving: false,
+				isServing: false,
 				startedAt: 0,
 				shortLives: 0,
-				attempt: undefined,
-				drained: false,
+				pendingStep: undefined,
+				isDrained: false,
 				restartTimer: undefined,
 				sinks: new Set(),
 				pongCallbacks: new Map(),
@@ -143,13 +146,13 @@ export class WorkerPool {
 	}
 
 	/** Indices of the threads that are unresponsive, or whose replacements do not serve yet. */
-	get unresponsive(): number[] {
-		return this.#slots.filter(slot => slot.unresponsive).map(slot => slot.index);
+	get unresponsiveThreads(): number[] {
+		return this.#slots.filter(slot => slot.isUnresponsive).map(slot => slot.index);
 	}
 
 	/** Whether any thread serves requests. */
 	get serves(): boolean {
-		return this.#slots.some(slot => slot.serving && !slot.terminationTimer);
+		return this.#slots.some(slot => slot.isServing && !slot.terminationTimer);
 	}
 
 	/**
@@ -158,9 +161,9 @@ export class WorkerPool {
 	 * Rejects with `NoResponsiveThread` if no thread responds.
 	 */
 	async prepareAll(request: GenerationBuildRequest): Promise<void> {
-		const slots = this.#slots.filter(slot => (slot.serving || !this.#hasGeneration) && !slot.terminationTimer);
+		const slots = this.#slots.filter(slot => (slot.isServing || !this.#hasGeneration) && !slot.terminationTimer);
 		if (slots.length === 0) {
-			throw this.unresponsive.length > 0
+			throw this.unresponsiveThreads.length > 0
 				? new NoResponsiveThread()
 				: new WorkerLostError('No worker thread is running.');
 		}
@@ -168,14 +171,14 @@ export class WorkerPool {
 		this.#buildingSlots = slots;
 		const { listeners: allListeners, channels } = withBranches(request.listeners, this.size);
 		this.#channels.push(...channels);
-		const prepared = Promise.all(
+		const preparation = Promise.all(
 			slots.map(slot => {
 				const listeners = addressesForThread(allListeners, slot.position, this.size);
 				return this.#prepare(slot, { ...request, listeners });
 			}),
 		);
-		for (const slot of slots) if (slot.unresponsive) this.#replace(slot);
-		await prepared;
+		for (const slot of slots) if (slot.isUnresponsive) this.#replace(slot);
+		await preparation;
 		if (this.#buildingSlots.length === 0) throw new NoResponsiveThread();
 	}
 
@@ -189,8 +192,8 @@ export class WorkerPool {
 	 * WorkerLostError.
 	 */
 	async acceptAll(): Promise<void> {
-		const accepted = this.#slots.map(slot => this.#runStep(slot, attempt => ({ type: 'accept', attempt })));
-		await Promise.all(accepted);
+		const acceptSteps = this.#slots.map(slot => this.#runStep(slot, attempt => ({ type: 'accept', attempt })));
+		await Promise.all(acceptSteps);
 		this.#closeChannels();
 	}
 
@@ -208,15 +211,15 @@ export class WorkerPool {
 	 * caller must close their `relay` descriptors.
 	 */
 	async bequeathAll(): Promise<ReadonlyMap<string, readonly BequeathedDatagrams[]>> {
-		this.#bequeathed = new Map();
-		const slots = this.#slots.filter(slot => slot.serving && !slot.unresponsive);
+		this.#bequeathedDatagrams = new Map();
+		const slots = this.#slots.filter(slot => slot.isServing && !slot.isUnresponsive);
 		await Promise.allSettled(slots.map(slot => this.#runStep(slot, attempt => ({ type: 'bequeath', attempt }))));
-		return this.#bequeathed;
+		return this.#bequeathedDatagrams;
 	}
 
 	/** Waits until a thread can serve. Resolves to the indices of threads that have been started but do not serve yet. */
-	async started(): Promise<number[]> {
-		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.serving && !slot.terminationTimer);
+	async whenStarted(): Promise<number[]> {
+		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.isServing && !slot.terminationTimer);
 		while (!this.#isStopping && startedSlots().length === 0) {
 			await new Promise<void>(resolve => this.#startCallbacks.push(resolve));
 		}
@@ -229,10 +232,10 @@ export class WorkerPool {
 	 */
 	async bringUp(index: number, request: GenerationBuildRequest): Promise<boolean> {
 		const slot = this.#slotOf(index);
-		if (!slot || slot.serving) return false;
+		if (!slot || slot.isServing) return false;
 		await this.#prepare(slot, { ...request, listeners: this.#sockets.inherited(index, request.listeners) });
-		slot.serving = true;
-		slot.unresponsive = false;
+		slot.isServing = true;
+		slot.isUnresponsive = false;
 		this.#post(slot, { type: 'activate' });
 		return true;
 	}
@@ -241,7 +244,7 @@ export class WorkerPool {
 	activateAll(): void {
 		this.#hasGeneration = true;
 		for (const slot of this.#buildingSlots.splice(0)) {
-			slot.serving = slot.thread !== undefined;
+			slot.isServing = slot.thread !== undefined;
 			this.#post(slot, { type: 'activate' });
 		}
 		this.#servedKeys = this.#loadingKeys;
@@ -252,8 +255,8 @@ export class WorkerPool {
 	discardAll(): void {
 		this.#closeChannels();
 		for (const slot of this.#buildingSlots.splice(0)) {
-			// Ends the timer of the attempt, which would otherwise keep the process alive, even after a failed start.
-			slot.attempt?.reject(new WorkerLostError('The load was canceled.'));
+			// This also ends the timer of the step, which would keep the process alive even after a failed start.
+			slot.pendingStep?.reject(new WorkerLostError('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}
 		this.#sockets.keepOnly(this.#servedKeys);
@@ -266,9 +269,9 @@ export class WorkerPool {
 	drain(waits: RequestWaits): Promise<void> {
 		this.#stop();
 		for (const slot of this.#slots) {
-			slot.attempt?.reject(new WorkerLostError('The server is stopping.'));
+			slot.pendingStep?.reject(new WorkerLostError('The server is stopping.'));
 			this.#post(slot, { type: 'drain', waits });
-			if (slot.unresponsive) this.#replace(slot);
+			if (slot.isUnresponsive) this.#replace(slot);
 		}
 		this.#checkDrained();
 		return this.#drained.promise;
@@ -299,7 +302,7 @@ export class WorkerPool {
 	}
 
 	/** Sends a message to every thread. Returns the indices of those that received it. */
-	tell(message: MessageToWorker): number[] {
+	broadcast(message: MessageToWorker): number[] {
 		const receivers = this.#slots.filter(slot => slot.thread);
 		for (const slot of receivers) this.#post(slot, message);
 		return receivers.map(slot => slot.index);
@@ -318,8 +321,8 @@ export class WorkerPool {
 	}
 
 	/** Resolves once every thread has replied to a ping, or has been terminated because it did not reply. */
-	async answering(): Promise<void> {
-		const number = ++this.#lastPing;
+	async whenResponsive(): Promise<void> {
+		const number = ++this.#lastPingNumber;
 		await Promise.all(
 			this.#slots.map(slot => {
 				if (!slot.thread) return undefined;
@@ -333,7 +336,7 @@ export class WorkerPool {
 	giveUp(index: number): void {
 		const slot = this.#slotOf(index);
 		if (!slot) return;
-		slot.attempt = undefined;
+		slot.pendingStep = undefined;
 		if (slot.thread) void endThread(slot.thread);
 	}
 
@@ -360,7 +363,7 @@ export class WorkerPool {
 		slot.thread = thread;
 		this.#runningThreads.add(thread);
 		slot.startedAt = Date.now();
-		slot.serving = false;
+		slot.isServing = false;
 		let cause = 'ended';
 		for (const message of this.#host.introduction()) thread.postMessage(message);
 		thread.on('message', (message: MessageFromWorker) => {
@@ -381,30 +384,30 @@ export class WorkerPool {
 	/** Checks every thread that serves or drains. */
 	#checkThreads(): void {
 		const now = performance.now();
-		const elapsed = now - this.#lastCheckAt;
+		const elapsedMs = now - this.#lastCheckAt;
 		this.#lastCheckAt = now;
 		for (const slot of this.#slots) {
-			if (!slot.thread || slot.terminationTimer || !(slot.serving || this.#isStopping)) continue;
-			slot.watch.check(elapsed);
+			if (!slot.thread || slot.terminationTimer || !(slot.isServing || this.#isStopping)) continue;
+			slot.watch.check(elapsedMs);
 			if (slot.watch.isUnresponsive) this.#onStall(slot);
-			else if (slot.unresponsive) this.#onRecovery(slot);
+			else if (slot.isUnresponsive) this.#onRecovery(slot);
 		}
 	}
 
 	#onStall(slot: WorkerSlot): void {
 		const { watch, index } = slot;
-		if (!slot.unresponsive) {
-			slot.unresponsive = true;
+		if (!slot.isUnresponsive) {
+			slot.isUnresponsive = true;
 			this.stalls++;
 			this.#log('warn', 'a worker thread does not respond', { thread: index, ...watch.fields });
 		}
 		// While a thread builds, only the time limit of the load applies.
-		if (slot.attempt && watch.isBuilding) return;
-		if (slot.attempt || this.#isStopping || watch.isOverdue) this.#replace(slot);
+		if (slot.pendingStep && watch.isBuilding) return;
+		if (slot.pendingStep || this.#isStopping || watch.isOverdue) this.#replace(slot);
 	}
 
 	#onRecovery(slot: WorkerSlot): void {
-		slot.unresponsive = false;
+		slot.isUnresponsive = false;
 		this.#log('info', 'a worker thread responds again', { thread: slot.index });
 	}
 
@@ -415,7 +418,7 @@ export class WorkerPool {
 		// A thread that cannot be terminated is abandoned. It will never run any of our code again.
 		slot.terminationTimer = setTimeout(() => this.#onThreadEnd(slot, ''), THREAD_END_LIMIT_MS);
 		this.#buildingSlots = this.#buildingSlots.filter(building => building !== slot);
-		slot.attempt?.resolve();
+		slot.pendingStep?.resolve();
 		this.#sockets.detach(slot.index);
 		void endThread(thread);
 	}
@@ -425,38 +428,40 @@ export class WorkerPool {
 		clearTimeout(terminationTimer);
 		slot.terminationTimer = undefined;
 		slot.thread = undefined;
-		slot.serving = false;
+		slot.isServing = false;
 		this.#host.totals.removeThread(slot.index);
-		this.#host.ended(slot.index);
-		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
+		this.#host.onThreadEnded(slot.index);
+		for (const sink of slot.sinks) this.#host.onSinkReleased(sink);
 		slot.sinks.clear();
-		for (const answered of slot.pongCallbacks.values()) answered();
+		for (const onPong of slot.pongCallbacks.values()) onPong();
 		slot.pongCallbacks.clear();
 		this.#memory.releaseAll(slot.index);
-		const { attempt } = slot;
-		slot.attempt = undefined;
+		const { pendingStep } = slot;
+		slot.pendingStep = undefined;
 		if (this.#isStopping) {
 			this.#memory.giveBack(slot.index);
-			attempt?.reject(new WorkerLostError('The server is stopping.'));
+			pendingStep?.reject(new WorkerLostError('The server is stopping.'));
 			this.#checkDrained();
 			return;
 		}
 		// Only threads that died by themselves soon after their start delay their replacement. Threads that hung do not.
 		if (!terminationTimer) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE_MS ? slot.shortLives + 1 : 0;
-		const delay = terminationTimer
+		const delayMs = terminationTimer
 			? 0
 			: (RESTART_DELAYS_MS[Math.min(slot.shortLives, RESTART_DELAYS_MS.length) - 1] ?? 0);
-		if (delay > MAX_SOCKET_WAIT_MS) this.#sockets.release(slot.index);
+		if (delayMs > MAX_SOCKET_WAIT_MS) this.#sockets.release(slot.index);
 		this.restarts++;
-		const fields = terminationTimer ? slot.watch.fields : { cause, after_ms: delay };
+		const fields = terminationTimer ? slot.watch.fields : { cause, after_ms: delayMs };
 		const problem = terminationTimer ? 'stopped responding' : 'died';
 		this.#log('error', `a worker thread ${problem} and is being replaced`, { thread: slot.index, ...fields });
 		slot.restartTimer = setTimeout(() => {
 			this.#start(slot);
-			this.#host.replaced(slot.index);
-		}, delay);
+			this.#host.onThreadReplaced(slot.index);
+		}, delayMs);
 		const [firstLine] = cause.split('\n');
-		attempt?.reject(new WorkerLostError(`A worker thread died while it was building the configuration: ${firstLine}.`));
+		pendingStep?.reject(
+			new WorkerLostError(`A worker thread died while it was building the configuration: ${firstLine}.`),
+		);
 	}
 
 	#prepare(slot: WorkerSlot, request: GenerationBuildRequest): Promise<void> {
@@ -464,27 +469,27 @@ export class WorkerPool {
 	}
 
 	/**
-	 * Sends a message that starts a step, and waits for the thread's reply, which says that it has completed or refused the step.
+	 * Sends a message that starts a step, and waits until the thread replies that it has completed or refused the step.
 	 */
-	#runStep(slot: WorkerSlot, message: (attempt: number) => MessageToWorker): Promise<void> {
+	#runStep(slot: WorkerSlot, createMessage: (attempt: number) => MessageToWorker): Promise<void> {
 		if (!slot.thread) return Promise.reject(new WorkerLostError('A worker thread has died.'));
-		const number = ++this.#lastAttempt;
+		const stepNumber = ++this.#lastStepNumber;
 		return new Promise((resolve, reject) => {
 			const settle = (finish: () => void) => {
-				clearTimeout(restartTimer);
-				if (slot.attempt?.number === number) slot.attempt = undefined;
+				clearTimeout(stepTimer);
+				if (slot.pendingStep?.number === stepNumber) slot.pendingStep = undefined;
 				finish();
 			};
-			const restartTimer = setTimeout(
+			const stepTimer = setTimeout(
 				() => settle(() => reject(new WorkerLostError('A worker thread did not build the configuration in time.'))),
 				BUILD_LIMIT_MS,
 			);
-			slot.attempt = {
-				number,
+			slot.pendingStep = {
+				number: stepNumber,
 				resolve: () => settle(resolve),
 				reject: error => settle(() => reject(error)),
 			};
-			this.#post(slot, message(number));
+			this.#post(slot, createMessage(stepNumber));
 		});
 	}
 
@@ -494,19 +499,19 @@ export class WorkerPool {
 				this.#sockets.add(slot.index, message.key, message.sockets);
 				return;
 			case 'prepared':
-				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
+				if (slot.pendingStep?.number === message.attempt) slot.pendingStep.resolve();
 				return;
 			case 'bequeathed':
 				for (const [key, datagrams] of message.datagrams) {
-					if (slot.attempt?.number === message.attempt) {
-						this.#bequeathed.set(key, [...(this.#bequeathed.get(key) ?? []), ...datagrams]);
+					if (slot.pendingStep?.number === message.attempt) {
+						this.#bequeathedDatagrams.set(key, [...(this.#bequeathedDatagrams.get(key) ?? []), ...datagrams]);
 					} else for (const socket of datagrams) for (const channel of channelsOf(socket)) closeSync(channel);
 				}
-				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
+				if (slot.pendingStep?.number === message.attempt) slot.pendingStep.resolve();
 				return;
 			case 'refused':
-				if (slot.attempt?.number !== message.attempt) return;
-				slot.attempt.reject(new BuildRefused(message.code, message.message, message.pointer));
+				if (slot.pendingStep?.number !== message.attempt) return;
+				slot.pendingStep.reject(new BuildRefused(message.code, message.message, message.pointer));
 				return;
 			case 'memory_wanted':
 				this.#post(slot, {
@@ -532,28 +537,28 @@ export class WorkerPool {
 				return;
 			case 'sink_opened':
 				slot.sinks.add(message.sink);
-				this.#host.sinkOpened(message.sink, message.output);
+				this.#host.onSinkOpened(message.sink, message.output);
 				return;
 			case 'sink_released':
 				slot.sinks.delete(message.sink);
-				this.#host.sinkReleased(message.sink);
+				this.#host.onSinkReleased(message.sink);
 				return;
 			case 'access':
 				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
-				this.#host.access(message.sink, message.text, message.entries);
+				this.#host.writeAccessLines(message.sink, message.text, message.entries);
 				return;
 			case 'access_dropped':
-				this.#host.accessDropped(message.sink, message.entries);
+				this.#host.onAccessDropped(message.sink, message.entries);
 				return;
 			case 'access_segment':
-				this.#host.access(message.sink, message.lines, message.entries);
+				this.#host.writeAccessLines(message.sink, message.lines, message.entries);
 				return;
 			case 'tracing_opened':
-				this.#host.tracingOpened();
+				this.#host.onTracingOpened();
 				return;
 			case 'spans':
 				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
-				this.#host.spans(message.text, message.spans);
+				this.#host.queueSpans(message.text, message.spans);
 				return;
 			case 'log':
 				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, LOG_ENTRY_WEIGHT);
@@ -567,10 +572,10 @@ export class WorkerPool {
 				this.#answer(slot.thread, message.id, message.question);
 				return;
 			case 'challenges_taken':
-				this.#host.challengesTaken(slot.index, message.number);
+				this.#host.onChallengesReceived(slot.index, message.number);
 				return;
 			case 'drained':
-				slot.drained = true;
+				slot.isDrained = true;
 				this.#checkDrained();
 				return;
 		}
@@ -590,7 +595,7 @@ export class WorkerPool {
 	}
 
 	#checkDrained(): void {
-		if (this.#isStopping && this.#slots.every(slot => !slot.thread || slot.drained)) this.#drained.resolve();
+		if (this.#isStopping && this.#slots.every(slot => !slot.thread || slot.isDrained)) this.#drained.resolve();
 	}
 
 	#log(level: LogEntry['level'], message: string, fields: { readonly [name: string]: unknown }): void {

@@ -41,8 +41,8 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 		post: () => {},
 		postSegment: () => {},
 		reportDropped: () => {},
-		outstanding: control,
-		outstandingSlot: 0,
+		charsInTransit: control,
+		charsInTransitSlot: 0,
 	};
 	const leases: ThreadLeases = new ThreadLeases({
 		index: 0,

@@ -64,11 +64,11 @@ export class ThreadTracer implements Tracer {
 		clearTimeout(this.#timer);
 		this.#timer = undefined;
 		if (this.#batchSpans === 0) return;
-		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) {
+		const { charsInTransit, charsInTransitSlot } = this.#port;
+		if (Atomics.load(charsInTransit, charsInTransitSlot) > MAX_LOG_IN_TRANSIT_CHARS) {
 			this.#port.reportDropped(this.#batchSpans);
 		} else {
-			Atomics.add(outstanding, outstandingSlot, this.#batchText.length);
+			Atomics.add(charsInTransit, charsInTransitSlot, this.#batchText.length);
 			this.#port.post(this.#batchText, this.#batchSpans);
 		}
 		this.#batchText = '';

@@ -163,8 +163,8 @@ class DataPlaneWorker implements RequestHostThread {
 				postSegment: (memory, length, entries) =>
 					this.#send({ type: 'access_segment', sink, lines: { memory, length }, entries }),
 				reportDropped: entries => this.#countDroppedEntries(sink, entries),
-				outstanding: control,
-				outstandingSlot: CONTROL_LOG_IN_TRANSIT + start.index,
+				charsInTransit: control,
+				charsInTransitSlot: CONTROL_LOG_IN_TRANSIT + start.index,
 			}),
 			sampler: createSampler(start.environment),
 			spanPort: {
@@ -172,8 +172,8 @@ class DataPlaneWorker implements RequestHostThread {
 				reportDropped: spans => {
 					this.row[ROW_SLOT.spansDropped]! += spans;
 				},
-				outstanding: control,
-				outstandingSlot: CONTROL_LOG_IN_TRANSIT + start.index,
+				charsInTransit: control,
+				charsInTransitSlot: CONTROL_LOG_IN_TRANSIT + start.index,
 			},
 		});
 		this.#gates = new ListenerGates({

@@ -64,7 +64,7 @@ class FakeRuntime implements RuntimeControl {
 		return { json: path[0] === 'missing' ? 'null' : '{"a":1}', etag: `"/config/${path.join('/')} abc"` };
 	}
 
-	async exposition() {
+	async renderMetrics() {
 		return { text: Buffer.from(this.text), release: () => {} };
 	}
 

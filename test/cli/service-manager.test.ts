@@ -135,7 +135,7 @@ manager('a hanging thread suspends watchdog messages until it is replaced; a thr
 		const systemd = new ServiceManager(
 			env,
 			() => {},
-			() => runtime.answering(),
+			() => runtime.whenResponsive(),
 		);
 		try {
 			systemd.ready();

@@ -43,7 +43,7 @@ const filed = suite('long cached bodies in memory files, shared by several threa
 
 filed('every byte read is correct, and the cache stays within its size limit', async () => {
 	const buffer = new SharedArrayBuffer(cacheLayout(MAX_BYTES, THREADS).words * 4);
-	const registry = new CacheRegistry({ healingMs: 20, workingDirectory: '/', log: () => {} });
+	const registry = new CacheRegistry({ resetDelayMs: 20, workingDirectory: '/', log: () => {} });
 	registry.cacheOpened('cache', { ceiling: MAX_BYTES }, buffer, THREADS);
 	const words = new Int32Array(buffer);
 	let most = 0;

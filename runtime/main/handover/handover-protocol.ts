@@ -19,14 +19,14 @@
  *           ◀────────────────────────── reverting     the successor hands over to a third process, which runs the predecessor's
  *                                                     program and configuration, and reports `left`
  *
- * If the successor dies before it sends one of these messages, or sends neither by the deadline, the predecessor itself starts the
- * third process.
+ * If the successor dies before it sends `confirmed` or `reverting`, or sends neither by the deadline, the predecessor itself starts
+ * the third process.
  *
  * Until `done`, the predecessor serves as if nothing happened. A successor that fails, dies, breaks the protocol or exceeds a limit
  * of {@link STEPS} is killed, with every process that it has started. Both sides enforce limits, because either may hang.
- * Between `go` and `done` both accept connections on the very same sockets, so no connection waits in a queue that nobody reads.
- * The channel is a Unix socket with one JSON message per line. If it is closed before `go`, the predecessor has died, and the
- * successor accepts as if told to: somebody must serve.
+ * Between `go` and `done` both processes accept connections on the same sockets, so no connection waits in a queue that nobody
+ * reads. The channel is a Unix socket with one JSON message per line. If it is closed before `go`, the predecessor has died, and the
+ * successor accepts connections as if it had received `go`, because no other process serves.
  */
 import type { DiagnosticReport } from '../../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
@@ -64,12 +64,12 @@ export type HandoverStep = keyof typeof STEPS;
 export const OFFER_LIMIT_MS = 10_000;
 
 /**
- * Returns the time limit of a step, if `readyLimit` milliseconds are allowed until the successor is ready. No step may take longer
- * than `readyLimit`. If `readyLimit` exceeds {@link READY_LIMIT_MS}, the limits of the steps until then grow by the same factor.
+ * Returns the time limit of a step, if the successor must be ready within `readyLimitMs`. No step may take longer than
+ * `readyLimitMs`. If `readyLimitMs` exceeds {@link READY_LIMIT_MS}, the limits of the steps before `switch` grow by the same factor.
  */
-export function stepLimitMs(step: HandoverStep, readyLimit: number): number {
-	const factor = step === 'switch' ? 1 : Math.max(1, readyLimit / READY_LIMIT_MS);
-	return Math.min(readyLimit, STEPS[step].limit * factor);
+export function stepLimitMs(step: HandoverStep, readyLimitMs: number): number {
+	const factor = step === 'switch' ? 1 : Math.max(1, readyLimitMs / READY_LIMIT_MS);
+	return Math.min(readyLimitMs, STEPS[step].limit * factor);
 }
 
 /** Returns a duration as text, such as `10 s`. */
@@ -117,8 +117,7 @@ export interface Offer<Process = unknown> {
 	readonly process: Process;
 }
 
-/** Messages to the successor. */
-export type ToSuccessor = Offer | { readonly type: 'go'; readonly state?: HandedState | undefined };
+export type MessageToSuccessor = Offer | { readonly type: 'go'; readonly state?: HandedState | undefined };
 
 /** Reports why a successor failed. */
 export interface SuccessorFailure {
@@ -151,8 +150,7 @@ export interface UnconfirmedTerms {
 	readonly used: readonly string[];
 }
 
-/** Messages from the successor. */
-export type FromSuccessor =
+export type MessageFromSuccessor =
 	| { readonly type: 'step'; readonly step: HandoverStep }
 	| { readonly type: 'ready' }
 	| {

@@ -13,8 +13,8 @@ export class KeptSockets {
 	readonly #openDescriptors = new Set<number>();
 
 	/** Duplicates all descriptors of an inheritance, except those of channels. Throws an error with the system's code. */
-	constructor({ sockets, ...rest }: Inheritance) {
-		this.#otherParts = rest;
+	constructor({ sockets, ...otherParts }: Inheritance) {
+		this.#otherParts = otherParts;
 		const withDuplicate = <T extends { readonly descriptor: number }>(socket: T): T => ({
 			...socket,
 			descriptor: this.#duplicate(socket.descriptor),

@@ -54,18 +54,18 @@ export class MessageChannel<Sent extends ChannelMessage> {
 	}
 
 	#read(text: string): void {
-		let start = 0;
-		for (let end = text.indexOf('\n'); end !== -1 && this.#isOpen; end = text.indexOf('\n', start)) {
-			this.#pieces.push(text.slice(start, end));
-			start = end + 1;
-			const message = messageOf(this.#pieces.join(''));
+		let lineStart = 0;
+		for (let lineEnd = text.indexOf('\n'); lineEnd !== -1 && this.#isOpen; lineEnd = text.indexOf('\n', lineStart)) {
+			this.#pieces.push(text.slice(lineStart, lineEnd));
+			lineStart = lineEnd + 1;
+			const message = parseMessage(this.#pieces.join(''));
 			this.#pieces = [];
 			this.#length = 0;
 			if (message) this.#onMessage(message);
 			else this.#end('broken');
 		}
-		this.#pieces.push(text.slice(start));
-		this.#length += text.length - start;
+		this.#pieces.push(text.slice(lineStart));
+		this.#length += text.length - lineStart;
 		if (this.#length > MAX_MESSAGE_CHARACTERS) this.#end('broken');
 	}
 
@@ -76,7 +76,7 @@ export class MessageChannel<Sent extends ChannelMessage> {
 	}
 }
 
-function messageOf(line: string): ChannelMessage | undefined {
+function parseMessage(line: string): ChannelMessage | undefined {
 	try {
 		const value: unknown = JSON.parse(line);
 		const isMessage = typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';

@@ -5,18 +5,18 @@ import type { HandedState } from './handed-state.ts';
 import {
 	CHANNEL_DESCRIPTOR,
 	CONFIRMED_HANDOVER_PROTOCOL,
-	type FromSuccessor,
 	formatDuration,
 	HANDOVER_PROTOCOL,
 	type HandoverStep,
 	type LaterReport,
+	type MessageFromSuccessor,
+	type MessageToSuccessor,
 	OFFER_LIMIT_MS,
 	type Offer,
 	READY_LIMIT_MS,
 	STEPS,
 	SUCCESSOR_VARIABLE,
 	stepLimitMs,
-	type ToSuccessor,
 	type UnconfirmedTerms,
 } from './handover-protocol.ts';
 import { MessageChannel } from './message-channel.ts';
@@ -39,20 +39,20 @@ export function isSuccessor(): boolean {
 
 /** The channel to the predecessor. */
 export class PredecessorChannel {
-	readonly #channel: MessageChannel<FromSuccessor>;
-	readonly #queuedMessages: ToSuccessor[] = [];
-	#receive: ((message: ToSuccessor | 'ended' | 'late') => void) | undefined;
+	readonly #channel: MessageChannel<MessageFromSuccessor>;
+	readonly #queuedMessages: MessageToSuccessor[] = [];
+	#receive: ((message: MessageToSuccessor | 'ended' | 'late') => void) | undefined;
 	readonly #expired = Promise.withResolvers<never>();
 	#timer: NodeJS.Timeout | undefined;
-	#readyLimit = READY_LIMIT_MS;
+	#readyLimitMs = READY_LIMIT_MS;
 
 	constructor() {
 		const stream = new Socket({ fd: CHANNEL_DESCRIPTOR, readable: true, writable: true });
 		this.#channel = new MessageChannel(
 			stream,
 			message => {
-				if (this.#receive) this.#receive(message as ToSuccessor);
-				else this.#queuedMessages.push(message as ToSuccessor);
+				if (this.#receive) this.#receive(message as MessageToSuccessor);
+				else this.#queuedMessages.push(message as MessageToSuccessor);
 			},
 			() => this.#receive?.('ended'),
 		);
@@ -66,14 +66,14 @@ export class PredecessorChannel {
 	}
 
 	/** Reports to the predecessor which step begins, and starts its time limit. */
-	step(step: HandoverStep): void {
+	reportStep(step: HandoverStep): void {
 		this.#startStepTimer(step);
 		void this.#channel.send({ type: 'step', step });
 	}
 
 	#startStepTimer(step: HandoverStep): void {
 		clearTimeout(this.#timer);
-		const limitMs = stepLimitMs(step, this.#readyLimit) + MARGIN_MS;
+		const limitMs = stepLimitMs(step, this.#readyLimitMs) + MARGIN_MS;
 		this.#timer = setTimeout(() => {
 			this.#expired.reject(
 				new Error(`The new process gave up: ${STEPS[step].doing} took longer than ${formatDuration(limitMs)}.`),
@@ -87,7 +87,7 @@ export class PredecessorChannel {
 	}
 
 	/** Resolves to the offer. Rejects if none arrives, or if it uses another version of the protocol. */
-	async offer(): Promise<Offer> {
+	async receiveOffer(): Promise<Offer> {
 		const offeredVersion = process.env[SUCCESSOR_VARIABLE];
 		delete process.env[SUCCESSOR_VARIABLE];
 		if (offeredVersion !== String(HANDOVER_PROTOCOL) && offeredVersion !== String(CONFIRMED_HANDOVER_PROTOCOL)) {
@@ -95,10 +95,10 @@ export class PredecessorChannel {
 				`This release cannot take over from one that speaks version ${offeredVersion} of the handover; restart the server instead.`,
 			);
 		}
-		const message = await this.#next(OFFER_LIMIT_MS);
+		const message = await this.#nextMessage(OFFER_LIMIT_MS);
 		if (typeof message === 'string' || message.type !== 'offer')
 			throw new Error('The running process did not say what to take over.');
-		this.#readyLimit = message.readyLimit ?? READY_LIMIT_MS;
+		this.#readyLimitMs = message.readyLimit ?? READY_LIMIT_MS;
 		return message;
 	}
 
@@ -107,10 +107,10 @@ export class PredecessorChannel {
 	 * the latest state of the predecessor; undefined if the predecessor has died. Rejects if the predecessor neither answers nor
 	 * ends.
 	 */
-	async ready(): Promise<HandedState | undefined> {
+	async reportReady(): Promise<HandedState | undefined> {
 		clearTimeout(this.#timer);
 		void this.#channel.send({ type: 'ready' });
-		const message = await this.#next(STEPS.ready.limit);
+		const message = await this.#nextMessage(STEPS.ready.limit);
 		if (message === 'late') throw new Error('The running process did not say when to take over.');
 		this.#startStepTimer('switch');
 		// The predecessor has died, so this process must serve without its state.
@@ -119,27 +119,27 @@ export class PredecessorChannel {
 	}
 
 	/** Reports to the predecessor that this process accepts connections, so that the predecessor can exit. */
-	async done(
+	async reportDone(
 		generation: number,
-		warnings: Extract<FromSuccessor, { type: 'done' }>['warnings'],
+		warnings: Extract<MessageFromSuccessor, { type: 'done' }>['warnings'],
 		unconfirmed?: UnconfirmedTerms,
 	): Promise<void> {
 		clearTimeout(this.#timer);
 		await this.#channel.send({ type: 'done', generation, warnings, unconfirmed });
 	}
 
-	/** Reports an event after {@link done} to the predecessor, if it still exists. */
+	/** Reports an event after {@link reportDone} to the predecessor, if it still exists. */
 	async report(report: LaterReport): Promise<void> {
 		await this.#channel.send({ type: report });
 	}
 
 	/** Reports to the predecessor why this process cannot take over. Resolves once the message has been sent. */
-	async failed(failure: Omit<Extract<FromSuccessor, { type: 'failed' }>, 'type'>): Promise<void> {
+	async reportFailure(failure: Omit<Extract<MessageFromSuccessor, { type: 'failed' }>, 'type'>): Promise<void> {
 		await this.#channel.send({ type: 'failed', ...failure });
 	}
 
 	/** Resolves to the next message, to `ended` if the predecessor has ended, or to `late` after `limitMs`. */
-	#next(limitMs: number): Promise<ToSuccessor | 'ended' | 'late'> {
+	#nextMessage(limitMs: number): Promise<MessageToSuccessor | 'ended' | 'late'> {
 		const message = this.#queuedMessages.shift();
 		if (message) return Promise.resolve(message);
 		if (!this.#channel.isOpen) return Promise.resolve('ended');

@@ -9,17 +9,17 @@ import {
 	CHANNEL_DESCRIPTOR,
 	CONFIRMED_HANDOVER_PROTOCOL,
 	FIRST_INHERITED_DESCRIPTOR,
-	type FromSuccessor,
 	formatDuration,
 	type HandoverStep,
 	type Inheritance,
 	type LaterReport,
+	type MessageFromSuccessor,
+	type MessageToSuccessor,
 	type Offer,
 	STEPS,
 	SUCCESSOR_VARIABLE,
 	type SuccessorFailure,
 	stepLimitMs,
-	type ToSuccessor,
 } from './handover-protocol.ts';
 import { LastLines } from './last-lines.ts';
 import { MessageChannel } from './message-channel.ts';
@@ -39,6 +39,7 @@ const SIGNAL_CAUSES: { readonly [signal: string]: string } = {
 	SIGTRAP: ' (as when its memory limit is reached)',
 };
 
+/** Explanations of why a program could not be started, by the system's error code. */
 const START_ERRORS: { readonly [code: string]: string } = {
 	ENOENT: 'it or its interpreter does not exist',
 	EACCES: 'it may not be executed',
@@ -65,7 +66,7 @@ export interface SuccessorProgram {
 
 /** The outcome of a handover. */
 export type HandoverResult =
-	| ({ readonly result: 'done'; readonly pid: number } & Omit<Extract<FromSuccessor, { type: 'done' }>, 'type'>)
+	| ({ readonly result: 'done'; readonly pid: number } & Omit<Extract<MessageFromSuccessor, { type: 'done' }>, 'type'>)
 	| ({
 			readonly result: 'failed';
 			/** What the program last wrote to standard error before it had the offer; see {@link LastLines}. */
@@ -83,8 +84,8 @@ export class InheritedDescriptors {
 	}
 
 	/** Returns the inheritance with each descriptor replaced by its number in the successor. */
-	renumber({ sockets, ...rest }: Inheritance): Inheritance {
-		const renumbered = <T extends { readonly descriptor: number }>(socket: T): T => ({
+	renumber({ sockets, ...otherParts }: Inheritance): Inheritance {
+		const withNewNumber = <T extends { readonly descriptor: number }>(socket: T): T => ({
 			...socket,
 			descriptor: this.add(socket.descriptor),
 		});
@@ -98,13 +99,13 @@ export class InheritedDescriptors {
 			})),
 		}));
 		return {
-			...rest,
-			sockets: { listeners, held: sockets.held.map(renumbered), passed: sockets.passed.map(renumbered) },
+			...otherParts,
+			sockets: { listeners, held: sockets.held.map(withNewNumber), passed: sockets.passed.map(withNewNumber) },
 		};
 	}
 
 	/** The number that the next added descriptor will have in the successor. */
-	get next(): number {
+	get nextNumber(): number {
 		return FIRST_INHERITED_DESCRIPTOR + this.#descriptors.length;
 	}
 
@@ -117,13 +118,13 @@ export class InheritedDescriptors {
 /** A successor from its start until it serves or has failed. */
 export class SuccessorProcess {
 	readonly #child: ChildProcess;
-	readonly #channel: MessageChannel<ToSuccessor>;
+	readonly #channel: MessageChannel<MessageToSuccessor>;
 	/** A pipe whose other end is held by the successor and all its successors in turn; undefined if none was requested. */
 	readonly pipe: Readable | undefined;
 	/** Resolves when the process has ended: to its exit status, or null if a signal ended it. */
 	readonly exited: Promise<number | null>;
 	/** Called with each message that the process sends after it has started to serve. */
-	onReport: ((what: LaterReport) => void) | undefined;
+	onReport: ((report: LaterReport) => void) | undefined;
 	readonly #offer: Offer;
 	readonly #readyLimitMs: number;
 	readonly #onGo: () => HandedState;
@@ -134,7 +135,7 @@ export class SuccessorProcess {
 	/** Resolves to the reason once the process has ended or could not be started. */
 	readonly #endReason: Promise<string>;
 	#hasEnded = false;
-	#receiveAnswer: ((message: FromSuccessor) => void) | undefined;
+	#receiveAnswer: ((message: MessageFromSuccessor) => void) | undefined;
 	#isBroken = false;
 	#step: HandoverStep = 'start';
 	#stepTimer: NodeJS.Timeout | undefined;
@@ -145,21 +146,21 @@ export class SuccessorProcess {
 	/**
 	 * Starts the program. Throws HandoverImpossible.
 	 * @param withPipe Adds {@link pipe}. Its number in the successor follows that of the last descriptor.
-	 * @param limit Milliseconds until the program must be ready. No step may take longer; see {@link stepLimitMs}.
-	 * @param onGo Called before it is told to accept connections. Returns the state that it is told.
-	 * @param onError Called with what it writes to standard error, if the offer has a descriptor for that.
+	 * @param readyLimitMs Milliseconds until the program must be ready. No step may take longer; see {@link stepLimitMs}.
+	 * @param onGo Called before the program is told to accept connections. Returns the state to send to the program.
+	 * @param onError Called with what the program writes to standard error, if the offer has a descriptor for standard error.
 	 */
 	constructor(
 		program: SuccessorProgram,
 		offer: Offer,
 		descriptors: readonly number[],
 		withPipe: boolean,
-		limit: number,
+		readyLimitMs: number,
 		onGo: () => HandedState,
 		onError: (text: string) => void = () => {},
 	) {
 		this.#offer = offer;
-		this.#readyLimitMs = limit;
+		this.#readyLimitMs = readyLimitMs;
 		this.#onGo = onGo;
 		this.#child = spawnSuccessor(program, descriptors, withPipe, offer);
 		// If no descriptors were free, the child process was not started, and has no streams.
@@ -169,7 +170,7 @@ export class SuccessorProcess {
 			this.#child.on('error', (error: NodeJS.ErrnoException) => {
 				if (this.#child.pid !== undefined) return;
 				this.#hasEnded = true;
-				resolve(startError(program, error));
+				resolve(describeStartError(program, error));
 			});
 			this.#child.once('exit', (status, signal) => {
 				this.#hasEnded = true;
@@ -177,14 +178,14 @@ export class SuccessorProcess {
 				resolve(`The new process ended with ${description} before it served.`);
 			});
 		});
-		this.#standardError = followErrors(this.#child.stderr ?? undefined, onError);
+		this.#standardError = followStandardError(this.#child.stderr ?? undefined, onError);
 		this.exited = new Promise(resolve => this.#child.once('exit', resolve));
 		this.#channel = new MessageChannel(
 			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
-			message => this.#received(message as FromSuccessor),
-			why => {
+			message => this.#handleMessage(message as MessageFromSuccessor),
+			reason => {
 				// A process that has closed the channel usually ends next. Its end is a more informative reason, so it is awaited.
-				if (why === 'closed') return;
+				if (reason === 'closed') return;
 				this.#isBroken = true;
 				this.#receiveAnswer?.(PROTOCOL_FAILURE);
 			},
@@ -218,10 +219,10 @@ export class SuccessorProcess {
 	}
 
 	async #carryOut(): Promise<HandoverResult> {
-		const ready = this.#awaitAnswer(this.#readyLimitMs, 'become ready');
+		const pendingReady = this.#awaitAnswer(this.#readyLimitMs, 'become ready');
 		this.#startStepTimer('start');
 		void this.#channel.send({ ...this.#offer, readyLimit: this.#readyLimitMs });
-		const readyAnswer = await ready;
+		const readyAnswer = await pendingReady;
 		if (readyAnswer.type === 'failed') return await this.#fail(readyAnswer);
 		if (readyAnswer.type !== 'ready') return await this.#fail(PROTOCOL_FAILURE);
 		if (this.#abortReason !== undefined) return await this.#fail({ type: 'failed', message: this.#abortReason });
@@ -229,9 +230,9 @@ export class SuccessorProcess {
 		this.#isSwitching = true;
 		this.#step = 'switch';
 		const state = this.#onGo();
-		const done = this.#awaitAnswer(stepLimitMs('switch', this.#readyLimitMs), 'accept connections');
+		const pendingDone = this.#awaitAnswer(stepLimitMs('switch', this.#readyLimitMs), 'accept connections');
 		void this.#channel.send({ type: 'go', state });
-		const doneAnswer = await done;
+		const doneAnswer = await pendingDone;
 		if (doneAnswer.type === 'failed') return await this.#fail(doneAnswer);
 		if (!isDone(doneAnswer)) return await this.#fail(PROTOCOL_FAILURE);
 		const { generation, warnings, unconfirmed } = doneAnswer;
@@ -306,7 +307,7 @@ export class SuccessorProcess {
 		}
 	}
 
-	#received(message: FromSuccessor): void {
+	#handleMessage(message: MessageFromSuccessor): void {
 		if (isLaterReport(message)) {
 			if (message.type === 'left' || message.type === 'lost') this.#hasHandedOver = message.type === 'left';
 			this.onReport?.(message.type);
@@ -320,30 +321,30 @@ export class SuccessorProcess {
 		if (this.#isSwitching || !this.#receiveAnswer) return;
 		this.#step = step;
 		clearTimeout(this.#stepTimer);
-		const limit = stepLimitMs(step, this.#readyLimitMs);
+		const limitMs = stepLimitMs(step, this.#readyLimitMs);
 		this.#stepTimer = this.#startTimer(
-			limit,
-			`The new process has exceeded the limit of ${formatDuration(limit)} for a step.`,
+			limitMs,
+			`The new process has exceeded the limit of ${formatDuration(limitMs)} for a step.`,
 		);
 	}
 
 	/** Starts a timer that fails the awaited answer if it does not arrive in time. */
-	#startTimer(limit: number, message: string): NodeJS.Timeout {
-		const next = this.#receiveAnswer;
-		const expire = () => this.#receiveAnswer === next && next?.({ type: 'failed', message });
+	#startTimer(limitMs: number, message: string): NodeJS.Timeout {
+		const receiveAnswer = this.#receiveAnswer;
+		const expire = () => this.#receiveAnswer === receiveAnswer && receiveAnswer?.({ type: 'failed', message });
 		// If this process was paused, an answer may have arrived meanwhile. `setImmediate` allows the answer to be read before the
 		// timer takes effect.
-		return setTimeout(() => setImmediate(expire), limit);
+		return setTimeout(() => setImmediate(expire), limitMs);
 	}
 
 	/** Resolves to the next message, or to the reason why there is none. */
-	#awaitAnswer(limit: number, what: string): Promise<FromSuccessor> {
-		const { promise, resolve } = Promise.withResolvers<FromSuccessor>();
+	#awaitAnswer(limitMs: number, action: string): Promise<MessageFromSuccessor> {
+		const { promise, resolve } = Promise.withResolvers<MessageFromSuccessor>();
 		this.#receiveAnswer = message => {
 			this.#receiveAnswer = undefined;
 			resolve(message);
 		};
-		const timer = this.#startTimer(limit, `The new process did not ${what} in time (${formatDuration(limit)}).`);
+		const timer = this.#startTimer(limitMs, `The new process did not ${action} in time (${formatDuration(limitMs)}).`);
 		if (this.#isBroken) resolve(PROTOCOL_FAILURE);
 		// The last message of an ended process may still be in the channel, so it gets some time to arrive.
 		void this.#endReason.then(message => setTimeout(resolve, 100, { type: 'failed', message }));
@@ -370,12 +371,12 @@ function spawnSuccessor(
 			env: { ...process.env, [SUCCESSOR_VARIABLE]: String(protocol) },
 		});
 	} catch (error) {
-		throw new HandoverImpossible(startError(program, error as NodeJS.ErrnoException));
+		throw new HandoverImpossible(describeStartError(program, error as NodeJS.ErrnoException));
 	}
 }
 
 /** Reads a process's standard error, without keeping this process alive. */
-function followErrors(
+function followStandardError(
 	stream: Readable | undefined,
 	onError: (text: string) => void,
 ): { readonly lines: LastLines; readonly end: Promise<void> } | undefined {
@@ -392,15 +393,15 @@ function followErrors(
 	return { lines, end };
 }
 
-function startError({ file }: SuccessorProgram, { code, message }: NodeJS.ErrnoException): string {
+function describeStartError({ file }: SuccessorProgram, { code, message }: NodeJS.ErrnoException): string {
 	const reason = code === undefined ? message : `${code}${START_ERRORS[code] ? `, ${START_ERRORS[code]}` : ''}`;
 	return `The program ${file} cannot be started: ${reason}.`;
 }
 
-function isLaterReport(message: FromSuccessor): message is { readonly type: LaterReport } {
+function isLaterReport(message: MessageFromSuccessor): message is { readonly type: LaterReport } {
 	return (LATER_REPORTS as readonly string[]).includes(message.type);
 }
 
-function isDone(message: FromSuccessor): message is Extract<FromSuccessor, { type: 'done' }> {
+function isDone(message: MessageFromSuccessor): message is Extract<MessageFromSuccessor, { type: 'done' }> {
 	return message.type === 'done' && Number.isInteger(message.generation) && Array.isArray(message.warnings);
 }

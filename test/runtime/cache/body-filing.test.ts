@@ -29,7 +29,7 @@ const filed = isThere ? filing : filing.skip;
 
 function store(ceiling = 16 * MIB) {
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS).words * 4);
-	const registry = new CacheRegistry({ healingMs: 20, workingDirectory: '/', log: () => {} });
+	const registry = new CacheRegistry({ resetDelayMs: 20, workingDirectory: '/', log: () => {} });
 	registry.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
 	return { registry, words: new Int32Array(buffer), threads: [thread(0), thread(1)] as const };

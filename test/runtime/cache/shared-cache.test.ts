@@ -20,7 +20,7 @@ function store(ceiling = MIB) {
 	const layout = cacheLayout(ceiling, ROWS);
 	assert.ok(layout.bytes <= ceiling, `${layout.bytes} bytes exceed ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
-	const registry = new CacheRegistry({ healingMs: 50, workingDirectory: '/', log: () => {} });
+	const registry = new CacheRegistry({ resetDelayMs: 50, workingDirectory: '/', log: () => {} });
 	registry.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
 	const memory = new CacheMemory(buffer, ceiling, ROWS, ROWS);

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { encoderOf, jsonMembers, jsonString, levelRank } from '../../../runtime/logs/encoders.ts';
 import { HeaderFields } from '../../../runtime/logs/header-fields.ts';
-import { writeDuration } from '../../../runtime/logs/time-text.ts';
+import { createDurationFormatter } from '../../../runtime/logs/time-text.ts';
 
 const HOSTILE = 'a\nb\r\tc"\\\u0000\u001b[31m\u007f\u0085\u009b\u2028\u2029é😀';
 
@@ -99,7 +99,7 @@ encoders('long header names invented by clients are not cached', () => {
 });
 
 encoders('durations are numbers of seconds, accurate for short and long ones', () => {
-	const write = writeDuration('s');
+	const write = createDurationFormatter('s');
 	for (const milliseconds of [0, 0.000_4, 0.5, 0.000_999, 1, 999.999_999, 1000, 123_456.789]) {
 		assert.is(JSON.parse(write(milliseconds)), Math.round(milliseconds * 1e6) / 1e9, `${milliseconds}`);
 	}

@@ -86,8 +86,8 @@ writers(
 			reportDropped: entries => {
 				dropped += entries;
 			},
-			outstanding,
-			outstandingSlot: 0,
+			charsInTransit: outstanding,
+			charsInTransitSlot: 0,
 		});
 		batch.write('one\n');
 		batch.write('zwö 二 😀\n');

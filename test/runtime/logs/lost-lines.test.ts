@@ -8,7 +8,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
 import type { LogEntry } from '../../../runtime/logs/log-entry.ts';
-import { type LineKind, LogLosses, linesIn, type WriterEvents } from '../../../runtime/logs/log-losses.ts';
+import { countLines, type LineKind, LogLosses, type WriterEvents } from '../../../runtime/logs/log-losses.ts';
 import { LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
 import { DescriptorWriter } from '../../../runtime/logs/log-writer.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
@@ -45,12 +45,12 @@ class Counted implements WriterEvents {
 	readonly causes = new Set<string>();
 	writes = 0;
 
-	lost(lines: number, kind: LineKind, cause: string): void {
+	onLost(lines: number, kind: LineKind, cause: string): void {
 		this.lines[kind] += lines;
 		if (lines > 0) this.causes.add(cause);
 	}
 
-	written(): void {
+	onWritten(): void {
 		this.writes++;
 	}
 }
@@ -177,37 +177,37 @@ lost('collectors: lines in transit when the connection breaks, and lines left at
 	const output = { writer: 'net', address: `tcp/127.0.0.1:${port}` } as const;
 	const accepted = once(server, 'connection');
 	const writer = sinks.acquire(output);
-	await sinks.opened();
+	await sinks.whenAllOpened();
 	const megabyte = `${'x'.repeat(1024 * 1024)}\n`;
 	for (let i = 0; i < 7; i++) sinks.write(sinkKey(output), megabyte, 1);
 	const [socket] = await accepted;
 	socket.resetAndDestroy();
 	server.close();
 	// The server cannot know whether lines already in the system's buffers have reached the collector.
-	await eventually('the losses are counted', () => sinks.lost('access') > 0);
+	await eventually('the losses are counted', () => sinks.lostLines('access') > 0);
 	await writer.flush();
-	const before = sinks.lost('access');
+	const before = sinks.lostLines('access');
 	sinks.write(sinkKey(output), 'a\nb\n', 2);
 	sinks.release(sinkKey(output));
 	await sinks.flush(10_000);
-	assert.ok(sinks.lost('access') - before >= 2);
-	assert.ok(sinks.lost('access') <= 9);
+	assert.ok(sinks.lostLines('access') - before >= 2);
+	assert.ok(sinks.lostLines('access') <= 9);
 });
 
 lost('the first loss is reported at once, further losses periodically, and recovery once', async () => {
 	const entries: LogEntry[] = [];
 	const losses = new LogLosses('file a.log', entry => entries.push(entry), 50);
-	losses.written();
+	losses.onWritten();
 	assert.is(entries.length, 0);
-	for (let i = 0; i < 1000; i++) losses.lost(1, 'access', 'ENOSPC');
+	for (let i = 0; i < 1000; i++) losses.onLost(1, 'access', 'ENOSPC');
 	assert.equal(
 		entries.map(({ level, message, fields }) => [level, message, fields]),
 		[['error', 'log entries were lost', { output: 'file a.log', cause: 'ENOSPC', lost: 1 }]],
 	);
 	await eventually('the other losses are reported', () => entries.length === 2);
 	assert.equal(entries[1]!.fields, { output: 'file a.log', cause: 'ENOSPC', lost: 999 });
-	losses.lost(3, 'process', 'EIO');
-	losses.written();
+	losses.onLost(3, 'process', 'EIO');
+	losses.onWritten();
 	await eventually('the recovery is reported', () => entries.length === 4);
 	assert.equal(entries[2]!.fields, { output: 'file a.log', cause: 'EIO', lost: 3 });
 	assert.equal([entries[3]!.level, entries[3]!.message], ['info', 'a log output works again']);
@@ -217,7 +217,7 @@ lost('the first loss is reported at once, further losses periodically, and recov
 });
 
 lost('lines in bytes are counted by their line ends', () => {
-	const counts = ['', 'a', 'a\n', 'a\nb', 'a\nb\n', '\n\n'].map(text => linesIn(Buffer.from(text)));
+	const counts = ['', 'a', 'a\n', 'a\nb', 'a\nb\n', '\n\n'].map(text => countLines(Buffer.from(text)));
 	assert.equal(counts, [0, 1, 1, 2, 2, 2]);
 });
 
@@ -231,7 +231,7 @@ lost('a loss is reported to the outputs that work, or to standard error if none 
 	await eventually('the loss is reported', () => stderr.entries.length === 1);
 	assert.is(stderr.entries[0]!.msg, 'log entries were lost');
 	assert.is(stderr.entries[0]!.output, 'file /dev/full');
-	assert.is(sinks.lost('process'), 1);
+	assert.is(sinks.lostLines('process'), 1);
 	log.activate(log.prepare({ logs: { default: { output: full }, other: { output: { writer: 'stdout' } } } } as never));
 	log.report({ level: 'error', logger: 'logs', message: 'again' }, sinkKey(full));
 	assert.equal(

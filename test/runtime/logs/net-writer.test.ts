@@ -54,7 +54,7 @@ net('lines arrive in order over TCP, also after a reconnect', async () => {
 	const port = await first.start();
 	const sinks = new LogSinks({}, '/');
 	const writer = sinks.acquire({ writer: 'net', address: `tcp/127.0.0.1:${port}` });
-	await sinks.opened();
+	await sinks.whenAllOpened();
 	writer.write('1\n2\n');
 	await eventually(() => first.text === '1\n2\n');
 	await first.stop();
@@ -76,7 +76,7 @@ net('lines are sent over a Unix socket', async () => {
 	await collector.start();
 	const sinks = new LogSinks({}, '/');
 	const writer = sinks.acquire({ writer: 'net', address: `unix/${path}` });
-	await sinks.opened();
+	await sinks.whenAllOpened();
 	writer.write('hello\n');
 	await writer.close();
 	await eventually(() => collector.text === 'hello\n');
@@ -97,7 +97,7 @@ net('each line is a datagram over UDP', async () => {
 	await eventually(() => got.length === 2);
 	assert.equal(got, ['1', '2']);
 	// A line too long for a datagram is dropped, not split.
-	assert.is(sinks.lost('access'), 1);
+	assert.is(sinks.lostLines('access'), 1);
 	socket.close();
 });
 
@@ -109,7 +109,7 @@ net('a collector that does not answer is a startup error, unless soft start is o
 	const strict = new LogSinks({}, '/');
 	const refused = strict.acquire(output);
 	let error: unknown;
-	await strict.opened().catch(reason => {
+	await strict.whenAllOpened().catch(reason => {
 		error = reason;
 	});
 	assert.instance(error, LogOutputError);
@@ -118,7 +118,7 @@ net('a collector that does not answer is a startup error, unless soft start is o
 	const stderr = recordingLog();
 	const soft = new LogSinks({ stderr }, '/');
 	const writer = soft.acquire({ ...output, soft_start: true });
-	await soft.opened();
+	await soft.whenAllOpened();
 	writer.write('meanwhile\n');
 	assert.is(stderr.text(), 'meanwhile\n');
 	const late = new Collector({ port, host: '127.0.0.1' });
@@ -140,7 +140,7 @@ net('a collector that stops reading blocks nothing: lines are dropped and report
 	const sinks = new LogSinks({}, '/');
 	const { port } = slow.address() as { port: number };
 	const writer = sinks.acquire({ writer: 'net', address: `tcp/127.0.0.1:${port}` });
-	await sinks.opened();
+	await sinks.whenAllOpened();
 	const megabyte = `${'x'.repeat(1024 * 1024)}\n`;
 	let taken = 0;
 	while (taken < 200 && writer.write(megabyte)) {

@@ -44,10 +44,10 @@ export async function startCacheProcess(
 			registry.takeEvent('s', { event: 'stored', key, entry, serial }),
 		reportRemoved: (key: string) => registry.takeEvent('s', { event: 'removed', key }),
 		invalidateUrl: async (host: string, of: string, query: string | undefined) => {
-			await registry.run('s', { request: 'invalidate', host, path: of, query });
+			await registry.runDiskRequest('s', { request: 'invalidate', host, path: of, query });
 		},
 		recall: async (key: string) => {
-			await registry.run('s', { request: 'recall', key });
+			await registry.runDiskRequest('s', { request: 'recall', key });
 		},
 	};
 	const cache = new SharedCache({
@@ -127,6 +127,6 @@ export async function lookUp({ cache, registry }: CacheProcess, key: string): Pr
 	const found = cache.find(key);
 	if (found.length > 0) return found;
 	// `recall` gives up after a time limit, which a busy machine may exceed, so wait for the disk as well.
-	await Promise.all([cache.loadFromDisk(key), registry.run('s', { request: 'recall', key })]);
+	await Promise.all([cache.loadFromDisk(key), registry.runDiskRequest('s', { request: 'recall', key })]);
 	return cache.find(key);
 }

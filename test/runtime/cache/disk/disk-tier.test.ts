@@ -289,11 +289,11 @@ tier('a load that changes the ceiling hands the folder over once the previous st
 			diskSize: settings.disk.size,
 		},
 	});
-	await registry.run('t', { request: 'recall', key: 'a' });
+	await registry.runDiskRequest('t', { request: 'recall', key: 'a' });
 	assert.is(next.find('a').length, 0, 'the folder still belongs to the previous store');
 	registry.cacheClosed('s');
 	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pauseFor(5);
-	await registry.run('t', { request: 'recall', key: 'a' });
+	await registry.runDiskRequest('t', { request: 'recall', key: 'a' });
 	assert.equal(readCachedBody(next, next.find('a')[0]!), bodyForKey('a', 3000));
 	await first.end('closed');
 });
