@@ -1,7 +1,7 @@
 /** Lowers the global block to settings, and determines the order of directives. */
 
 import { didYouMean } from '../diagnostics/suggest.ts';
-import { foreignHint } from '../modules/contract/foreign-words.ts';
+import { configfileHint, foreignHint } from '../modules/contract/foreign-words.ts';
 import type { SettingsDraft } from '../modules/contract/option.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line } from '../syntax/ast.ts';
@@ -49,6 +49,11 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 	}
 	const message =
 		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
+	const configfileOnly = lowering.dialect === 'compatfile' ? configfileHint(text, registry.configfileOnly) : undefined;
+	if (configfileOnly !== undefined) {
+		lowering.problem('error', 'option/unknown', span, message, { hint: configfileOnly });
+		return;
+	}
 	const { label, fix } = didYouMean({ text, span }, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]);
 	lowering.problem('error', 'option/unknown', span, message, {
 		label,

@@ -4,7 +4,7 @@ import { didYouMean } from '../diagnostics/suggest.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/contract/directive.ts';
-import { foreignHint } from '../modules/contract/foreign-words.ts';
+import { configfileHint, foreignHint } from '../modules/contract/foreign-words.ts';
 import { groupStep } from '../modules/directives/route.ts';
 import { firstMatchStep } from '../modules/directives/when.ts';
 import { pathMatcher } from '../modules/matchers/path.ts';
@@ -134,7 +134,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSiteLevel: boolean): vo
 	}
 	const advice = atSiteLevel ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
 	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
-	const foreign = foreignHint(text);
+	const foreign = (compat ? configfileHint(text, registry.configfileOnly) : undefined) ?? foreignHint(text);
 	const suggestion = foreign === undefined ? didYouMean(name, registry.directives.keys()) : {};
 	const hint = looksLikeAddress(text)
 		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'

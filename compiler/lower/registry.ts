@@ -14,6 +14,8 @@ export interface Registry {
 	readonly oldSpellings: ReadonlyMap<string, string>;
 	readonly matchers: ReadonlyMap<string, MatcherModule>;
 	readonly options: ReadonlyMap<string, GlobalOption>;
+	/** Directives and options that exist only in a Configfile; empty for that dialect itself. */
+	readonly configfileOnly: ReadonlySet<string>;
 }
 
 /** Returns the modules that have names in a dialect. */
@@ -35,5 +37,10 @@ export function registryOf(dialect: Dialect): Registry {
 		oldSpellings,
 		matchers: new Map(matchers.map(matcher => [matcher.id, matcher])),
 		options: optionsByName,
+		configfileOnly: new Set(
+			[...directives, ...options].flatMap(({ names }) =>
+				dialect === 'compatfile' && names.compatfile.length === 0 ? names.configfile : [],
+			),
+		),
 	};
 }

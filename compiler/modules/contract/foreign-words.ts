@@ -242,6 +242,40 @@ function indexByWord(lists: typeof WORDS_BY_SERVER): ForeignWords {
 	return translations;
 }
 
+/** Words of our own language that a Compatfile lacks, with what has the same effect there, if anything has. */
+const CONFIGFILE_WORDS: ReadonlyMap<string, string> = new Map([
+	['when', 'Here, write named matchers and `handle @name { … }`.'],
+	['split', 'Here, write a matcher `@some share 10% {client_ip}` and `handle @some { … }`.'],
+	['errors_page', 'Here, write `handle_errors { … }`.'],
+	['cookie', 'Here, `header_down Set-Cookie FIND REPLACE` in `reverse_proxy` edits the cookies of an application.'],
+	['use', 'Here, write `import NAME`.'],
+	['let', 'Here, write `vars NAME VALUE`; `{vars.NAME}` reads it.'],
+]);
+
+/** Words of the language itself, which no module defines, and what they are called in a hint. */
+const CONFIGFILE_SYNTAX: ReadonlyMap<string, string> = new Map([
+	['use', '`use`'],
+	['let', '`let`'],
+	['upstream', 'A block `upstream`'],
+	['to', 'A block `upstream` with `to`'],
+	['test', 'A block `test`'],
+	...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'expect'].map((word): [string, string] => [
+		word,
+		`A block \`test\` with \`${word}\``,
+	]),
+]);
+
+/**
+ * Returns what to do about a word in a Compatfile that exists only in a Configfile; undefined for other words. `modules` are the names
+ * of such directives and options.
+ */
+export function configfileHint(word: string, modules: ReadonlySet<string>): string | undefined {
+	const subject = CONFIGFILE_SYNTAX.get(word) ?? (modules.has(word) ? `\`${word}\`` : undefined);
+	if (subject === undefined) return undefined;
+	const instead = CONFIGFILE_WORDS.get(word);
+	return `${subject} exists only in a Configfile, to which \`svc adapt --to configfile\` translates a Compatfile.${instead === undefined ? '' : ` ${instead}`}`;
+}
+
 /** Returns what to write instead of another server's word; undefined for unknown words. Ignores case and a final `;`. */
 export function foreignHint(word: string, table: ForeignWords = FOREIGN_WORDS): string | undefined {
 	const trimmedWord = word.replace(/;$/, '');
