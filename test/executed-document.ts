@@ -70,6 +70,11 @@ async function createScratch(blocks: readonly CodeBlock[]): Promise<Scratch> {
 	const bin = path.join(folder, '.bin');
 	mkdirSync(bin);
 	symlinkSync(SVC, path.join(bin, 'svc'));
+	// As on a reader's machine, the folders that are served exist.
+	for (const { text } of blocks) {
+		for (const [, root] of text.matchAll(/^\s*root \.\/(\S+)$/gm))
+			mkdirSync(path.join(folder, root!), { recursive: true });
+	}
 	// A test may listen only on ports of four or five digits.
 	const namedPorts = new Set(
 		blocks.flatMap(({ text }) => [...text.matchAll(/:(\d{4,5})\b/g)].map(([, port]) => port!)),

@@ -4,6 +4,7 @@ import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts
 import { commandHelp, commandList } from '../command/help.ts';
 import { colorOnStandardOutput, print } from '../command/terminal.ts';
 import type { Guide } from '../manual/guide.ts';
+import type { FoundSection } from '../manual/guide-search.ts';
 import { TOPICS } from '../manual/topics.ts';
 import { findCommand } from './find-command.ts';
 import { COMMANDS } from './index.ts';
@@ -14,19 +15,20 @@ const MORE_RESULTS = 5;
 /** Maximum width of guides in columns. Longer lines are hard to read. */
 const WIDTH = 100;
 
-/** Prints the help of a command (like `--help`), a guide, or the section of a guide that a search finds. */
+/** Prints the help of a command (like `--help`), a guide, a directive, or the section of a guide that a search finds. */
 export const help: Command = {
 	name: 'help',
 	summary: 'List the commands and guides, print the help of one, or search the guides',
 	details: [
-		'Words that name neither a command nor a guide are searched for in the guides. The section that fits best is printed, followed by the names of others.',
+		'The name of a directive, matcher or global option prints what the reference says about it.',
+		'Other words are searched for in the guides. The section that fits best is printed, followed by the names of others.',
 	],
 	args: [
 		{
 			name: 'TOPIC',
 			offers: 'command-or-guide',
 			repeatable: true,
-			summary: `A command, such as ${quoteWord('run')}; a guide, such as ${quoteWord('https')}; or words to search for`,
+			summary: `A command, such as ${quoteWord('run')}; a guide, such as ${quoteWord('https')}; a word of a configuration, such as ${quoteWord('redir')}; or words to search for`,
 		},
 	],
 	options: [{ name: 'search', summary: 'Search the guides, even if the words name a command or a guide' }],
@@ -46,22 +48,36 @@ export const help: Command = {
 		}
 		const guide = findGuide(name);
 		const names = COMMANDS.map(command => command.name);
+		const { moduleEntry, moduleNames } = await import('../manpages/module-entry.ts');
+		const entry = moduleEntry(name);
 		if (guide) await printMarkdown(guide.text);
-		else if (names.includes(name) || name === 'lsp') print(commandHelp(await findCommand(name).load()));
-		else if ((args.length === 1 && (await isMisspelled(name, names))) || !(await printBestSection(allGuides(), name))) {
-			throw new UnknownWord(`${quoteWord(name)} is neither a command nor a guide`, name, [...names, ...TOPICS]);
+		else if (names.includes(name) || name === 'lsp') {
+			print(commandHelp(await findCommand(name).load()));
+			if (entry !== undefined) {
+				print('\n');
+				await printMarkdown(entry);
+			}
+		} else if (entry !== undefined) {
+			await printMarkdown(entry);
+			const { searchGuides } = await import('../manual/guide-search.ts');
+			printSeeAlso(searchGuides(allGuides(), name).slice(0, MORE_RESULTS));
+		} else if (
+			(args.length === 1 && (await isMisspelled(name, [...names, ...moduleNames()]))) ||
+			!(await printBestSection(allGuides(), name))
+		) {
+			const known = [...names, ...TOPICS, ...moduleNames()];
+			throw new UnknownWord(`${quoteWord(name)} is neither a command, a guide nor a directive`, name, known);
 		}
 		return EXIT_STATUS.ok;
 	},
 };
 
 /**
- * Reports whether a word closely resembles the name of a command. Such a word is taken for a misspelled command, not for a
- * search.
+ * Reports whether a word closely resembles one of the names. Such a word is taken for a misspelling, not for a search.
  */
-async function isMisspelled(word: string, commands: readonly string[]): Promise<boolean> {
+async function isMisspelled(word: string, names: readonly string[]): Promise<boolean> {
 	const { nearestName } = await import('../../compiler/diagnostics/suggest.ts');
-	return nearestName(word, commands) !== undefined;
+	return nearestName(word, names) !== undefined;
 }
 
 /** Searches the guides, prints the best section in full, and lists other results by name. Returns false if nothing was found. */
@@ -72,14 +88,17 @@ async function printBestSection(guides: readonly Guide[], words: string): Promis
 	const { guide, section } = best;
 	const isIntroduction = section === guide.sections[0];
 	await printMarkdown(isIntroduction ? guide.text : `# ${guide.title}: ${section.title}\n\n${section.text}`);
-	const seeAlso = otherResults
-		.slice(0, MORE_RESULTS)
-		.map(result => [result.guide.topic, result.section.title] as const);
-	const width = Math.max(guide.topic.length, ...seeAlso.map(([topic]) => topic.length));
-	const lines = seeAlso.map(([topic, title]) => `  svc help ${topic.padEnd(width)}  ${title}`);
-	if (!isIntroduction) lines.unshift(`  svc help ${guide.topic.padEnd(width)}  the whole guide`);
-	if (lines.length > 0) print(`\nSee also:\n${lines.join('\n')}\n`);
+	printSeeAlso(otherResults.slice(0, MORE_RESULTS), isIntroduction ? undefined : guide.topic);
 	return true;
+}
+
+/** Lists sections, after the guide with the name `wholeGuide`. */
+function printSeeAlso(sections: readonly FoundSection[], wholeGuide?: string): void {
+	const places = sections.map(({ guide, section }) => [guide.topic, section.title] as const);
+	const rows = [...(wholeGuide === undefined ? [] : [[wholeGuide, 'the whole guide'] as const]), ...places];
+	if (rows.length === 0) return;
+	const width = Math.max(...rows.map(([topic]) => topic.length));
+	print(`\nSee also:\n${rows.map(([topic, title]) => `  svc help ${topic.padEnd(width)}  ${title}\n`).join('')}`);
 }
 
 async function printMarkdown(text: string): Promise<void> {

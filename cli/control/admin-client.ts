@@ -128,8 +128,10 @@ function originFor(settings: AdminSettings, ownOrigin: string): string {
 function unreachableFailure(address: string, error: unknown): CommandFailure {
 	const code = String(memberOf(error, 'code') ?? (error instanceof Error ? error.message : error));
 	const reasons: { readonly [code: string]: string } = {
-		ECONNREFUSED: 'nothing listens there; the option `admin` in the configuration turns the Admin API on',
-		ENOENT: 'there is no such socket; the option `admin` in the configuration turns the Admin API on',
+		ECONNREFUSED:
+			'nothing listens there. Either no server runs, or the option `admin` is missing from its configuration or names another address',
+		ENOENT:
+			'there is no such socket. Either no server runs, or the option `admin` is missing from its configuration or names another address',
 		ENOTFOUND: 'the host name cannot be resolved',
 		EACCES: 'permission denied',
 		UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',

@@ -2,7 +2,7 @@
 
 /** The names of the guides, by subject. */
 const TOPICS_BY_GROUP = {
-	Start: ['install', 'first-site', 'language', 'https'],
+	Start: ['install', 'first-site', 'language', 'recipes', 'https'],
 	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers'],
 	'Check and change': ['testing', 'comparing', 'zero-downtime', 'handover', 'admin-api'],
 	Operate: ['logs', 'containers', 'cluster', 'performance', 'troubleshooting', 'production', 'security'],

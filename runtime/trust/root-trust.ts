@@ -27,7 +27,7 @@ export async function readRoot(store: string, authority: string): Promise<Truste
 		const { code } = error as NodeJS.ErrnoException;
 		if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new TrustError(`\`${file}\` cannot be read: ${code}.`);
 		throw new TrustError(
-			`There is no root at \`${file}\`. The server creates it when it first needs it. If the store is elsewhere, set SVC_TLS_STORE.`,
+			`There is no root at \`${file}\`. The server creates it when it first needs it. If the store is elsewhere, set SVC_TLS_STORE: the store of the systemd unit is /var/lib/svc/store.`,
 		);
 	}
 	try {

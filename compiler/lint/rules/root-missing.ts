@@ -7,6 +7,7 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 export const rootMissing: LintRule = {
 	name: 'files/root-missing',
 	severity: 'warning',
+	alwaysChecked: true,
 	summary: 'The folder from which files are served does not exist.',
 	documentation: [
 		'Every request would be answered with 404. A relative path is relative to the file that contains it; in a Compatfile,',

@@ -19,7 +19,7 @@ const CONCURRENT_GUIDES = 3;
 const GUIDES_FOLDER = 'cli/manual';
 
 // Variables from which the guides take secrets.
-for (const name of ['CLOUDFLARE_TOKEN', 'COOKIE_SECRET', 'ADMIN_TOKEN', 'REDIS_PASSWORD']) {
+for (const name of ['BACKEND_TOKEN', 'CLOUDFLARE_TOKEN', 'COOKIE_SECRET', 'ADMIN_TOKEN', 'REDIS_PASSWORD']) {
 	process.env[name] = 'secret-of-a-guide';
 }
 process.env.CLUSTER_KEY = Buffer.alloc(32).toString('base64');
@@ -80,8 +80,10 @@ guides('every configuration is valid, and its tests pass', async () => {
 			const format = language === 'caddyfile' ? 'compatfile' : 'configfile';
 			const input = { format, text, name: file, path: path.join(folder, file) } as const;
 			const { valid, diagnostics } = await validateConfiguration(input, { lint: false, strict: false });
-			if (!valid || diagnostics.length > 0) {
-				wrong.push(`${topic}.md:${line}: ${diagnostics.map(({ message }) => message).join(' ')}`);
+			// The folders of examples exist on the reader's machine only.
+			const findings = diagnostics.filter(({ code }) => code !== 'files/root-missing');
+			if (!valid || findings.length > 0) {
+				wrong.push(`${topic}.md:${line}: ${findings.map(({ message }) => message).join(' ')}`);
 			}
 		}
 	}

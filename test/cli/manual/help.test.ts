@@ -1,6 +1,7 @@
 /** `svc help` prints guides and finds the section that answers a question. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { moduleEntry, moduleNames } from '../../../cli/manpages/module-entry.ts';
 import { allGuides } from '../../../cli/manual/guide.ts';
 import { searchGuides } from '../../../cli/manual/guide-search.ts';
 import { renderForTerminal } from '../../../cli/manual/terminal-markdown.ts';
@@ -74,6 +75,39 @@ help('prints the section that answers a question, and names the guide', async ()
 	assert.match(stdout, /\nSee also:\n {2}svc help proxying +the whole guide\n/);
 });
 
+help('prints what the reference says about a word of a configuration', async () => {
+	const directive = await runCommand(['help', 'file_server']);
+	assert.is(directive.status, 0);
+	assert.match(directive.stdout, /^file_server \(directive\)\n\nServes static files\.\n/);
+	assert.match(directive.stdout, /\nSee also:\n {2}svc help /);
+	// One word may name modules of several kinds.
+	const { stdout } = await runCommand(['help', 'header']);
+	assert.match(stdout, /^header \(directive\)\n/);
+	assert.match(stdout, /^header \(matcher\)\n/m);
+	const command = await runCommand(['help', 'respond']);
+	assert.match(command.stdout, /^Serve one fixed response\.\n/);
+	assert.match(command.stdout, /^respond \(directive\)\n/m);
+	const misspelled = await runCommand(['help', 'revers_proxy']);
+	assert.is(misspelled.status, 1);
+	assert.match(misspelled.stderr, 'did you mean `reverse_proxy`?');
+});
+
+help('the rows of each table in the reference have as many cells as its header', () => {
+	const wrong: string[] = [];
+	for (const name of moduleNames()) {
+		const tables = moduleEntry(name)!.matchAll(/(?:^\|.*\n?)+/gm);
+		for (const [table] of tables) {
+			const counts = table
+				.trimEnd()
+				.split('\n')
+				.map(row => row.split(/(?<!\\)\|/).length);
+			const odd = counts.findIndex(count => count !== counts[0]);
+			if (odd !== -1) wrong.push(`${name}: ${table.split('\n')[odd]}`);
+		}
+	}
+	assert.equal(wrong, []);
+});
+
 help('searches for a word that is a command if told to', async () => {
 	const { status, stdout } = await runCommand(['help', '--search', 'trust']);
 	assert.is(status, 0);
@@ -83,9 +117,12 @@ help('searches for a word that is a command if told to', async () => {
 help('refuses words that nothing is known about', async () => {
 	const unknown = await runCommand(['help', 'frobnicate']);
 	assert.is(unknown.status, 1);
-	assert.is(unknown.stderr, 'error: `frobnicate` is neither a command nor a guide.\n');
+	assert.is(unknown.stderr, 'error: `frobnicate` is neither a command, a guide nor a directive.\n');
 	const misspelled = await runCommand(['help', 'validat']);
-	assert.is(misspelled.stderr, 'error: `validat` is neither a command nor a guide; did you mean `validate`?\n');
+	assert.is(
+		misspelled.stderr,
+		'error: `validat` is neither a command, a guide nor a directive; did you mean `validate`?\n',
+	);
 	const searched = await runCommand(['help', '--search', 'frobnicate']);
 	assert.is(searched.stderr, 'error: No guide has anything about `frobnicate`. `svc help` lists all guides.\n');
 	assert.is((await runCommand(['help', '--search'])).stderr, 'error: `--search` needs words to search for.\n');

@@ -158,7 +158,7 @@ says where a file came from: \`memory\`, \`held\` open, or \`disk\`.
 | \`index NAME…\` | Names tried in a folder, in order. |
 | \`hide PATTERN…\` | Hides every file and folder of that name or, if it contains a slash, that path and everything below it. \`*\`, \`?\` and \`[a-z]\` are wildcards. The configuration and the files it imports are always hidden. |
 | \`status CODE\` | Status of the response. |
-| \`browse [TEMPLATE]\` | Lists folders without an index, as a page, JSON or text, depending on \`Accept\`. Options in its block: \`sort name|namedirfirst|size|time [asc|desc]\`, \`file_limit N\`, \`reveal_symlinks\`. |
+| \`browse [TEMPLATE]\` | Lists folders without an index, as a page, JSON or text, depending on \`Accept\`. Options in its block: \`sort name\\|namedirfirst\\|size\\|time [asc\\|desc]\`, \`file_limit N\`, \`reveal_symlinks\`. |
 | \`precompressed [CODING…]\` | Sends \`x.js.br\`, \`x.js.zst\` or \`x.js.gz\` for \`x.js\` to clients that accept it. |
 | \`etag_file_extensions .EXT…\` | Takes a file's entity tag from the file next to it with that extension. |
 | \`pass_thru\` | Continues with the next directive if the file does not exist. |
