@@ -1,6 +1,6 @@
 /** Channels for threads that get no UDP socket of their own after a handover; see `SocketSharing`. */
 import type { InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
-import { relayPair } from '../sockets/quic/datagram-relay.ts';
+import { createRelayPair } from '../sockets/quic/datagram-relay.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
@@ -22,7 +22,7 @@ export function withBranches(
 		const branches = datagrams.map((): number[] => []);
 		const added: InheritedDatagrams[] = [];
 		for (let thread = datagrams.length; thread < threads; thread++) {
-			const pair = relayPair(library);
+			const pair = createRelayPair(library);
 			if (pair === undefined) break;
 			channels.push(...pair);
 			const at = thread % datagrams.length;

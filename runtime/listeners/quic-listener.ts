@@ -157,7 +157,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
 	}
 
-	get handshakeLimit(): number {
+	get handshakeLimitMs(): number {
 		return this.#limit;
 	}
 
@@ -201,7 +201,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		for (const endpoint of this.#endpoints) endpoint.close();
 	}
 
-	choose: (hello: QuicHello, resume: () => void) => QuicCertificateChoice = (hello, resume) =>
+	chooseCertificate: (hello: QuicHello, resume: () => void) => QuicCertificateChoice = (hello, resume) =>
 		this.#certificates.choose(hello, resume);
 
 	connected(connection: QuicConnection): void {
@@ -222,7 +222,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#http3.accept(connection, tls);
 	}
 
-	handshake(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void {
+	handshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void {
 		this.#deps.counters.handshake(result, resumed);
 		if (result === 'timeout') this.#deps.failed('timeout');
 		else if (alert !== undefined) this.#deps.failed(alertReason(alert));
@@ -248,7 +248,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#deps.log({ level: 'warn', logger: 'http.quic', message: 'QUIC packets were refused', fields });
 	}
 
-	datagrams(received: number, sent: number, lost: number): void {
+	countDatagrams(received: number, sent: number, lost: number): void {
 		this.#deps.counters.datagrams(received, sent, lost);
 	}
 

@@ -520,7 +520,7 @@ export class DirectSocket implements PolledSocket {
 	/** Makes the poller report, in the next iteration of the event loop, data that has already arrived. */
 	#requestReport(): void {
 		this.#hasMore = false;
-		this.#poller!.tellAgain(this.#descriptor, this);
+		this.#poller!.reportAgain(this.#descriptor, this);
 	}
 
 	#startHandle(handle: StreamHandle): void {

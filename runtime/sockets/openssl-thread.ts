@@ -124,6 +124,7 @@ export class OpensslThread {
 	/** Buffer for reads during handshakes. */
 	readonly input: Buffer = Buffer.allocUnsafeSlow(16_384);
 	readonly inputAddress: bigint;
+	/** Memory for results that OpenSSL returns through pointers. */
 	readonly results: Buffer = Buffer.allocUnsafeSlow(64).fill(0);
 	readonly resultsAddress: bigint;
 	/** The target of callbacks: the connection whose handshake is in progress. */

@@ -34,18 +34,18 @@ export class OwnedDescriptors {
 	/** Closes all descriptors, after their thread has ended. Returns how many there were. */
 	closeAll(): number {
 		let closedCount = 0;
-		for (const [at, bits] of this.#bits.entries()) {
+		for (const [wordIndex, bits] of this.#bits.entries()) {
 			if (bits === 0) continue;
 			for (let bit = 0; bit < 32; bit++) {
 				if ((bits & (1 << bit)) === 0) continue;
 				try {
-					closeSync(at * 32 + bit);
+					closeSync(wordIndex * 32 + bit);
 					closedCount++;
 				} catch {
 					// The descriptor is closed already: the thread was terminated after closing it, and before removing it from the set.
 				}
 			}
-			this.#bits[at] = 0;
+			this.#bits[wordIndex] = 0;
 		}
 		return closedCount;
 	}

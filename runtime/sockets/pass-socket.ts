@@ -10,7 +10,7 @@ import { isSea } from 'node:sea';
 export const PASS_SOCKET_ARGUMENT = '--pass-socket';
 
 /** The descriptor of the socket in the child process: the first after the standard streams. */
-const INHERITED = 3;
+const INHERITED_DESCRIPTOR = 3;
 
 /**
  * Runs in the child process: sends the inherited socket to the parent and exits within one iteration of the event loop, because
@@ -22,7 +22,7 @@ export function passSocket(): void {
 		process.send?.({ code: error.code ?? 'EIO' });
 		process.exit(1);
 	});
-	server.listen({ fd: INHERITED });
+	server.listen({ fd: INHERITED_DESCRIPTOR });
 	if (!server.listening) return;
 	process.send?.('socket', server);
 	process.exit(0);
@@ -35,8 +35,8 @@ export function receiveServer(descriptor: number): Promise<Server> {
 			stdio: ['ignore', 'ignore', 'inherit', descriptor, 'ipc'],
 		});
 		let code = 'EIO';
-		child.once('message', (message: unknown, received) => {
-			if (received !== undefined) resolve(received as Server);
+		child.once('message', (message: unknown, receivedServer) => {
+			if (receivedServer !== undefined) resolve(receivedServer as Server);
 			else code = (message as { readonly code?: string }).code ?? code;
 		});
 		child.once('error', (error: NodeJS.ErrnoException) => {

@@ -18,7 +18,7 @@ interface BoundHandle {
 }
 
 /** `UV_TCP_IPV6ONLY` of libuv: bind to IPv6 only. */
-const ONLY_6 = 1;
+const IPV6_ONLY = 1;
 
 /**
  * Binds a port exclusively, and releases it again. Returns the port, or the name of the system's error. The socket is bound but
@@ -32,7 +32,7 @@ export function tryBindPort(
 ): { readonly port: number } | string | undefined {
 	const create = (net as typeof net & { _createServerHandle?: CreateHandle })._createServerHandle;
 	if (typeof create !== 'function' || (host !== '' && net.isIP(host) === 0)) return undefined;
-	const handle = create(host || null, port, net.isIPv4(host) ? 4 : 6, -1, only6 ? ONLY_6 : 0);
+	const handle = create(host || null, port, net.isIPv4(host) ? 4 : 6, -1, only6 ? IPV6_ONLY : 0);
 	if (typeof handle === 'number') return getSystemErrorName(handle);
 	if (typeof handle.getsockname !== 'function') return undefined;
 	const name: { port?: number } = {};

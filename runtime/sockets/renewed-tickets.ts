@@ -3,19 +3,19 @@ import { randomBytes } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 
 /** Size, in bytes, of each part of a key in Node's format: the key name, the HMAC secret and the AES secret. */
-const PART = 16;
+const PART_BYTES = 16;
 /** Return values of OpenSSL's ticket key callback: accept, accept and renew, unknown key. */
 const [ACCEPT, RENEW, UNKNOWN] = [1, 2, 0];
 
 /** The private context object of Node, as far as it is used here. */
 interface InnerContext {
 	/** Returns the key for decrypting a received ticket, or for encrypting a new one. */
-	onticketkeycallback?: (name: Buffer, vector: Buffer, encrypting: boolean) => unknown[];
+	onticketkeycallback?: (name: Buffer, vector: Buffer, isEncrypting: boolean) => unknown[];
 	enableTicketKeyCallback?: () => void;
 }
 
 /** The indexes at which Node expects the parts of the callback's result. */
-interface Places {
+interface ResultIndexes {
 	readonly kTicketKeyReturnIndex: number;
 	readonly kTicketKeyHMACIndex: number;
 	readonly kTicketKeyAESIndex: number;
@@ -29,26 +29,26 @@ interface Places {
  */
 export function renewTickets(context: SecureContext, oldKey: Buffer, newKey: Buffer): boolean {
 	const { context: inner } = context as SecureContext & { readonly context?: InnerContext };
-	const places = inner?.constructor as unknown as Partial<Places> | undefined;
-	if (typeof inner?.enableTicketKeyCallback !== 'function' || !places || !isComplete(places)) return false;
-	inner.onticketkeycallback = (name: Buffer, _vector: Buffer, encrypting: boolean) => {
-		const answer: unknown[] = [];
-		const isKnownKey = encrypting || name.equals(oldKey.subarray(0, PART));
-		const key = encrypting ? newKey : oldKey;
-		answer[places.kTicketKeyReturnIndex] = isKnownKey ? (encrypting ? ACCEPT : RENEW) : UNKNOWN;
-		answer[places.kTicketKeyHMACIndex] = key.subarray(PART, 2 * PART);
-		answer[places.kTicketKeyAESIndex] = key.subarray(2 * PART, 3 * PART);
-		answer[places.kTicketKeyNameIndex] = key.subarray(0, PART);
-		answer[places.kTicketKeyIVIndex] = randomBytes(PART);
-		return answer;
+	const indexes = inner?.constructor as unknown as Partial<ResultIndexes> | undefined;
+	if (typeof inner?.enableTicketKeyCallback !== 'function' || !indexes || !isComplete(indexes)) return false;
+	inner.onticketkeycallback = (name: Buffer, _vector: Buffer, isEncrypting: boolean) => {
+		const result: unknown[] = [];
+		const isKnownKey = isEncrypting || name.equals(oldKey.subarray(0, PART_BYTES));
+		const key = isEncrypting ? newKey : oldKey;
+		result[indexes.kTicketKeyReturnIndex] = isKnownKey ? (isEncrypting ? ACCEPT : RENEW) : UNKNOWN;
+		result[indexes.kTicketKeyHMACIndex] = key.subarray(PART_BYTES, 2 * PART_BYTES);
+		result[indexes.kTicketKeyAESIndex] = key.subarray(2 * PART_BYTES, 3 * PART_BYTES);
+		result[indexes.kTicketKeyNameIndex] = key.subarray(0, PART_BYTES);
+		result[indexes.kTicketKeyIVIndex] = randomBytes(PART_BYTES);
+		return result;
 	};
 	inner.enableTicketKeyCallback();
 	return true;
 }
 
-function isComplete(places: Partial<Places>): places is Places {
-	const { kTicketKeyReturnIndex: at, kTicketKeyHMACIndex: hmac, kTicketKeyAESIndex: aes } = places;
-	return [at, hmac, aes, places.kTicketKeyNameIndex, places.kTicketKeyIVIndex].every(
+function isComplete(indexes: Partial<ResultIndexes>): indexes is ResultIndexes {
+	const { kTicketKeyReturnIndex: returnIndex, kTicketKeyHMACIndex: hmac, kTicketKeyAESIndex: aes } = indexes;
+	return [returnIndex, hmac, aes, indexes.kTicketKeyNameIndex, indexes.kTicketKeyIVIndex].every(
 		place => typeof place === 'number',
 	);
 }

@@ -16,7 +16,7 @@ interface Handle {
 		length: number,
 		output: Uint8Array,
 		to: number,
-		room: number,
+		roomBytes: number,
 	): void;
 }
 
@@ -27,20 +27,20 @@ export type ReusedEncoder = (bytes: Uint8Array, output: Uint8Array, offset: numb
 export function createReusedEncoder(coding: 'gzip' | 'zstd', createStream: () => object): ReusedEncoder | undefined {
 	if (!isDirectIo()) return undefined;
 	try {
-		const [end, decode] =
+		const [finishFlag, decode] =
 			coding === 'gzip'
 				? ([constants.Z_FINISH, gunzipSync] as const)
 				: ([constants.ZSTD_e_end, zstdDecompressSync] as const);
-		const { _handle: handle, _writeState: state } = createStream() as {
+		const { _handle: handle, _writeState: writeState } = createStream() as {
 			_handle: Handle;
 			_writeState: Uint32Array;
 		};
 		const encode: ReusedEncoder = (bytes, output, offset) => {
-			const room = output.byteLength - offset;
+			const roomBytes = output.byteLength - offset;
 			handle.reset();
-			handle.writeSync(end, bytes, 0, bytes.byteLength, output, offset, room);
-			const [roomLeft, inputLeft] = state as unknown as [number, number];
-			return roomLeft === 0 || inputLeft !== 0 ? undefined : room - roomLeft;
+			handle.writeSync(finishFlag, bytes, 0, bytes.byteLength, output, offset, roomBytes);
+			const [roomLeft, inputLeft] = writeState as unknown as [number, number];
+			return roomLeft === 0 || inputLeft !== 0 ? undefined : roomBytes - roomLeft;
 		};
 		// Compresses twice, to make sure that no state remains from the first time.
 		const sample = Buffer.from('a sample, a sample, a sample');

@@ -15,14 +15,14 @@ export interface AddressAndPort {
 
 /** Returns an IP address and a port as a `sockaddr`; undefined if `address` is not an IP address. */
 export function writeSocketAddress(address: string, port: number): Buffer | undefined {
-	const [bare, zone] = address.split('%');
-	const ip = parseIp(bare!);
+	const [addressPart, zone] = address.split('%');
+	const ip = parseIp(addressPart!);
 	if (ip === undefined) return undefined;
-	const v4 = ip.v4 && !bare!.includes(':');
-	const bytes = Buffer.alloc(v4 ? 16 : SOCKET_ADDRESS_BYTES);
-	bytes.writeUInt16LE(v4 ? AF_INET : AF_INET6, 0);
+	const isIpv4 = ip.v4 && !addressPart!.includes(':');
+	const bytes = Buffer.alloc(isIpv4 ? 16 : SOCKET_ADDRESS_BYTES);
+	bytes.writeUInt16LE(isIpv4 ? AF_INET : AF_INET6, 0);
 	bytes.writeUInt16BE(port, 2);
-	if (v4) bytes.writeUInt32BE(ip.words[3]! >>> 0, 4);
+	if (isIpv4) bytes.writeUInt32BE(ip.words[3]! >>> 0, 4);
 	else {
 		for (let i = 0; i < 4; i++) bytes.writeUInt32BE(ip.words[i]! >>> 0, 8 + i * 4);
 		bytes.writeUInt32LE(Number(zone ?? 0) >>> 0, 24);
@@ -47,17 +47,17 @@ export function formatIpv6(bytes: Buffer, at: number): string {
 	const groups: number[] = [];
 	for (let i = 0; i < 8; i++) groups.push(bytes.readUInt16BE(at + i * 2));
 	if (groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff) return formatIpv4(bytes, at + 12);
-	let start = -1;
-	let longest = 1;
+	let runStart = -1;
+	let longestRun = 1;
 	for (let i = 0; i < 8; i++) {
 		let end = i;
 		while (end < 8 && groups[end] === 0) end++;
-		if (end - i > longest) {
-			start = i;
-			longest = end - i;
+		if (end - i > longestRun) {
+			runStart = i;
+			longestRun = end - i;
 		}
 	}
 	const text = groups.map(group => group.toString(16));
-	if (start < 0) return text.join(':');
-	return `${text.slice(0, start).join(':')}::${text.slice(start + longest).join(':')}`;
+	if (runStart < 0) return text.join(':');
+	return `${text.slice(0, runStart).join(':')}::${text.slice(runStart + longestRun).join(':')}`;
 }

@@ -7,14 +7,14 @@ import { isDirectIo } from './io-mode.ts';
 import { type SocketPoller, threadPoller } from './socket-poller.ts';
 
 /** The result of a write: 0 if all bytes have been sent, an error number, or the write in progress. */
-type Written = number | PendingWrite;
+type WriteResult = number | PendingWrite;
 
 /** The handle of a connected TCP or Unix socket. */
 interface StreamHandle {
 	readonly fd?: number;
-	writeLatin1String(request: null, text: string): Written;
-	writeBuffer(request: null, bytes: Uint8Array): Written;
-	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): Written;
+	writeLatin1String(request: null, writeText: string): WriteResult;
+	writeBuffer(request: null, writeBytes: Uint8Array): WriteResult;
+	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): WriteResult;
 }
 
 /** The members of a socket that are needed for writing. */
@@ -47,9 +47,9 @@ export class SocketOutput {
 	readonly #directSocket: DirectSocket | undefined;
 	readonly #descriptor: number;
 	/** Number of pending writes. */
-	#pending = 0;
+	#pendingCount = 0;
 	/** True if a write has failed and the socket is still being read. */
-	#failed = false;
+	#hasFailed = false;
 
 	constructor(socket: WrittenSocket, owner: OutputOwner) {
 		this.#socket = socket;
@@ -62,14 +62,16 @@ export class SocketOutput {
 	}
 
 	/** True while written bytes have not been sent, so that their memory must not change. */
-	get pending(): boolean {
+	get hasPending(): boolean {
 		// A stream calls back one tick after its bytes have been sent, so its queue length is examined, too.
-		return (this.#pending > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) || this.#failed;
+		return (
+			(this.#pendingCount > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) || this.#hasFailed
+		);
 	}
 
 	/** True if nothing more should be written before `outputDrained` is called, or before the stream emits `drain`. */
 	get needsDrain(): boolean {
-		if (this.#pending === 0) return false;
+		if (this.#pendingCount === 0) return false;
 		const socket = this.#socket;
 		return this.#handle === undefined ? socket.writableNeedDrain : queuedBytes(socket) >= WRITE_HIGH_WATER_BYTES;
 	}
@@ -81,120 +83,120 @@ export class SocketOutput {
 
 	/** The socket's descriptor for direct writes; −1 over TLS, or while earlier bytes are pending. */
 	get freeDescriptor(): number {
-		if (this.pending || (this.#directSocket?.pendingWrites ?? 0) > 0) return -1;
-		return this.#direct()?.fd ?? -1;
+		if (this.hasPending || (this.#directSocket?.pendingWrites ?? 0) > 0) return -1;
+		return this.#directHandle()?.fd ?? -1;
 	}
 
 	/** Writes Latin-1 text. Returns true if nothing is pending, because the text has been sent or the socket is closed. */
-	text(latin1: string): boolean {
-		const handle = this.#direct();
+	writeText(latin1: string): boolean {
+		const handle = this.#directHandle();
 		if (handle) {
 			const writer = this.#writer;
 			const count =
 				writer === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
-			if (count === latin1.length) return this.#pending === 0;
+			if (count === latin1.length) return this.#pendingCount === 0;
 			// The handle writes the rest later, or reports why the system did not accept it.
-			return this.#written(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
+			return this.#handleResult(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
 		}
 		if (this.#socket.destroyed) return true;
-		this.#pending++;
-		this.#socket.write(latin1, 'latin1', this.#flushed);
-		return !this.pending;
+		this.#pendingCount++;
+		this.#socket.write(latin1, 'latin1', this.#onStreamWritten);
+		return !this.hasPending;
 	}
 
-	/** Writes bytes. The result is that of {@link text}. */
+	/** Writes bytes. The result is that of {@link writeText}. */
 	bytes(bytes: Uint8Array): boolean {
-		const handle = this.#direct();
+		const handle = this.#directHandle();
 		if (handle) {
 			const writer = this.#writer;
 			const count =
 				writer === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : writer.write(this.#descriptor, bytes);
-			if (count === bytes.byteLength) return this.#pending === 0;
-			const rest = count > 0 ? bytes.subarray(count) : bytes;
-			return this.#written(handle.writeBuffer(null, rest), rest);
+			if (count === bytes.byteLength) return this.#pendingCount === 0;
+			const unwritten = count > 0 ? bytes.subarray(count) : bytes;
+			return this.#handleResult(handle.writeBuffer(null, unwritten), unwritten);
 		}
 		if (this.#socket.destroyed) return true;
-		this.#pending++;
-		this.#socket.write(bytes, this.#flushed);
-		return !this.pending;
+		this.#pendingCount++;
+		this.#socket.write(bytes, this.#onStreamWritten);
+		return !this.hasPending;
 	}
 
-	/** Writes `head`, `bytes` and `tail` in one call. The result is that of {@link text}. */
-	framed(head: string, bytes: Uint8Array, tail: string): boolean {
-		const handle = this.#direct();
+	/** Writes `head`, `bytes` and `tail` in one call. The result is that of {@link writeText}. */
+	writeFramed(head: string, bytes: Uint8Array, tail: string): boolean {
+		const handle = this.#directHandle();
 		if (handle) {
 			const chunks = tail === '' ? [head, 'latin1', bytes, ''] : [head, 'latin1', bytes, '', tail, 'latin1'];
-			return this.#written(handle.writev(null, chunks, false), chunks);
+			return this.#handleResult(handle.writev(null, chunks, false), chunks);
 		}
 		const socket = this.#socket;
 		if (socket.destroyed) return true;
-		this.#pending++;
+		this.#pendingCount++;
 		socket.cork();
 		socket.write(head, 'latin1');
-		if (tail === '') socket.write(bytes, this.#flushed);
+		if (tail === '') socket.write(bytes, this.#onStreamWritten);
 		else {
 			socket.write(bytes);
-			socket.write(tail, 'latin1', this.#flushed);
+			socket.write(tail, 'latin1', this.#onStreamWritten);
 		}
 		socket.uncork();
-		return !this.pending;
+		return !this.hasPending;
 	}
 
 	/**
 	 * Returns the handle for direct writes; undefined if the stream still has queued bytes, which must be sent first, or if
 	 * something else owns the handle.
 	 */
-	#direct(): StreamHandle | undefined {
+	#directHandle(): StreamHandle | undefined {
 		const handle = this.#handle;
 		const socket = this.#socket;
 		if (handle === undefined || socket._handle !== handle) return undefined;
 		return !this.#isStream || socket.writableLength === 0 ? handle : undefined;
 	}
 
-	#written(result: Written, kept: unknown): boolean {
-		if (result === 0) return this.#pending === 0;
+	#handleResult(result: WriteResult, retainedData: unknown): boolean {
+		if (result === 0) return this.#pendingCount === 0;
 		if (typeof result === 'number') return this.#fail(result);
-		this.#pend(1);
-		result.buffer = kept;
-		result.oncomplete = this.#completed;
+		this.#addPending(1);
+		result.buffer = retainedData;
+		result.oncomplete = this.#onWriteCompleted;
 		const status = result.writeStatus;
 		if (typeof status === 'number') {
 			result.writeStatus = null;
-			this.#pend(-1);
+			this.#addPending(-1);
 			if (status < 0) return this.#fail(status);
 		}
-		return this.#pending === 0;
+		return this.#pendingCount === 0;
 	}
 
 	/**
-	 * Handles a failed write. The result is that of {@link text}. From then on, the socket accepts no writes and is only read to its
-	 * end.
+	 * Handles a failed write. The result is that of {@link writeText}. From then on, the socket accepts no writes and
+	 * is only read to its end.
 	 */
 	#fail(status: number): boolean {
 		const error = systemError(status, 'write');
 		if (this.#directSocket) this.#directSocket.writeFailed(error);
 		else this.#socket.destroy(error);
-		this.#failed = !this.#socket.destroyed;
-		return !this.#failed;
+		this.#hasFailed = !this.#socket.destroyed;
+		return !this.#hasFailed;
 	}
 
-	#pend(more: number): void {
-		this.#pending += more;
-		if (this.#directSocket) this.#directSocket.pendingWrites += more;
+	#addPending(change: number): void {
+		this.#pendingCount += change;
+		if (this.#directSocket) this.#directSocket.pendingWrites += change;
 	}
 
 	/** Completes a write that could not be sent at once. */
-	readonly #completed = (status: number): void => {
-		this.#pend(-1);
+	readonly #onWriteCompleted = (status: number): void => {
+		this.#addPending(-1);
 		if (this.#socket.destroyed) return;
 		if (status < 0) this.#fail(status);
-		else if (this.#pending === 0) this.#owner.outputDrained();
+		else if (this.#pendingCount === 0) this.#owner.outputDrained();
 	};
 
-	readonly #flushed = (error?: Error | null): void => {
-		this.#pending--;
+	readonly #onStreamWritten = (error?: Error | null): void => {
+		this.#pendingCount--;
 		// A failed write closes the socket by itself.
-		if (!error && this.#pending === 0 && !this.#socket.destroyed) this.#owner.outputDrained();
+		if (!error && this.#pendingCount === 0 && !this.#socket.destroyed) this.#owner.outputDrained();
 	};
 }
 

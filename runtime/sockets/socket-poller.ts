@@ -46,11 +46,11 @@ const EPOLL_CTL_DEL = 2;
 const EPOLL_CTL_MOD = 3;
 const EPOLLIN = 1;
 /** EPOLLRDHUP, EPOLLHUP, EPOLLERR. */
-const ENDED = 0x2018;
+const END_EVENTS = 0x2018;
 /** EPOLLPRI: a read stops at the mark of urgent data. */
-const MARKED = 2;
+const MARK_EVENT = 2;
 /** Includes EPOLLRDHUP and EPOLLET, so that each arrival is reported once and the system need not check each socket twice. */
-const ARRIVALS = EPOLLIN | MARKED | 0x2000 | (1 << 31);
+const ARRIVAL_EVENTS = EPOLLIN | MARK_EVENT | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
 /** Result of `read` if no data is available (EAGAIN). */
@@ -60,39 +60,39 @@ const MAX_EVENTS = 256;
 /** Number of sockets reported in one turn after which the event loop continues with other work. */
 const ENOUGH_EVENTS = 64;
 /** Maximum bytes of text that are copied to the poller's memory for one write. */
-const MAX_TEXT = 65_536;
+const MAX_TEXT_BYTES = 65_536;
 /** Only descriptors below this number are polled. Node handles sockets with other descriptors. */
 const MAX_DESCRIPTORS = 1 << 20;
 /** Size in 32-bit words of `epoll_event`, which is packed on one architecture only. */
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
 /** Offset of the event's data in an `epoll_event`, in 32-bit words. */
-const NUMBER_WORD = process.arch === 'x64' ? 1 : 2;
+const DATA_WORD = process.arch === 'x64' ? 1 : 2;
 
 /** The poller of one thread. */
 export class SocketPoller {
 	readonly #read: Call;
 	readonly #write: Call;
 	readonly #wait: Call;
-	readonly #controls: Call;
+	readonly #epollCtl: Call;
 	readonly #errno: () => number;
 	readonly #addressOf: (memory: Uint8Array) => bigint;
 	/** Memory that the kernel reads and writes: one event to register, followed by the events of a turn. */
 	readonly #words: Int32Array;
-	readonly #eventAt: bigint;
-	readonly #eventsAt: bigint;
+	readonly #eventPointer: bigint;
+	readonly #eventsPointer: bigint;
 	readonly #text: Buffer;
-	readonly #textAt: bigint;
+	readonly #textPointer: bigint;
 	readonly #epoll: number;
 	/** The `epoll` of Node's event loop. */
-	readonly #loop: number;
+	readonly #loopEpoll: number;
 	/** The watched sockets, indexed by descriptor. */
 	readonly #sockets: (PolledSocket | undefined)[] = [];
 	#turn = 1;
 	/** Node handles that own the poller's descriptors, so that Node closes them even if the thread is terminated. */
 	readonly #handles: readonly PipeHandle[];
-	#proven = false;
+	#isProven = false;
 
-	/** Opens a poller; undefined if not available. It must not be used until `proven` is true. */
+	/** Opens a poller; undefined if not available. It must not be used until `isProven` is true. */
 	static open(): SocketPoller | undefined {
 		if (process.platform !== 'linux' || (process.arch !== 'x64' && process.arch !== 'arm64')) return undefined;
 		try {
@@ -109,7 +109,7 @@ export class SocketPoller {
 		const { binding } = process as unknown as { binding(name: string): unknown };
 		const pipes = binding.call(process, 'pipe_wrap') as PipeBinding;
 		if (ffi === undefined || typeof pipes.Pipe !== 'function') throw new Error('not here');
-		const hot = uncheckedFunctionsOf(ffi, {
+		const uncheckedFunctions = uncheckedFunctionsOf(ffi, {
 			epoll_wait: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'int32'] },
 			read: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
 			write: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
@@ -122,20 +122,20 @@ export class SocketPoller {
 			uv_backend_fd: { return: 'int32', arguments: ['pointer'] },
 			__errno_location: { return: 'pointer', arguments: [] },
 		});
-		this.#read = hot.read as Call;
-		this.#write = hot.write as Call;
-		this.#wait = hot.epoll_wait as Call;
-		this.#controls = functions.epoll_ctl as Call;
+		this.#read = uncheckedFunctions.read as Call;
+		this.#write = uncheckedFunctions.write as Call;
+		this.#wait = uncheckedFunctions.epoll_wait as Call;
+		this.#epollCtl = functions.epoll_ctl as Call;
 		this.#addressOf = memory => ffi.getRawPointer(memory);
-		const errnoAt = (functions.__errno_location as unknown as () => bigint)();
-		this.#errno = () => ffi.getInt32(errnoAt);
+		const errnoPointer = (functions.__errno_location as unknown as () => bigint)();
+		this.#errno = () => ffi.getInt32(errnoPointer);
 
 		const memory = Buffer.allocUnsafeSlow((MAX_EVENTS + 1) * EVENT_WORDS * 4).fill(0);
 		this.#words = new Int32Array(memory.buffer, 0, memory.length / 4);
-		this.#eventAt = ffi.getRawPointer(memory);
-		this.#eventsAt = this.#eventAt + BigInt(EVENT_WORDS * 4);
-		this.#text = Buffer.allocUnsafeSlow(MAX_TEXT);
-		this.#textAt = ffi.getRawPointer(this.#text);
+		this.#eventPointer = ffi.getRawPointer(memory);
+		this.#eventsPointer = this.#eventPointer + BigInt(EVENT_WORDS * 4);
+		this.#text = Buffer.allocUnsafeSlow(MAX_TEXT_BYTES);
+		this.#textPointer = ffi.getRawPointer(this.#text);
 
 		const handles: PipeHandle[] = [];
 		this.#handles = handles;
@@ -156,15 +156,16 @@ export class SocketPoller {
 			wakeUp.onread = () => this.#reportEvents();
 			wakeUp.useUserBuffer(Buffer.allocUnsafeSlow(8));
 			if (wakeUp.readStart() !== 0) throw new Error('not read');
-			this.#loop = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
-			if (!this.#control(this.#loop, EPOLL_CTL_ADD, this.#epoll, EPOLLIN, wakeUp.fd, 0)) throw new Error('not watched');
+			this.#loopEpoll = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
+			if (!this.#control(this.#loopEpoll, EPOLL_CTL_ADD, this.#epoll, EPOLLIN, wakeUp.fd, 0))
+				throw new Error('not watched');
 			// The self-test: a descriptor that is always readable. Once its event arrives, everything works.
-			const probe = takeOwnership((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
-			const descriptor = probe.fd;
+			const probeHandle = takeOwnership((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
+			const descriptor = probeHandle.fd;
 			const prove = (): void => {
-				this.#proven = true;
+				this.#isProven = true;
 				this.remove(descriptor);
-				probe.close();
+				probeHandle.close();
 			};
 			this.add(descriptor, { readable: prove, pollTurn: 0 });
 		} catch (error) {
@@ -174,19 +175,19 @@ export class SocketPoller {
 	}
 
 	/** True once the self-test has succeeded. */
-	get proven(): boolean {
-		return this.#proven;
+	get isProven(): boolean {
+		return this.#isProven;
 	}
 
 	/** Closes the poller. The sockets that it watches are no longer read. */
 	close(): void {
-		this.#proven = false;
+		this.#isProven = false;
 		for (const handle of this.#handles) handle.close();
 	}
 
 	/** Watches a socket until it is removed or closed. Returns false if that is not possible. */
 	add(descriptor: number, socket: PolledSocket): boolean {
-		return this.#add(descriptor, socket, ARRIVALS);
+		return this.#add(descriptor, socket, ARRIVAL_EVENTS);
 	}
 
 	/** Watches a listening socket until it is removed, and reports it as long as connections are waiting. Returns false if that is not possible. */
@@ -196,12 +197,12 @@ export class SocketPoller {
 
 	/** Makes Node's event loop stop watching a descriptor. Returns false if the loop does not watch it. */
 	takeFromLoop(descriptor: number): boolean {
-		return this.#controls(this.#loop, EPOLL_CTL_DEL, descriptor, this.#eventAt) === 0;
+		return this.#epollCtl(this.#loopEpoll, EPOLL_CTL_DEL, descriptor, this.#eventPointer) === 0;
 	}
 
 	/** Makes Node's event loop watch a descriptor again. */
 	returnToLoop(descriptor: number): void {
-		this.#control(this.#loop, EPOLL_CTL_ADD, descriptor, EPOLLIN, descriptor, 0);
+		this.#control(this.#loopEpoll, EPOLL_CTL_ADD, descriptor, EPOLLIN, descriptor, 0);
 	}
 
 	#add(descriptor: number, socket: PolledSocket, events: number): boolean {
@@ -218,18 +219,18 @@ export class SocketPoller {
 	/** Stops watching a socket, which must still be open. */
 	remove(descriptor: number): void {
 		this.#sockets[descriptor] = undefined;
-		this.#controls(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#eventAt);
+		this.#epollCtl(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#eventPointer);
 	}
 
 	/** Makes the poller report a watched socket again if it has unread data. */
-	tellAgain(descriptor: number, socket: PolledSocket): void {
-		this.#control(this.#epoll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
+	reportAgain(descriptor: number, socket: PolledSocket): void {
+		this.#control(this.#epoll, EPOLL_CTL_MOD, descriptor, ARRIVAL_EVENTS, descriptor, socket.pollTurn);
 	}
 
 	/** Reports events of a watched descriptor to another socket object from now on. */
-	replace(descriptor: number, socket: PolledSocket, other: PolledSocket): void {
-		this.#sockets[descriptor] = other;
-		other.pollTurn = socket.pollTurn;
+	replace(descriptor: number, socket: PolledSocket, newSocket: PolledSocket): void {
+		this.#sockets[descriptor] = newSocket;
+		newSocket.pollTurn = socket.pollTurn;
 	}
 
 	/** Stops watching a socket that is being closed. */
@@ -264,28 +265,35 @@ export class SocketPoller {
 	/** Writes text as Latin-1. The result is that of {@link writeAt}. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
-		if (length > MAX_TEXT) return -1;
+		if (length > MAX_TEXT_BYTES) return -1;
 		this.#text.write(text, 0, 'latin1');
-		return this.#write(descriptor, this.#textAt, length);
+		return this.#write(descriptor, this.#textPointer, length);
 	}
 
-	#control(poll: number, what: number, descriptor: number, events: number, number: number, turn: number): boolean {
+	#control(
+		epoll: number,
+		operation: number,
+		descriptor: number,
+		events: number,
+		number: number,
+		turn: number,
+	): boolean {
 		const words = this.#words;
 		words[0] = events;
-		words[NUMBER_WORD] = number;
-		words[NUMBER_WORD + 1] = turn;
-		return this.#controls(poll, what, descriptor, this.#eventAt) === 0;
+		words[DATA_WORD] = number;
+		words[DATA_WORD + 1] = turn;
+		return this.#epollCtl(epoll, operation, descriptor, this.#eventPointer) === 0;
 	}
 
 	#reportEvents(): void {
-		let told = 0;
+		let reportedCount = 0;
 		for (;;) {
-			const count = this.#wait(this.#epoll, this.#eventsAt, MAX_EVENTS, 0);
+			const count = this.#wait(this.#epoll, this.#eventsPointer, MAX_EVENTS, 0);
 			this.#reportBatch(count);
-			told += count;
+			reportedCount += count;
 			// After a single event, usually no other one is waiting. After several, asking again is cheaper than another turn of
 			// the event loop.
-			if (count < 2 || told >= ENOUGH_EVENTS) return;
+			if (count < 2 || reportedCount >= ENOUGH_EVENTS) return;
 		}
 	}
 
@@ -293,12 +301,12 @@ export class SocketPoller {
 		const words = this.#words;
 		for (let i = 1; i <= count; i++) {
 			const at = i * EVENT_WORDS;
-			const socket = this.#sockets[words[at + NUMBER_WORD]!];
+			const socket = this.#sockets[words[at + DATA_WORD]!];
 			// The socket has been closed, and its descriptor may belong to another socket by now.
-			if (socket === undefined || socket.pollTurn !== words[at + NUMBER_WORD + 1]) continue;
+			if (socket === undefined || socket.pollTurn !== words[at + DATA_WORD + 1]) continue;
 			try {
 				const events = words[at]!;
-				socket.readable((events & ENDED) !== 0, (events & MARKED) !== 0);
+				socket.readable((events & END_EVENTS) !== 0, (events & MARK_EVENT) !== 0);
 			} catch (error) {
 				// The system does not report the events of the other sockets again, so they are handled before the error is thrown.
 				queueMicrotask(() => {
@@ -320,7 +328,7 @@ export function threadPoller(): SocketPoller | undefined {
 		hasTriedOpening = true;
 		sharedPoller = SocketPoller.open();
 	}
-	return sharedPoller?.proven && !isOff ? sharedPoller : undefined;
+	return sharedPoller?.isProven && !isOff ? sharedPoller : undefined;
 }
 
 /** Enables or disables pollers for new sockets, for tests of both implementations: without a poller, Node handles the sockets. */

@@ -15,17 +15,17 @@ const F_SETPIPE_SZ = 1031;
  * Requested size of a pipe in bytes. In effect, it limits the number of segments in the pipe, even if they are small. The system
  * refuses the request if the user has too many large pipes; the pipe then keeps its default size.
  */
-const PIPE_SIZE = 1_048_576;
+const PIPE_BYTES = 1_048_576;
 /** SPLICE_F_MOVE, SPLICE_F_NONBLOCK. */
 const SPLICE_FLAGS = 3;
 /** MSG_PEEK, MSG_DONTWAIT. */
-const PEEK = 0x42;
-/** Maximum bytes per move. If the other socket does not accept them, as many must be held in memory. */
-const MAX_A_MOVE = 131_072;
+const PEEK_FLAGS = 0x42;
+/** Maximum bytes per move. Bytes that the other socket does not accept must be held in memory. */
+const MAX_MOVE_BYTES = 131_072;
 /** After a move of at least this many bytes, another one is worth its system calls. */
-const LARGE_MOVE = 32_768;
+const LARGE_MOVE_BYTES = 32_768;
 /** Maximum bytes moved before other sockets get their turn. */
-const MAX_A_TURN = 1_048_576;
+const MAX_TURN_BYTES = 1_048_576;
 
 /** Moves bytes through its own pipe, which is empty between moves. */
 export class SocketRelay {
@@ -40,12 +40,12 @@ export class SocketRelay {
 	readonly #receive: Call;
 	/** Buffer for peeking. Its contents are ignored. */
 	readonly #byte: Buffer = Buffer.allocUnsafeSlow(1);
-	readonly #byteAt: bigint;
+	readonly #bytePointer: bigint;
 	readonly #close: (descriptor: number) => unknown;
-	readonly #pointer: (bytes: Buffer) => bigint;
+	readonly #pointerTo: (bytes: Buffer) => bigint;
 	readonly #output: number;
 	readonly #input: number;
-	#closed = false;
+	#isClosed = false;
 
 	/** Opens a relay; undefined if the system does not support it or no descriptor is free. */
 	static open(): SocketRelay | undefined {
@@ -73,15 +73,15 @@ export class SocketRelay {
 		this.#splice = functions.splice as Call;
 		this.#read = functions.read as Call;
 		this.#receive = functions.recv as Call;
-		this.#byteAt = ffi.getRawPointer(this.#byte);
+		this.#bytePointer = ffi.getRawPointer(this.#byte);
 		this.#close = functions.close as (descriptor: number) => unknown;
-		this.#pointer = bytes => ffi.getRawPointer(bytes);
+		this.#pointerTo = bytes => ffi.getRawPointer(bytes);
 		const ends = Buffer.allocUnsafeSlow(8);
 		if (functions.pipe2(ffi.getRawPointer(ends), PIPE_FLAGS) !== 0) throw new Error('no pipe');
 		const [output, input] = new Int32Array(ends.buffer, 0, 2) as unknown as [number, number];
 		this.#output = output;
 		this.#input = input;
-		functions.fcntl(output, F_SETPIPE_SZ, PIPE_SIZE);
+		functions.fcntl(output, F_SETPIPE_SZ, PIPE_BYTES);
 		// Self-test: a call with an invalid descriptor must fail in the expected way.
 		if (this.#move(-1, input, 1) !== -1) {
 			this.close();
@@ -90,18 +90,18 @@ export class SocketRelay {
 	}
 
 	/**
-	 * Moves available bytes, at most `most`, from one socket to the other; see `takenBytes`, `sentBytes` and `remainder`. The end or
-	 * an error of either socket shows when it is next read or written. Returns false if bytes were lost: both sockets are then
-	 * unusable.
+	 * Moves available bytes, at most `maxBytes`, from one socket to the other; see `takenBytes`, `sentBytes` and
+	 * `remainder`. The end or an error of either socket shows when it is next read or written. Returns false if bytes
+	 * were lost: both sockets are then unusable.
 	 */
-	move(from: number, to: number, most: number): boolean {
+	move(from: number, to: number, maxBytes: number): boolean {
 		this.takenBytes = 0;
 		this.sentBytes = 0;
 		this.remainder = undefined;
-		if (this.#closed) return true;
-		const limit = Math.min(most, MAX_A_TURN);
+		if (this.#isClosed) return true;
+		const limit = Math.min(maxBytes, MAX_TURN_BYTES);
 		while (this.takenBytes < limit) {
-			const readCount = this.#move(from, this.#input, Math.min(limit - this.takenBytes, MAX_A_MOVE));
+			const readCount = this.#move(from, this.#input, Math.min(limit - this.takenBytes, MAX_MOVE_BYTES));
 			if (readCount <= 0) return true;
 			this.takenBytes += readCount;
 			let remaining = readCount;
@@ -112,25 +112,25 @@ export class SocketRelay {
 			}
 			this.sentBytes += readCount - remaining;
 			if (remaining > 0) return this.#takeBack(remaining);
-			if (readCount < LARGE_MOVE) return true;
+			if (readCount < LARGE_MOVE_BYTES) return true;
 		}
 		return true;
 	}
 
 	/** True after `close`. */
 	get closed(): boolean {
-		return this.#closed;
+		return this.#isClosed;
 	}
 
 	/** Reports whether a socket has anything to read, including its end, without reading it. */
 	hasMore(socket: number): boolean {
-		return this.#receive(socket, this.#byteAt, 1n, PEEK) >= 0n;
+		return this.#receive(socket, this.#bytePointer, 1n, PEEK_FLAGS) >= 0n;
 	}
 
 	/** Closes the pipe. */
 	close(): void {
-		if (this.#closed) return;
-		this.#closed = true;
+		if (this.#isClosed) return;
+		this.#isClosed = true;
 		this.#close(this.#input);
 		this.#close(this.#output);
 	}
@@ -138,7 +138,7 @@ export class SocketRelay {
 	/** Reads the bytes that remain in the pipe into `remainder`. */
 	#takeBack(count: number): boolean {
 		const remainder = Buffer.allocUnsafeSlow(count);
-		const start = this.#pointer(remainder);
+		const start = this.#pointerTo(remainder);
 		for (let at = 0; at < count; ) {
 			const readCount = Number(this.#read(this.#output, start + BigInt(at), BigInt(count - at)));
 			if (readCount <= 0) {

@@ -12,28 +12,31 @@ import {
 import { tlsMode } from './tls-mode.ts';
 
 /** Reports whether {@link startTls} can perform a handshake. If not, the connection must become a stream. */
-export function canStartTls(socket: DirectSocket, terms: HandshakeOptions): boolean {
-	return (socket.poller !== undefined && terms.openssl !== undefined) || terms.context !== undefined;
+export function canStartTls(socket: DirectSocket, options: HandshakeOptions): boolean {
+	return (socket.poller !== undefined && options.openssl !== undefined) || options.context !== undefined;
 }
 
-/** Starts a handshake on a connection whose first bytes, part of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
+/**
+ * Starts a handshake on a connection whose first bytes, part of the ClientHello, have been read. Throws if OpenSSL
+ * rejects the options.
+ */
 export function startTls(
 	socket: DirectSocket,
-	first: Uint8Array,
-	terms: HandshakeOptions,
-	end: HandshakeCallbacks,
+	firstBytes: Uint8Array,
+	options: HandshakeOptions,
+	callbacks: HandshakeCallbacks,
 ): void {
 	const { poller } = socket;
-	const context = poller && terms.openssl;
+	const context = poller && options.openssl;
 	if (context) {
-		const handle = new OpensslHandle(socket, poller, context, end, socket.hasMore);
+		const handle = new OpensslHandle(socket, poller, context, callbacks, socket.hasMore);
 		socket.switchHandle(handle, handle);
-		handle.begin(first);
+		handle.begin(firstBytes);
 		return;
 	}
-	const handle = new TlsHandle(socket, terms, end);
+	const handle = new TlsHandle(socket, options, callbacks);
 	socket.switchHandle(handle);
-	handle.begin(first);
+	handle.begin(firstBytes);
 }
 
 /** Returns the facts of a handshake that {@link startTls} started. */

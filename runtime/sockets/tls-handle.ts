@@ -53,7 +53,7 @@ interface TlsBinding {
 	wrap(handle: object, context: unknown, isServer: boolean, writing: boolean): TlsWrap;
 }
 
-const METHODS = [
+const REQUIRED_METHODS = [
 	...[
 		'useUserBuffer',
 		'readStart',
@@ -74,7 +74,7 @@ const BINDING: TlsBinding | undefined = findBinding();
 export const HAS_DIRECT_TLS: boolean = BINDING !== undefined;
 
 /** Maximum bytes of several writes that are joined into one. */
-const JOINED_BYTES = 65_536;
+const MAX_JOINED_BYTES = 65_536;
 
 /** Parameters of a handshake on the server side. */
 export interface HandshakeOptions {
@@ -83,7 +83,7 @@ export interface HandshakeOptions {
 	/** ALPN protocols, each prefixed with its length (RFC 7301 §3.1). */
 	readonly protocols: Uint8Array;
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
-	readonly stapled: Uint8Array | undefined;
+	readonly ocspResponse: Uint8Array | undefined;
 	/** The settings for handshakes by OpenSSL without Node; undefined if Node performs the handshakes. */
 	readonly openssl?: OpensslContext | undefined;
 }
@@ -95,7 +95,7 @@ export interface HandshakeCallbacks {
 }
 
 /** A queued write. OpenSSL handles only one at a time. */
-interface Waiting extends PendingWrite {
+interface WaitingWrite extends PendingWrite {
 	readonly chunks: readonly unknown[];
 	readonly bytes: number;
 }
@@ -105,37 +105,37 @@ export class TlsHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket: DirectSocket;
 	/** The callbacks for the end of the handshake; undefined once it has ended. */
-	#end: HandshakeCallbacks | undefined;
-	readonly #tcp: StreamHandle;
+	#handshakeCallbacks: HandshakeCallbacks | undefined;
+	readonly #tcpHandle: StreamHandle;
 	readonly #tls: TlsWrap;
-	#closed = false;
+	#isClosed = false;
 	/** True once OpenSSL's objects have been freed. */
-	#destroyed = false;
+	#isDestroyed = false;
 	/** True while a write that was passed to OpenSSL is incomplete. */
-	#writing = false;
+	#isWriting = false;
 	/** The callers' writes that were joined into the current write; undefined if none is waiting for the system. */
 	#currentWrites: readonly PendingWrite[] | undefined = undefined;
-	#queuedWrites: Waiting[] | undefined = undefined;
+	#queuedWrites: WaitingWrite[] | undefined = undefined;
 	#queuedBytes = 0;
-	#shutdown: object | undefined = undefined;
+	#pendingShutdown: object | undefined = undefined;
 	/** Number of writes passed to Node. */
 	#writeCount = 0;
 	/** True while a check of the last write's progress is scheduled. */
-	#checkScheduled = false;
+	#isCheckScheduled = false;
 	/** The buffer in use for reads. `#wantedMemory` is the one that the socket wants to use after the current read. */
 	#memory: Uint8Array | undefined = undefined;
 	#wantedMemory: Uint8Array | undefined = undefined;
-	#paused = false;
+	#isPaused = false;
 	/** Data decrypted while reading was paused. A number at the end is the status with which the connection ended. */
 	#heldData: (Uint8Array | number)[] | undefined = undefined;
 
 	/** Starts a handshake on a socket's connection, whose first bytes have been read, and becomes the socket's handle. */
-	constructor(socket: DirectSocket, terms: HandshakeOptions, end: HandshakeCallbacks) {
+	constructor(socket: DirectSocket, terms: HandshakeOptions, callbacks: HandshakeCallbacks) {
 		this.svcSocket = socket;
 		const handle = socket._handle!;
 		const tcp = handle.toNodeHandle === undefined ? handle : handle.toNodeHandle()!;
-		this.#tcp = tcp;
-		this.#end = end;
+		this.#tcpHandle = tcp;
+		this.#handshakeCallbacks = callbacks;
 		const { context } = terms.context as SecureContext & { readonly context: unknown };
 		const tls = BINDING!.wrap(tcp, context, true, false);
 		this.#tls = tls;
@@ -144,36 +144,36 @@ export class TlsHandle implements StreamHandle {
 		tls.onhandshakedone = onHandshakeDone;
 		tls.onerror = onError;
 		tls.setALPNProtocols(terms.protocols);
-		if (terms.stapled) tls.setOCSPResponse(terms.stapled);
+		if (terms.ocspResponse) tls.setOCSPResponse(terms.ocspResponse);
 	}
 
 	/** Processes the first bytes, and continues reading. */
-	begin(first: Uint8Array): void {
-		if (this.#closed) return;
-		this.#tls.receive(first);
+	begin(firstBytes: Uint8Array): void {
+		if (this.#isClosed) return;
+		this.#tls.receive(firstBytes);
 		this.#startReading();
 	}
 
 	/** What the handshake negotiated, and whether it resumed a session. */
 	get facts(): HandshakeFacts {
-		return this.#destroyed ? NO_FACTS : this.#tls;
+		return this.#isDestroyed ? NO_FACTS : this.#tls;
 	}
 
 	// Implements StreamHandle.
 
 	/** Bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
-		return this.#queuedBytes + this.#tcp.writeQueueSize;
+		return this.#queuedBytes + this.#tcpHandle.writeQueueSize;
 	}
 
 	useUserBuffer(memory: Uint8Array): void {
 		this.#memory = memory;
 		this.#wantedMemory = memory;
-		if (!this.#closed) this.#tls.useUserBuffer(memory);
+		if (!this.#isClosed) this.#tls.useUserBuffer(memory);
 	}
 
 	readStart(): number {
-		this.#paused = false;
+		this.#isPaused = false;
 		if (this.#heldData === undefined) return this.#startReading();
 		// Delivered in a microtask, because the caller of a handle does not expect data before the call returns.
 		queueMicrotask(() => this.#release());
@@ -181,76 +181,76 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	readStop(): number {
-		this.#paused = true;
-		return this.#closed ? CANCELED : this.#tls.readStop();
+		this.#isPaused = true;
+		return this.#isClosed ? CANCELED : this.#tls.readStop();
 	}
 
 	writeLatin1String(_request: null, text: string): number | PendingWrite {
-		if (this.#closed) return CANCELED;
-		if (this.#writing) return this.#wait([text, 'latin1'], text.length);
-		return this.#written(this.#tls.writeLatin1String(null, text), text);
+		if (this.#isClosed) return CANCELED;
+		if (this.#isWriting) return this.#enqueue([text, 'latin1'], text.length);
+		return this.#handleResult(this.#tls.writeLatin1String(null, text), text);
 	}
 
 	writeBuffer(_request: null, bytes: Uint8Array): number | PendingWrite {
-		if (this.#closed) return CANCELED;
-		if (this.#writing) return this.#wait([bytes, ''], bytes.length);
-		return this.#written(this.#tls.writeBuffer(null, bytes), bytes);
+		if (this.#isClosed) return CANCELED;
+		if (this.#isWriting) return this.#enqueue([bytes, ''], bytes.length);
+		return this.#handleResult(this.#tls.writeBuffer(null, bytes), bytes);
 	}
 
 	/** Writes `chunks`: bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
-		if (this.#closed) return CANCELED;
-		if (!this.#writing) return this.#written(this.#tls.writev(null, chunks, allBuffers), chunks);
+		if (this.#isClosed) return CANCELED;
+		if (!this.#isWriting) return this.#handleResult(this.#tls.writev(null, chunks, allBuffers), chunks);
 		const pairs = allBuffers ? chunks.flatMap(chunk => [chunk, '']) : chunks;
 		let bytes = 0;
 		for (let at = 0; at < pairs.length; at += 2) bytes += (pairs[at] as string | Uint8Array).length;
-		return this.#wait(pairs, bytes);
+		return this.#enqueue(pairs, bytes);
 	}
 
 	/** Sends `close_notify` after pending writes, then closes our half of the connection. */
 	shutdown(request: object): number {
-		if (this.#closed) return CANCELED;
-		if (!this.#writing) return this.#tls.shutdown(request);
-		this.#shutdown = request;
+		if (this.#isClosed) return CANCELED;
+		if (!this.#isWriting) return this.#tls.shutdown(request);
+		this.#pendingShutdown = request;
 		this.#checkProgress();
 		return 0;
 	}
 
 	/** Closes the connection. Later calls have no effect, because they would use objects that OpenSSL has freed. */
 	close(closed?: (this: StreamHandle) => void): void {
-		if (this.#closed) return;
-		this.#closed = true;
-		this.#end = undefined;
+		if (this.#isClosed) return;
+		this.#isClosed = true;
+		this.#handshakeCallbacks = undefined;
 		const tls = this.#tls;
-		this.#tcp.close(() => {
+		this.#tcpHandle.close(() => {
 			// OpenSSL's objects are freed only now, because OpenSSL may have called `close`.
-			this.#destroyed = true;
+			this.#isDestroyed = true;
 			tls.destroySSL();
 			closed?.call(this);
 		});
 	}
 
 	getpeername(name: object): number {
-		return this.#tcp.getpeername?.(name) ?? 0;
+		return this.#tcpHandle.getpeername?.(name) ?? 0;
 	}
 
 	getsockname(name: object): number {
-		return this.#tcp.getsockname?.(name) ?? 0;
+		return this.#tcpHandle.getsockname?.(name) ?? 0;
 	}
 
 	// Callbacks from Node.
 
 	/** Called when the handshake has succeeded. */
 	handshakeDone(): void {
-		const end = this.#end;
-		this.#end = undefined;
-		end?.secured(this.svcSocket);
+		const callbacks = this.#handshakeCallbacks;
+		this.#handshakeCallbacks = undefined;
+		callbacks?.secured(this.svcSocket);
 	}
 
 	failed(error: Error): void {
-		const end = this.#end;
-		this.#end = undefined;
-		if (end) end.failed(error, this.svcSocket);
+		const callbacks = this.#handshakeCallbacks;
+		this.#handshakeCallbacks = undefined;
+		if (callbacks) callbacks.failed(error, this.svcSocket);
 		else this.svcSocket.destroy(error);
 	}
 
@@ -259,7 +259,7 @@ export class TlsHandle implements StreamHandle {
 		const socket = this.svcSocket;
 		if (
 			this.#heldData === undefined &&
-			!this.#paused &&
+			!this.#isPaused &&
 			this.#memory === this.#wantedMemory &&
 			this.#memory !== undefined
 		) {
@@ -271,24 +271,24 @@ export class TlsHandle implements StreamHandle {
 			this.#wantedMemory = nextMemory;
 			return nextMemory;
 		}
-		if (this.#closed || count === 0) return undefined;
-		const end = this.#end;
-		if (end) {
-			this.#end = undefined;
-			end.failed(systemError(CONNECTION_RESET, 'read'), socket);
+		if (this.#isClosed || count === 0) return undefined;
+		const callbacks = this.#handshakeCallbacks;
+		if (callbacks) {
+			this.#handshakeCallbacks = undefined;
+			callbacks.failed(systemError(CONNECTION_RESET, 'read'), socket);
 			return undefined;
 		}
 		if (this.#memory === undefined && count > 0) return undefined;
 		this.#heldData ??= [];
 		this.#heldData.push(count < 0 ? count : Uint8Array.prototype.slice.call(this.#memory, 0, count));
-		if (!this.#paused) this.#release();
+		if (!this.#isPaused) this.#release();
 		if (this.#memory === this.#wantedMemory) return undefined;
 		this.#memory = this.#wantedMemory;
 		return this.#wantedMemory;
 	}
 
 	#startReading(): number {
-		return this.#closed ? CANCELED : this.#tls.readStart();
+		return this.#isClosed ? CANCELED : this.#tls.readStart();
 	}
 
 	/** Delivers held data as far as the socket accepts it. */
@@ -296,23 +296,23 @@ export class TlsHandle implements StreamHandle {
 		const socket = this.svcSocket;
 		for (;;) {
 			const heldData = this.#heldData;
-			if (heldData === undefined || this.#paused || this.#closed) return;
-			const first = heldData[0];
-			if (first === undefined) {
+			if (heldData === undefined || this.#isPaused || this.#isClosed) return;
+			const firstItem = heldData[0];
+			if (firstItem === undefined) {
 				this.#heldData = undefined;
 				this.#startReading();
 				return;
 			}
-			if (typeof first === 'number') {
+			if (typeof firstItem === 'number') {
 				heldData.shift();
-				socket.read(first);
+				socket.read(firstItem);
 				continue;
 			}
 			const memory = this.#wantedMemory!;
-			if (first.length <= memory.length) heldData.shift();
-			else heldData[0] = first.subarray(memory.length);
-			memory.set(first.length <= memory.length ? first : first.subarray(0, memory.length));
-			socket.read(Math.min(first.length, memory.length));
+			if (firstItem.length <= memory.length) heldData.shift();
+			else heldData[0] = firstItem.subarray(memory.length);
+			memory.set(firstItem.length <= memory.length ? firstItem : firstItem.subarray(0, memory.length));
+			socket.read(Math.min(firstItem.length, memory.length));
 			const { nextMemory } = socket;
 			if (nextMemory === undefined) continue;
 			socket.nextMemory = undefined;
@@ -323,29 +323,29 @@ export class TlsHandle implements StreamHandle {
 	// Writes.
 
 	/** Returns the result of a write. If the system has accepted all of it, the caller need not wait for Node to complete it. */
-	#written(result: number | PendingWrite, kept: unknown): number | PendingWrite {
+	#handleResult(result: number | PendingWrite, retainedData: unknown): number | PendingWrite {
 		if (typeof result === 'number') return result;
-		this.#begun(result, kept);
+		this.#trackWrite(result, retainedData);
 		const status = result.writeStatus;
 		if (typeof status === 'number') {
-			this.#writing = false;
+			this.#isWriting = false;
 			return status;
 		}
-		if (this.#tcp.writeQueueSize === 0) return 0;
-		const outer: PendingWrite = { oncomplete: ignore, buffer: undefined, writeStatus: null };
-		this.#currentWrites = [outer];
-		return outer;
+		if (this.#tcpHandle.writeQueueSize === 0) return 0;
+		const outerWrite: PendingWrite = { oncomplete: ignore, buffer: undefined, writeStatus: null };
+		this.#currentWrites = [outerWrite];
+		return outerWrite;
 	}
 
-	#begun(write: PendingWrite, kept: unknown): void {
-		this.#writing = true;
+	#trackWrite(write: PendingWrite, retainedData: unknown): void {
+		this.#isWriting = true;
 		this.#writeCount++;
-		write.buffer = kept;
-		write.oncomplete = status => this.#done(status);
+		write.buffer = retainedData;
+		write.oncomplete = status => this.#writeCompleted(status);
 	}
 
-	#wait(chunks: readonly unknown[], bytes: number): PendingWrite {
-		const write: Waiting = { oncomplete: ignore, buffer: undefined, writeStatus: null, chunks, bytes };
+	#enqueue(chunks: readonly unknown[], bytes: number): PendingWrite {
+		const write: WaitingWrite = { oncomplete: ignore, buffer: undefined, writeStatus: null, chunks, bytes };
 		if (this.#queuedWrites === undefined) {
 			this.#queuedWrites = [];
 			this.#checkProgress();
@@ -360,47 +360,48 @@ export class TlsHandle implements StreamHandle {
 	 * data that OpenSSL itself sends, such as session tickets for a client that has reset the connection, Node stops writing without
 	 * reporting it, and the pending writes must be failed.
 	 */
-	#checkProgress(write = -1, before = -1): void {
-		if (this.#checkScheduled) return;
-		this.#checkScheduled = true;
+	#checkProgress(write = -1, previousBytes = -1): void {
+		if (this.#isCheckScheduled) return;
+		this.#isCheckScheduled = true;
 		setImmediate(() => {
-			this.#checkScheduled = false;
-			if (!this.#writing || this.#closed || this.#tcp.writeQueueSize > 0) return;
+			this.#isCheckScheduled = false;
+			if (!this.#isWriting || this.#isClosed || this.#tcpHandle.writeQueueSize > 0) return;
 			const pendingBytes = this.#tls.writeQueueSize;
 			// A write that the system has accepted is completed before the next turn, and the pending bytes have changed.
-			if (write !== this.#writeCount || pendingBytes !== before) this.#checkProgress(this.#writeCount, pendingBytes);
-			else this.#done(CONNECTION_RESET);
+			if (write !== this.#writeCount || pendingBytes !== previousBytes)
+				this.#checkProgress(this.#writeCount, pendingBytes);
+			else this.#writeCompleted(CONNECTION_RESET);
 		});
 	}
 
-	#done(status: number): void {
-		this.#writing = false;
+	#writeCompleted(status: number): void {
+		this.#isWriting = false;
 		const currentWrites = this.#currentWrites;
 		this.#currentWrites = undefined;
-		if (status < 0 || this.#closed) {
-			this.#giveUp(currentWrites, status < 0 ? status : CANCELED);
+		if (status < 0 || this.#isClosed) {
+			this.#failWrites(currentWrites, status < 0 ? status : CANCELED);
 			return;
 		}
 		// Queued writes go first, because the completion callbacks may write again.
-		this.#writeWaiting();
+		this.#writeQueued();
 		if (currentWrites) for (const write of currentWrites) write.oncomplete(0);
-		if (this.#writing || this.#shutdown === undefined) return;
-		const request = this.#shutdown;
-		this.#shutdown = undefined;
-		if (!this.#closed) this.#tls.shutdown(request);
+		if (this.#isWriting || this.#pendingShutdown === undefined) return;
+		const request = this.#pendingShutdown;
+		this.#pendingShutdown = undefined;
+		if (!this.#isClosed) this.#tls.shutdown(request);
 	}
 
 	/** Writes queued data, as much at once as possible without copying large amounts. */
-	#writeWaiting(): void {
+	#writeQueued(): void {
 		const queuedWrites = this.#queuedWrites;
 		if (queuedWrites === undefined) return;
-		if (this.#closed) {
-			this.#giveUp(undefined, CANCELED);
+		if (this.#isClosed) {
+			this.#failWrites(undefined, CANCELED);
 			return;
 		}
 		let count = 0;
 		let bytes = 0;
-		while (count < queuedWrites.length && (count === 0 || bytes + queuedWrites[count]!.bytes <= JOINED_BYTES)) {
+		while (count < queuedWrites.length && (count === 0 || bytes + queuedWrites[count]!.bytes <= MAX_JOINED_BYTES)) {
 			bytes += queuedWrites[count]!.bytes;
 			count++;
 		}
@@ -410,32 +411,32 @@ export class TlsHandle implements StreamHandle {
 		const chunks = writes.length === 1 ? writes[0]!.chunks : writes.flatMap(write => write.chunks);
 		const result = this.#tls.writev(null, chunks, false);
 		if (typeof result === 'number') {
-			if (result < 0) this.#giveUp(writes, result);
+			if (result < 0) this.#failWrites(writes, result);
 			return;
 		}
-		this.#begun(result, chunks);
+		this.#trackWrite(result, chunks);
 		const status = result.writeStatus;
 		if (typeof status !== 'number') {
 			this.#currentWrites = writes;
 			return;
 		}
-		this.#writing = false;
+		this.#isWriting = false;
 		if (status < 0) {
-			this.#giveUp(writes, status);
+			this.#failWrites(writes, status);
 			return;
 		}
 		for (const write of writes) write.oncomplete(0);
-		if (!this.#writing) this.#writeWaiting();
+		if (!this.#isWriting) this.#writeQueued();
 	}
 
 	/** Completes all pending and queued writes with an error status. */
-	#giveUp(currentWrites: readonly PendingWrite[] | undefined, status: number): void {
+	#failWrites(currentWrites: readonly PendingWrite[] | undefined, status: number): void {
 		const queuedWrites = this.#queuedWrites;
 		this.#queuedWrites = undefined;
 		this.#queuedBytes = 0;
 		for (const write of currentWrites ?? []) write.oncomplete(status);
 		for (const write of queuedWrites ?? []) write.oncomplete(status);
-		if (status < 0 && !this.#closed) this.svcSocket.destroy();
+		if (status < 0 && !this.#isClosed) this.svcSocket.destroy();
 	}
 }
 
@@ -479,7 +480,7 @@ function findBinding(): TlsBinding | undefined {
 		const { wrap, TLSWrap } = binding.call(process, 'tls_wrap');
 		if (typeof wrap !== 'function' || typeof TLSWrap !== 'function') return undefined;
 		const methods = TLSWrap.prototype as Record<string, unknown>;
-		return METHODS.every(method => typeof methods[method] === 'function') ? { wrap } : undefined;
+		return REQUIRED_METHODS.every(method => typeof methods[method] === 'function') ? { wrap } : undefined;
 	} catch {
 		return undefined;
 	}

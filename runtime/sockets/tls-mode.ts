@@ -15,16 +15,16 @@ export function environmentTlsMode(environment: NodeJS.ProcessEnv = process.env)
 	return TLS_MODES.find(mode => mode === environment.SVC_TLS);
 }
 
-let isWanted = environmentTlsMode() !== 'node';
+let isOpensslWanted = environmentTlsMode() !== 'node';
 
 /**
  * Returns the mode of new connections on this thread: `openssl`, unless the environment selects `node` or a function is missing.
  */
 export function tlsMode(): TlsMode {
-	return isWanted && opensslThread() !== undefined ? 'openssl' : 'node';
+	return isOpensslWanted && opensslThread() !== undefined ? 'openssl' : 'node';
 }
 
 /** Selects the implementation of TLS, for tests of both: OpenSSL itself where it is available, or Node's. */
 export function useDirectTls(on: boolean): void {
-	isWanted = on;
+	isOpensslWanted = on;
 }

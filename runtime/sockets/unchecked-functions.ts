@@ -19,11 +19,11 @@ export function uncheckedFunctionsOf<Names extends string>(
 ): { readonly [Name in Names]: ForeignFunction } {
 	const unchecked = new Map<string, ForeignFunction>();
 	// Node looks up properties on its functions that most of them lack, so that the lookup reaches the prototype's prototype.
-	const base = Object.getPrototypeOf(Function.prototype);
-	const spy = new Proxy(base, {
-		get(target, key, asked) {
-			if (typeof key === 'symbol' && typeof asked === 'function') unchecked.set(asked.name, asked);
-			return Reflect.get(target, key, asked);
+	const basePrototype = Object.getPrototypeOf(Function.prototype);
+	const spy = new Proxy(basePrototype, {
+		get(target, key, receiver) {
+			if (typeof key === 'symbol' && typeof receiver === 'function') unchecked.set(receiver.name, receiver);
+			return Reflect.get(target, key, receiver);
 		},
 	});
 	let checked: { readonly [Name in Names]: ForeignFunction };
@@ -31,9 +31,9 @@ export function uncheckedFunctionsOf<Names extends string>(
 	try {
 		checked = loadForeignFunctions(ffi, signatures);
 	} finally {
-		Object.setPrototypeOf(Function.prototype, base);
+		Object.setPrototypeOf(Function.prototype, basePrototype);
 	}
-	const found: Partial<Record<Names, ForeignFunction>> = {};
-	for (const name of Object.keys(signatures) as Names[]) found[name] = unchecked.get(name) ?? checked[name];
-	return found as { readonly [Name in Names]: ForeignFunction };
+	const functions: Partial<Record<Names, ForeignFunction>> = {};
+	for (const name of Object.keys(signatures) as Names[]) functions[name] = unchecked.get(name) ?? checked[name];
+	return functions as { readonly [Name in Names]: ForeignFunction };
 }

@@ -7,14 +7,14 @@ import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-so
 export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
 /** Size, in bytes, of a read that only detects whether there is more, or of a read for a client that accepts very little. */
-const SHORT_READ = 4096;
+const SHORT_READ_BYTES = 4096;
 /** Size, in bytes, of a read for a client that accepts little. */
-const MEDIUM_READ = 16_384;
+const MEDIUM_READ_BYTES = 16_384;
 /** Reads from the upstream are limited only while the client has room for fewer bytes than this. */
 export const FULL_READ_BYTES = 49_152;
 
 /** Size, in bytes, of a read by a stream. */
-const STREAM_READ = 65_536;
+const STREAM_READ_BYTES = 65_536;
 
 type Done = (error?: Error | null) => void;
 
@@ -43,27 +43,27 @@ export class UpstreamSocket implements SocketOwner {
 	/** Protocol negotiated by TLS: `h2`, `http/1.1`, or '' for none. */
 	protocol = '';
 	#socket: Socket | undefined = undefined;
-	#direct: DirectSocket | undefined = undefined;
+	#directSocket: DirectSocket | undefined = undefined;
 	#error: Error | undefined = undefined;
 	/**
 	 * The read buffer that all sockets of the thread share. `#memory` is the buffer in use: the shared one, or one that the owner
 	 * has provided.
 	 */
-	#shared: Buffer | undefined = undefined;
+	#sharedMemory: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
 	/** The start of the shared read buffer, for limited reads. */
-	#short: Buffer | undefined = undefined;
+	#shortMemory: Buffer | undefined = undefined;
 	/** Size, in bytes, of the next read if it is limited; otherwise 0. */
 	#nextReadLimit = 0;
-	#filled = false;
-	#receiving = false;
+	#hasFilledBuffer = false;
+	#isReceiving = false;
 	/** The error of a failed write; undefined if none has failed. */
 	#failure: Error | undefined = undefined;
 	/** True if data has arrived since the last check of a socket with a failed write. */
-	#arrived = false;
+	#hasDataArrived = false;
 	/** True while the owner has paused reading. */
-	#paused = false;
-	#ending = false;
+	#isPaused = false;
+	#isEnding = false;
 
 	constructor(holder: UpstreamSocketOwner) {
 		this.holder = holder;
@@ -76,18 +76,20 @@ export class UpstreamSocket implements SocketOwner {
 
 	/** Returns options with which the socket reads into shared memory. */
 	onread(buffer: Buffer): OnReadOpts {
-		this.#shared = buffer;
+		this.#sharedMemory = buffer;
 		return {
 			buffer,
 			callback: (count, bytes) => {
-				this.#filled = count >= buffer.length;
-				return this.#told(bytes as Buffer, count);
+				this.#hasFilledBuffer = count >= buffer.length;
+				return this.#deliver(bytes as Buffer, count);
 			},
 		};
 	}
 
-	/** Attaches a stream. `events` is true if it was created without `onread`, so that its data arrives as events. */
-	attach(socket: Socket, events: boolean): void {
+	/**
+	 * Attaches a stream. `emitsData` is true if it was created without `onread`, so that its data arrives as events.
+	 */
+	attach(socket: Socket, emitsData: boolean): void {
 		this.#socket = socket;
 		const { _write: write, _writev: writeAll } = socket;
 		// If a stream learns of a failed write, it discards its unread data. Therefore, the error is hidden from it if `writeFailed`
@@ -99,10 +101,10 @@ export class UpstreamSocket implements SocketOwner {
 		};
 		socket._write = (bytes, encoding, done) => write.call(socket, bytes, encoding, unlessFailed(done));
 		if (writeAll) socket._writev = (all, done) => writeAll.call(socket, all, unlessFailed(done));
-		if (events) {
+		if (emitsData) {
 			socket.on('data', (bytes: Buffer) => {
-				this.#filled = bytes.length >= STREAM_READ;
-				if (!this.#told(bytes, bytes.length)) socket.pause();
+				this.#hasFilledBuffer = bytes.length >= STREAM_READ_BYTES;
+				if (!this.#deliver(bytes, bytes.length)) socket.pause();
 			});
 			// The previous owner may have paused the socket.
 			socket.resume();
@@ -114,19 +116,22 @@ export class UpstreamSocket implements SocketOwner {
 		socket.on('close', () => this.closed(this.#error));
 	}
 
-	/** Attaches a connection without a stream. From then on, `bare` returns it, and `socket` must not be used. */
+	/**
+	 * Attaches a connection without a stream. From then on, `withoutStream` returns it, and `socket` must not be
+	 * used.
+	 */
 	attachDirect(socket: DirectSocket, memory: Buffer): void {
-		this.#shared = memory;
+		this.#sharedMemory = memory;
 		this.#memory = memory;
-		this.#direct = socket;
+		this.#directSocket = socket;
 		socket.start(memory, this);
 	}
 
 	/** Converts the connection to one without a stream, if possible. Afterwards, `socket` must not be used. May be called once. */
-	bare(): ClientSocket {
-		if (this.#direct) return this.#direct;
+	withoutStream(): ClientSocket {
+		if (this.#directSocket) return this.#directSocket;
 		const socket = this.#socket!;
-		const memory = this.#shared;
+		const memory = this.#sharedMemory;
 		const direct = memory && toDirectSocket(socket);
 		if (!direct) return socket;
 		socket.removeAllListeners();
@@ -137,17 +142,17 @@ export class UpstreamSocket implements SocketOwner {
 
 	/** The socket's descriptor; −1 over TLS, or if it is closed. */
 	get descriptor(): number {
-		return this.#direct?.descriptor ?? -1;
+		return this.#directSocket?.descriptor ?? -1;
 	}
 
 	/** True if nothing more can be written. */
-	get broken(): boolean {
+	get isBroken(): boolean {
 		return this.#failure !== undefined;
 	}
 
 	/** While bytes are received: true if they fill the read buffer, so that more may be available. */
-	get filled(): boolean {
-		return this.#filled;
+	get hasFilledBuffer(): boolean {
+		return this.#hasFilledBuffer;
 	}
 
 	/** While bytes are received: makes the next read only detect whether there is more. */
@@ -157,48 +162,48 @@ export class UpstreamSocket implements SocketOwner {
 
 	/** Limits the next read to about this many bytes, fewer than {@link FULL_READ_BYTES}, if possible. */
 	readAtMost(bytes: number): void {
-		const direct = this.#direct;
-		const shared = this.#shared;
+		const direct = this.#directSocket;
+		const shared = this.#sharedMemory;
 		if (!direct || shared === undefined || this.#memory !== shared) return;
-		const readSize = bytes < MEDIUM_READ ? SHORT_READ : MEDIUM_READ;
+		const readSize = bytes < MEDIUM_READ_BYTES ? SHORT_READ_BYTES : MEDIUM_READ_BYTES;
 		if (direct.limitRead(readSize)) this.#nextReadLimit = readSize;
-		else if (this.#receiving) {
-			this.#short ??= shared.subarray(0, SHORT_READ);
-			direct.nextMemory = this.#short;
-			this.#nextReadLimit = SHORT_READ;
+		else if (this.#isReceiving) {
+			this.#shortMemory ??= shared.subarray(0, SHORT_READ_BYTES);
+			direct.nextMemory = this.#shortMemory;
+			this.#nextReadLimit = SHORT_READ_BYTES;
 		}
 	}
 
 	/** True if `setReadMemory` has an effect. */
 	get acceptsMemory(): boolean {
-		return this.#direct !== undefined;
+		return this.#directSocket !== undefined;
 	}
 
 	/** While bytes are received: makes the next read go into the owner's `memory`; undefined for shared memory. */
 	setReadMemory(memory: Buffer | undefined): void {
-		const direct = this.#direct;
+		const direct = this.#directSocket;
 		if (!direct) return;
 		this.#nextReadLimit = 0;
 		direct.limitRead(0);
-		this.#memory = memory ?? this.#shared!;
+		this.#memory = memory ?? this.#sharedMemory!;
 		direct.nextMemory = this.#memory;
 	}
 
 	// Implements SocketOwner.
 
 	received(count: number): void {
-		this.#filled = count >= (this.#nextReadLimit === 0 ? this.#memory!.length : this.#nextReadLimit);
-		if (this.#nextReadLimit > 0 && !this.#direct!.limitRead(0)) this.setReadMemory(undefined);
+		this.#hasFilledBuffer = count >= (this.#nextReadLimit === 0 ? this.#memory!.length : this.#nextReadLimit);
+		if (this.#nextReadLimit > 0 && !this.#directSocket!.limitRead(0)) this.setReadMemory(undefined);
 		this.#nextReadLimit = 0;
-		this.#receiving = true;
-		if (!this.#told(this.#memory!, count)) this.#direct!.pause();
-		this.#receiving = false;
+		this.#isReceiving = true;
+		if (!this.#deliver(this.#memory!, count)) this.#directSocket!.pause();
+		this.#isReceiving = false;
 	}
 
-	#told(bytes: Buffer, count: number): boolean {
-		this.#arrived = true;
+	#deliver(bytes: Buffer, count: number): boolean {
+		this.#hasDataArrived = true;
 		const wantsMore = this.holder.received(bytes, count);
-		this.#paused = !wantsMore;
+		this.#isPaused = !wantsMore;
 		return wantsMore;
 	}
 
@@ -218,31 +223,31 @@ export class UpstreamSocket implements SocketOwner {
 	 * request. Its response may have arrived and not been read yet, so reading continues.
 	 */
 	writeFailed(error: Error): boolean {
-		if (this.#ending) return false;
+		if (this.#isEnding) return false;
 		if (this.#failure === undefined) {
 			this.#failure = error;
 			this.holder.writeFailed?.();
-			this.#readOn(QUIET_TURNS);
+			this.#continueReading(QUIET_TURNS);
 		}
 		return true;
 	}
 
-	#readOn(turns: number): void {
+	#continueReading(turns: number): void {
 		setImmediate(() => {
-			if ((this.#direct ?? this.socket).destroyed) return;
-			if (this.#arrived) {
-				this.#arrived = false;
-				this.#readOn(QUIET_TURNS);
-			} else if (turns > 1) this.#readOn(turns - 1);
-			else if (this.#paused || (this.#direct !== undefined && this.holder.answering === true)) {
-				setTimeout(() => this.#readOn(QUIET_TURNS), PAUSED_CHECK_MS).unref();
+			if ((this.#directSocket ?? this.socket).destroyed) return;
+			if (this.#hasDataArrived) {
+				this.#hasDataArrived = false;
+				this.#continueReading(QUIET_TURNS);
+			} else if (turns > 1) this.#continueReading(turns - 1);
+			else if (this.#isPaused || (this.#directSocket !== undefined && this.holder.answering === true)) {
+				setTimeout(() => this.#continueReading(QUIET_TURNS), PAUSED_CHECK_MS).unref();
 			} else this.#giveUp();
 		});
 	}
 
 	#giveUp(): void {
-		this.#ending = true;
-		(this.#direct ?? this.socket).destroy(this.#failure);
+		this.#isEnding = true;
+		(this.#directSocket ?? this.socket).destroy(this.#failure);
 	}
 }
 
@@ -250,7 +255,7 @@ export class UpstreamSocket implements SocketOwner {
 export function socketErrorText(error: Error): string {
 	// If connecting to several addresses has failed, the error that contains their errors has no message of its own.
 	if (error instanceof AggregateError && error.message === '') {
-		return error.errors.map(one => (one instanceof Error ? one.message : String(one))).join('; ');
+		return error.errors.map(cause => (cause instanceof Error ? cause.message : String(cause))).join('; ');
 	}
 	return error.message;
 }

@@ -178,7 +178,7 @@ export class ServerHandshaker implements Handshaker {
  */
 class Terms implements HandshakeOptions {
 	readonly protocols: Uint8Array;
-	readonly stapled: Uint8Array | undefined;
+	readonly ocspResponse: Uint8Array | undefined;
 	readonly #options: HandshakerOptions;
 	readonly #duties: HandshakeDuties;
 	/** False if the duties include something that Node's handles cannot do: client certificates or a secrets log. */
@@ -192,7 +192,7 @@ class Terms implements HandshakeOptions {
 		this.#duties = duties;
 		this.#isForNode = duties.clientTerms === undefined && duties.onSecret === undefined;
 		this.protocols = wireForm(options.ALPNProtocols);
-		this.stapled = duties.ocspResponse;
+		this.ocspResponse = duties.ocspResponse;
 		if (this.openssl === undefined && this.#isForNode) this.#context = this.#make();
 	}
 

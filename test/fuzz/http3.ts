@@ -48,7 +48,7 @@ function survives(
 	});
 	const target = { ids: new Set<string>() };
 	router.route(bytes, 0, bytes.length, now);
-	router.learnFrom(bytes, 0, bytes.length, target);
+	router.registerFromPacket(bytes, 0, bytes.length, target);
 	const known = target.ids.size === router.size;
 	router.forget(target);
 	// The frames must be the same whether the bytes arrive at once or in pieces.

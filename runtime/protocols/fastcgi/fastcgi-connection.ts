@@ -76,7 +76,7 @@ export class FastcgiConnection
 	constructor(upstreamSocket: UpstreamSocket, options: FastcgiOptions, keeper: ConnectionKeeper) {
 		upstreamSocket.holder = this;
 		this.#upstreamSocket = upstreamSocket;
-		this.#socket = upstreamSocket.bare();
+		this.#socket = upstreamSocket.withoutStream();
 		this.#output = new SocketOutput(this.#socket, this);
 		this.#clock = new CallClock(options, this);
 		this.#options = options;
@@ -173,7 +173,7 @@ export class FastcgiConnection
 	/** Implements `BodyPumpOwner`. */
 	writePiece(bytes: Uint8Array): boolean {
 		for (const record of formatStreamData(RECORD_TYPE.stdin, bytes)) this.#output.bytes(record);
-		return !this.#output.pending;
+		return !this.#output.hasPending;
 	}
 
 	/** Implements `BodyPumpOwner`: the request is complete. */
@@ -355,8 +355,8 @@ export class FastcgiConnection
 		}
 		this.#body?.end(undefined);
 		this.#body = undefined;
-		const isComplete = this.#isRequestSent && this.#reader.isComplete && !this.#output.pending;
-		const reusable = this.#options.keepAlive && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.broken;
+		const isComplete = this.#isRequestSent && this.#reader.isComplete && !this.#output.hasPending;
+		const reusable = this.#options.keepAlive && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.isBroken;
 		this.#reportStderr(head.status);
 		this.#call = undefined;
 		this.#clear();

@@ -78,7 +78,7 @@ export class ClientConnection
 		this.#responseHeads = new ResponseHeads(options);
 		this.#blockReader = new BlockReader(upstreamSocket, options.pieceMemory);
 		upstreamSocket.holder = this;
-		this.#socket = upstreamSocket.bare();
+		this.#socket = upstreamSocket.withoutStream();
 		this.#clock = new CallClock(options, this);
 		this.#output = new SocketOutput(this.#socket, this);
 	}
@@ -140,7 +140,7 @@ export class ClientConnection
 			return;
 		}
 		if (bytes === null || framing === 'none') {
-			this.#output.text(head);
+			this.#output.writeText(head);
 			this.bodySent();
 		} else if (isStream(bytes)) this.#sendBody(call, head, bytes, length);
 		else {
@@ -267,7 +267,7 @@ export class ClientConnection
 		this.#isPersistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				this.#reportComplete(call, toUpstreamResponse(head, null), start < end || this.#upstreamSocket.filled);
+				this.#reportComplete(call, toUpstreamResponse(head, null), start < end || this.#upstreamSocket.hasFilledBuffer);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
@@ -275,7 +275,7 @@ export class ClientConnection
 					this.#reportComplete(
 						call,
 						toUpstreamResponse(head, body),
-						end - start > head.length || this.#upstreamSocket.filled,
+						end - start > head.length || this.#upstreamSocket.hasFilledBuffer,
 					);
 					return;
 				}
@@ -331,7 +331,7 @@ export class ClientConnection
 		const decoder = createResponseDecoder(head);
 		const pieces: Buffer[] = [];
 		const consumedEnd = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
-		const hasExtraBytes = consumedEnd < end || this.#upstreamSocket.filled;
+		const hasExtraBytes = consumedEnd < end || this.#upstreamSocket.hasFilledBuffer;
 		if (decoder.ended && decoder.trailers === undefined) {
 			this.#reportComplete(
 				call,
@@ -368,7 +368,7 @@ export class ClientConnection
 		if (isShortRead) this.#upstreamSocket.shortenNextRead();
 		if (this.#remainingBytes > 0) return;
 		body.end(undefined);
-		this.#responseEnded(bodyEnd < end || this.#upstreamSocket.filled);
+		this.#responseEnded(bodyEnd < end || this.#upstreamSocket.hasFilledBuffer);
 	}
 
 	// Implementation of RelayOwner.
@@ -398,7 +398,7 @@ export class ClientConnection
 		const consumedEnd = decodeChunks(decoder, bytes, 0, count, this);
 		if (!decoder.ended) return;
 		this.#body!.end(decoder.trailers);
-		this.#responseEnded(consumedEnd < count || this.#upstreamSocket.filled);
+		this.#responseEnded(consumedEnd < count || this.#upstreamSocket.hasFilledBuffer);
 	}
 
 	/** Implements ChunkSink: content of a chunked body. */
@@ -417,8 +417,8 @@ export class ClientConnection
 	 * Ends the request. @param hasExtraBytes True if bytes follow the response, in which case the connection is not reused.
 	 */
 	#endCall(hasExtraBytes: boolean): void {
-		const isComplete = this.#isRequestSent && !hasExtraBytes && !this.#output.pending;
-		const reusable = this.#isPersistent && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.broken;
+		const isComplete = this.#isRequestSent && !hasExtraBytes && !this.#output.hasPending;
+		const reusable = this.#isPersistent && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.isBroken;
 		this.#call = undefined;
 		this.#clock.stop();
 		this.#bodyPump?.stop();

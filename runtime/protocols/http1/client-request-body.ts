@@ -41,14 +41,14 @@ export class RequestBodyWriter implements BodyPumpOwner {
 		const head = this.#head;
 		if (head === '') return;
 		this.#head = '';
-		this.#output.text(head);
+		this.#output.writeText(head);
 	}
 
 	writePiece(bytes: Uint8Array): boolean {
 		const head = this.#head;
 		if (this.#remainingBytes === undefined) {
 			this.#head = '';
-			return this.#output.framed(`${head}${bytes.length.toString(16)}\r\n`, bytes, '\r\n');
+			return this.#output.writeFramed(`${head}${bytes.length.toString(16)}\r\n`, bytes, '\r\n');
 		}
 		this.#remainingBytes -= bytes.length;
 		if (this.#remainingBytes < 0) {
@@ -57,7 +57,7 @@ export class RequestBodyWriter implements BodyPumpOwner {
 		}
 		if (head === '') return this.#output.bytes(bytes);
 		this.#head = '';
-		return this.#output.framed(head, bytes, '');
+		return this.#output.writeFramed(head, bytes, '');
 	}
 
 	sendDirectly(body: BodySource): void {
@@ -73,7 +73,7 @@ export class RequestBodyWriter implements BodyPumpOwner {
 			return;
 		}
 		this.writeHead();
-		if (this.#remainingBytes === undefined) this.#output.text(formatLastChunk(this.#body.trailers));
+		if (this.#remainingBytes === undefined) this.#output.writeText(formatLastChunk(this.#body.trailers));
 		this.#owner.bodySent();
 	}
 
@@ -88,7 +88,7 @@ const MAX_JOINED_BYTES = 16384;
 /** Writes a head and a complete body. */
 export function writeCompleteMessage(output: SocketOutput, head: string, body: Uint8Array): void {
 	if (body.length > MAX_JOINED_BYTES) {
-		output.framed(head, body, '');
+		output.writeFramed(head, body, '');
 		return;
 	}
 	const message = Buffer.allocUnsafe(head.length + body.length);

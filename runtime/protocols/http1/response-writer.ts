@@ -77,7 +77,7 @@ export class ResponseWriter implements OutputOwner {
 		if (this.#gatheredText === '') return;
 		const text = this.#gatheredText;
 		this.#gatheredText = '';
-		this.#output.text(text);
+		this.#output.writeText(text);
 	}
 
 	/** Adds an interim response to the gathered output. */
@@ -219,7 +219,7 @@ export class ResponseWriter implements OutputOwner {
 			response.bytesSent = length!;
 			const text = this.#gatheredText + head;
 			this.#gatheredText = '';
-			if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.framed(text, bytes, '');
+			if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.writeFramed(text, bytes, '');
 		} else this.#gatheredText += head;
 		return 'written';
 	}
@@ -305,7 +305,7 @@ export class ResponseWriter implements OutputOwner {
 			// No further chunks are needed. The socket will call `closed`.
 			if (this.#socket.destroyed) break;
 			// At the next pull, the source reuses this chunk's memory, so the chunk must have been sent by then.
-			if (output.pending) {
+			if (output.hasPending) {
 				this.#awaitsWrite = true;
 				this.#owner.writeBlocked(true);
 				break;
@@ -331,7 +331,7 @@ export class ResponseWriter implements OutputOwner {
 		const hasEnded = this.#writePiece(bytes);
 		if (hasEnded || bytes === null || bytes.length <= MAX_COALESCED_BYTES) this.flush();
 		if (hasEnded) this.#endResponse();
-		else if (this.#output.pending) {
+		else if (this.#output.hasPending) {
 			this.#awaitsWrite = true;
 			this.#owner.writeBlocked(true);
 		} else this.#resume();
@@ -385,7 +385,7 @@ export class ResponseWriter implements OutputOwner {
 		const head = this.#gatheredText;
 		this.#gatheredText = '';
 		if (head === '') this.#output.bytes(piece);
-		else this.#output.framed(head, piece, this.#isChunked ? '\r\n' : '');
+		else this.#output.writeFramed(head, piece, this.#isChunked ? '\r\n' : '');
 		return false;
 	}
 

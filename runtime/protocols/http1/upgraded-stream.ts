@@ -80,7 +80,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		const output = this.#output!;
 		if (this.destroyed) return true;
 		// Most messages are short. Writing them as strings needs no memory outside the heap.
-		if (end - start <= MAX_TEXT_BYTES) output.text(bytes.toString('latin1', start, end));
+		if (end - start <= MAX_TEXT_BYTES) output.writeText(bytes.toString('latin1', start, end));
 		else output.bytes(ownedCopy(bytes, start, end));
 		this.#isFull = output.needsDrain;
 		return !this.#isFull;
@@ -102,7 +102,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		this.#socket.destroy();
 		const joinedStream = this.#joinedStream;
 		// After an orderly end, pending data is still sent to the other side before it is closed.
-		if (joinedStream && this.#hasReceivedEnd && !error && joinedStream.#output!.pending)
+		if (joinedStream && this.#hasReceivedEnd && !error && joinedStream.#output!.hasPending)
 			joinedStream.#closesWhenDrained = true;
 		else joinedStream?.destroy();
 		done(error);

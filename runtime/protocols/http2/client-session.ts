@@ -189,7 +189,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	// Implementation of QueueOwner.
 
 	sendPending(): void {
-		if (this.#isClosed || this.#upstreamSocket.broken) return;
+		if (this.#isClosed || this.#upstreamSocket.isBroken) return;
 		this.#outputQueue.run();
 		this.frames.flush();
 	}

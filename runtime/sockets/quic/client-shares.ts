@@ -7,13 +7,13 @@ export const SHARE_WINDOW_MS = 100;
  * Number of counters. Two clients may share a counter by chance, but probably not in the next period as well, because the hash
  * changes.
  */
-const COUNTERS = 8192;
+const COUNTER_COUNT = 8192;
 const MAX_COUNT = 65_535;
 const AF_INET = 2;
 
 /** Counts packets by client: an IPv4 address or the /64 prefix of an IPv6 address. */
 export class ClientShares {
-	readonly #counts = new Uint16Array(COUNTERS);
+	readonly #counts = new Uint16Array(COUNTER_COUNT);
 	#seed = 0;
 	#windowStart = Number.NEGATIVE_INFINITY;
 
@@ -39,7 +39,7 @@ export class ClientShares {
 		if (names.readUInt16LE(at) === AF_INET) hash = mix(hash, names.readInt32LE(at + 4));
 		else if (isMapped(names, at + 8)) hash = mix(hash, names.readInt32LE(at + 20));
 		else hash = mix(mix(hash, names.readInt32LE(at + 8)), names.readInt32LE(at + 12));
-		return hash & (COUNTERS - 1);
+		return hash & (COUNTER_COUNT - 1);
 	}
 }
 

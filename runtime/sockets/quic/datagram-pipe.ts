@@ -32,9 +32,9 @@ const TWO_POWER_32 = 2 ** 32;
 export class DatagramPipe {
 	readonly #functions: QuicLibrary['functions'];
 	readonly #memory: DatagramMemory;
-	/** OpenSSL's end. */
+	/** OpenSSL's end of the pair. */
 	readonly #inner: bigint;
-	/** Our end. */
+	/** Our end of the pair. */
 	readonly #outer: bigint;
 	/** The `BIO_MSG`s of received datagrams, which are put into the pair. */
 	readonly #input: Messages;
@@ -44,28 +44,28 @@ export class DatagramPipe {
 	 */
 	readonly #output: Messages;
 	/** Address of the first received datagram. Addresses are less than 2^48. */
-	readonly #receivedAt: number;
+	readonly #receivedPointer: number;
 
 	/** Throws if OpenSSL has no memory. */
 	constructor(library: QuicLibrary, memory: DatagramMemory) {
 		this.#functions = library.functions;
 		this.#memory = memory;
-		this.#receivedAt = Number(memory.receivedAt);
+		this.#receivedPointer = Number(memory.receivedPointer);
 		this.#input = new Messages(library, MAX_PUT_DATAGRAMS);
 		this.#output = new Messages(library, MAX_SENT_DATAGRAMS);
 		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++) {
-			this.#output.longs[i * MESSAGE_LONGS] = memory.sentAt + BigInt(i * SENT_DATAGRAM_BYTES);
+			this.#output.longs[i * MESSAGE_LONGS] = memory.sentPointer + BigInt(i * SENT_DATAGRAM_BYTES);
 			this.#output.words[i * MESSAGE_WORDS + LENGTH_WORD] = SENT_DATAGRAM_BYTES;
 		}
-		const ends = Buffer.allocUnsafeSlow(16);
-		const at = library.addressOf(ends);
+		const endPointers = Buffer.allocUnsafeSlow(16);
+		const at = library.addressOf(endPointers);
 		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
 		if ((this.#functions.BIO_new_bio_dgram_pair(at, sizes[0], at + 8n, sizes[1]) as number) !== 1) {
 			this.#functions.ERR_clear_error();
 			throw new Error('OpenSSL makes no pair of BIOs.');
 		}
-		this.#inner = ends.readBigUInt64LE(0);
-		this.#outer = ends.readBigUInt64LE(8);
+		this.#inner = endPointers.readBigUInt64LE(0);
+		this.#outer = endPointers.readBigUInt64LE(8);
 		this.#functions.BIO_ctrl(this.#inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
 		this.#functions.BIO_ctrl(this.#outer, CTRL_SET_CAPS, ALL_CAPS, 0n);
 		this.#functions.BIO_ctrl(this.#outer, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
@@ -80,52 +80,53 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Puts received datagrams into the pair of BIOs. `received` has two numbers for each: its offset in the thread's memory, and its
-	 * length. `from` is the index of the first number to use. Returns the index of the first number not used; OpenSSL must process
-	 * the datagrams before the next call.
+	 * Puts received datagrams into the pair of BIOs. `received` has two numbers for each datagram: its offset in the
+	 * thread's memory, and its length. `from` is the index of the first number to use. Returns the index of the first
+	 * number not used; OpenSSL must process the datagrams before the next call.
 	 */
-	put(listener: bigint, received: readonly number[], from: number, peerAt: bigint): number {
+	put(listener: bigint, received: readonly number[], from: number, peerPointer: bigint): number {
 		const { words, longs, bigInts } = this.#input;
-		const most = Math.min(MAX_PUT_DATAGRAMS, (received.length - from) / 2);
+		const maxCount = Math.min(MAX_PUT_DATAGRAMS, (received.length - from) / 2);
 		let count = 0;
-		for (; count < most; count++) {
+		for (; count < maxCount; count++) {
 			const length = received[from + count * 2 + 1]!;
 			if (length > BOUND.USUAL_DATAGRAM_BYTES) break;
-			const at = this.#receivedAt + received[from + count * 2]!;
+			const at = this.#receivedPointer + received[from + count * 2]!;
 			const word = count * MESSAGE_WORDS;
 			words[word] = at;
 			words[word + 1] = at / TWO_POWER_32;
 			words[word + LENGTH_WORD] = length;
-			longs[count * MESSAGE_LONGS + LOCAL_LONG] = peerAt;
+			longs[count * MESSAGE_LONGS + LOCAL_LONG] = peerPointer;
 		}
-		if (count === 0) return this.#inject(listener, received, from, from + most * 2, peerAt);
-		const { at, countAt } = this.#input;
+		if (count === 0) return this.#inject(listener, received, from, from + maxCount * 2, peerPointer);
+		const { at, countPointer } = this.#input;
 		const result = this.#functions.BIO_sendmmsg(
 			this.#outer,
 			at[0]!,
 			MESSAGE_STRIDE,
 			bigInts[count]!,
 			0n,
-			countAt,
+			countPointer,
 		) as number;
-		if (result === 1) return from + 2 * this.#input.done;
+		if (result === 1) return from + 2 * this.#input.processedCount;
 		this.#functions.ERR_clear_error();
 		// The pair was empty and did not accept the datagram, so the datagram is too large. It is dropped.
 		return from + 2;
 	}
 
 	/**
-	 * Hands the datagrams above the usual size at the start of `received[from, end)` to OpenSSL one by one, because it then enlarges
-	 * only a single buffer for each. Drops those that are too long. Returns the index after the last one.
+	 * Hands the datagrams above the usual size at the start of `received[from, end)` to OpenSSL one by one, because
+	 * it then enlarges only a single buffer for each. Drops those that are too long. Returns the index after the last
+	 * datagram handled.
 	 */
-	#inject(listener: bigint, received: readonly number[], from: number, end: number, peerAt: bigint): number {
+	#inject(listener: bigint, received: readonly number[], from: number, end: number, peerPointer: bigint): number {
 		let index = from;
 		for (; index < end; index += 2) {
 			const length = received[index + 1]!;
 			if (length <= BOUND.USUAL_DATAGRAM_BYTES) break;
 			if (length > BOUND.MAX_DATAGRAM_BYTES) continue;
-			const at = BigInt(this.#receivedAt + received[index]!);
-			if ((this.#functions.SSL_inject_net_dgram(listener, at, BigInt(length), peerAt, 0n) as number) !== 1) {
+			const at = BigInt(this.#receivedPointer + received[index]!);
+			if ((this.#functions.SSL_inject_net_dgram(listener, at, BigInt(length), peerPointer, 0n) as number) !== 1) {
 				this.#functions.ERR_clear_error();
 			}
 		}
@@ -150,23 +151,23 @@ export class DatagramPipe {
 	/**
 	 * Takes at most `max` datagrams and appends them to those that wait in the thread's memory to be sent. Returns how many it took.
 	 */
-	take(max: number): number {
-		const { words, bigInts, at, countAt } = this.#output;
-		const { waiting, lengths } = this.#memory;
+	take(maxCount: number): number {
+		const { words, bigInts, at: pointers, countPointer } = this.#output;
+		const { waitingCount, lengths } = this.#memory;
 		const result = this.#functions.BIO_recvmmsg(
 			this.#outer,
-			at[waiting]!,
+			pointers[waitingCount]!,
 			MESSAGE_STRIDE,
-			bigInts[max]!,
+			bigInts[maxCount]!,
 			0n,
-			countAt,
+			countPointer,
 		) as number;
 		if (result !== 1) {
 			this.#functions.ERR_clear_error();
 			return 0;
 		}
-		const count = this.#output.done;
-		for (let i = waiting; i < waiting + count; i++) {
+		const count = this.#output.processedCount;
+		for (let i = waitingCount; i < waitingCount + count; i++) {
 			const word = i * MESSAGE_WORDS + LENGTH_WORD;
 			lengths[i] = words[word]!;
 			words[word] = SENT_DATAGRAM_BYTES;
@@ -181,10 +182,10 @@ class Messages {
 	readonly longs: BigUint64Array;
 	/** The address of each message. */
 	readonly at: readonly bigint[];
-	readonly countAt: bigint;
+	readonly countPointer: bigint;
 	/** The numbers from 0 to the number of messages, as BigInts, so that calls need not allocate any. */
 	readonly bigInts: readonly bigint[];
-	readonly #count: number;
+	readonly #countWord: number;
 
 	constructor(library: QuicLibrary, count: number) {
 		const bytes = Buffer.allocUnsafeSlow(count * MESSAGE_BYTES + 8).fill(0);
@@ -192,13 +193,13 @@ class Messages {
 		this.words = new Uint32Array(bytes.buffer);
 		this.longs = new BigUint64Array(bytes.buffer);
 		this.at = Array.from({ length: count }, (_, i) => at + BigInt(i * MESSAGE_BYTES));
-		this.countAt = at + BigInt(count * MESSAGE_BYTES);
+		this.countPointer = at + BigInt(count * MESSAGE_BYTES);
 		this.bigInts = Array.from({ length: count + 1 }, (_, i) => BigInt(i));
-		this.#count = count * MESSAGE_WORDS;
+		this.#countWord = count * MESSAGE_WORDS;
 	}
 
 	/** Number of messages that the last call has processed. */
-	get done(): number {
-		return this.words[this.#count]!;
+	get processedCount(): number {
+		return this.words[this.#countWord]!;
 	}
 }

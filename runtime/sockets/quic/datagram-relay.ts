@@ -1,6 +1,7 @@
 /**
- * Passes datagrams from a process to its predecessor; see runtime/main/handover. Both processes have the same UDP socket. The
- * successor reads it and passes on datagrams of the predecessor's connections. The predecessor replies through the socket itself.
+ * Passes datagrams from a process to its predecessor; see runtime/main/handover. Both processes have the same UDP
+ * socket. The successor reads it and passes on datagrams of the predecessor's connections. The predecessor replies
+ * through the socket itself.
  *
  *     successor                                  predecessor
  *     hello ───────────────────────────────────▶ stops reading the socket
@@ -9,13 +10,14 @@
  *     datagram ────────────────────────────────▶ handles it as if it had read it
  *           ◀──── IDs of new connections (from handshakes that were in progress)
  *
- * The successor also inherits the predecessor's own channels to the processes before it, which have connections that are still
- * open, and uses them instead of the predecessor: it does not matter which of these processes ends first. The same channel
- * leads to a thread of the same process that has no socket of its own; see socket-sharing.ts.
+ * The successor also inherits the predecessor's own channels to earlier processes whose connections are still open.
+ * It uses these channels directly, so it does not matter in which order the processes end. A channel of the same kind
+ * connects a thread that has no socket of its own to the thread that reads the socket; see socket-sharing.ts.
  *
- * The channel is a pair of SOCK_SEQPACKET sockets, which preserves message boundaries and reports the end of the other process. If
- * the successor ends, the predecessor reads the socket again. Because the processes share sockets instead of binding new ones, the
- * kernel's choice of a socket for each connection (SO_REUSEPORT) does not change, even when the predecessor ends.
+ * The channel is a pair of SOCK_SEQPACKET sockets, which preserves message boundaries and reports the end of the
+ * other process. If the successor ends, the predecessor reads the socket again. Because the processes share sockets
+ * instead of binding new ones, the kernel's choice of a socket for each connection (SO_REUSEPORT) does not change,
+ * even when the predecessor ends.
  */
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
@@ -30,15 +32,15 @@ const SO_SNDBUF = 7;
 const DONTWAIT = 0x40;
 const NO_SIGNAL = 0x4000;
 /** Requested size in bytes of the kernel's queue for one direction of a channel. */
-const QUEUE = 4 * 1024 * 1024;
+const QUEUE_BYTES = 4 * 1024 * 1024;
 /** Maximum bytes of a message. */
 const MESSAGE_BYTES = 68_000;
 /** Maximum bytes of connection IDs in one message. */
-const MOST_ID_BYTES = 32_000;
+const MAX_ID_BYTES = 32_000;
 /** Milliseconds after which messages that did not fit into the kernel's queue are sent again. */
-const AGAIN = 2;
+const RESEND_DELAY_MS = 2;
 
-const TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4, older: 5 } as const;
+const MESSAGE_TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4, older: 5 } as const;
 
 /** A datagram as it was received: the bytes, the peer's `sockaddr`, and the control data of the message. */
 export interface RelayedDatagram {
@@ -64,7 +66,7 @@ export interface RelayOwner {
 }
 
 /** Creates both ends of a channel. Returns undefined if no descriptors are free. */
-export function relayPair(library: QuicLibrary): readonly [number, number] | undefined {
+export function createRelayPair(library: QuicLibrary): readonly [number, number] | undefined {
 	const pair = Buffer.allocUnsafeSlow(8);
 	const { functions } = library;
 	if (
@@ -84,35 +86,35 @@ export class DatagramRelay implements PolledSocket {
 	readonly #descriptor: OwnedDescriptor;
 	readonly #fd: number;
 	readonly #memory = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
-	readonly #memoryAt: bigint;
+	readonly #memoryPointer: bigint;
 	readonly #outgoing = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
-	readonly #outgoingAt: bigint;
+	readonly #outgoingPointer: bigint;
 	/**
 	 * Messages, other than datagrams, that did not fit into the queue. A datagram that does not fit is dropped, like a datagram that
 	 * finds the socket's own queue full.
 	 */
 	readonly #unsent: Buffer[] = [];
 	#timer: NodeJS.Timeout | undefined;
-	#closed = false;
-	#paused = false;
+	#isClosed = false;
+	#isPaused = false;
 
 	/**
 	 * Takes over the descriptor. Throws an error with the system's code.
-	 * @param paused Leaves messages to another process until {@link resume} is called.
+	 * @param isPaused Leaves messages to another process until {@link resume} is called.
 	 */
-	constructor(library: QuicLibrary, descriptor: number, owner: RelayOwner, paused = false) {
+	constructor(library: QuicLibrary, descriptor: number, owner: RelayOwner, isPaused = false) {
 		this.#library = library;
 		this.#owner = owner;
 		this.#fd = descriptor;
-		this.#memoryAt = library.addressOf(this.#memory);
-		this.#outgoingAt = library.addressOf(this.#outgoing);
+		this.#memoryPointer = library.addressOf(this.#memory);
+		this.#outgoingPointer = library.addressOf(this.#outgoing);
 		this.#descriptor = new OwnedDescriptor(descriptor, number => void library.functions.close(number));
 		const poller = threadPoller();
 		const size = Buffer.allocUnsafeSlow(4);
-		size.writeInt32LE(QUEUE);
+		size.writeInt32LE(QUEUE_BYTES);
 		library.functions.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, library.addressOf(size), 4);
-		this.#paused = paused;
-		if (poller === undefined || !(paused || poller.add(descriptor, this))) {
+		this.#isPaused = isPaused;
+		if (poller === undefined || !(isPaused || poller.add(descriptor, this))) {
 			this.#descriptor.close();
 			throw Object.assign(new Error('The channel to another process cannot be polled.'), { code: 'EMFILE' });
 		}
@@ -121,7 +123,7 @@ export class DatagramRelay implements PolledSocket {
 
 	/** True once either end has closed. */
 	get closed(): boolean {
-		return this.#closed;
+		return this.#isClosed;
 	}
 
 	/** The descriptor of this end of the channel, for making duplicates. */
@@ -134,43 +136,43 @@ export class DatagramRelay implements PolledSocket {
 	 * possible.
 	 */
 	pause(): void {
-		if (this.#closed || this.#paused) return;
-		this.#paused = true;
+		if (this.#isClosed || this.#isPaused) return;
+		this.#isPaused = true;
 		this.#poller.remove(this.#fd);
 	}
 
 	/** Receives messages again, beginning with those that have arrived. */
 	resume(): void {
-		if (this.#closed || !this.#paused) return;
-		this.#paused = false;
+		if (this.#isClosed || !this.#isPaused) return;
+		this.#isPaused = false;
 		this.#poller.add(this.#fd, this);
 	}
 
 	hello(): void {
-		this.#send(Buffer.of(TYPE.hello));
+		this.#send(Buffer.of(MESSAGE_TYPE.hello));
 	}
 
 	listed(): void {
-		this.#send(Buffer.of(TYPE.listed));
+		this.#send(Buffer.of(MESSAGE_TYPE.listed));
 	}
 
 	/** Sends connection IDs to the successor. Each is a string with one Latin-1 character per byte. */
 	ids(ids: Iterable<string>): void {
-		this.#list([TYPE.ids], ids);
+		this.#sendIds([MESSAGE_TYPE.ids], ids);
 	}
 
 	/** Sends connection IDs of a process before the predecessor; see {@link RelayOwner.older}. */
 	older(index: number, ids: Iterable<string>): void {
-		this.#list([TYPE.older, index], ids);
+		this.#sendIds([MESSAGE_TYPE.older, index], ids);
 	}
 
-	#list(head: readonly number[], ids: Iterable<string>): void {
+	#sendIds(head: readonly number[], ids: Iterable<string>): void {
 		let pieces: Buffer[] = [Buffer.from(head)];
 		let length = 0;
 		for (const id of ids) {
 			pieces.push(Buffer.from(String.fromCharCode(id.length) + id, 'latin1'));
 			length += 1 + id.length;
-			if (length < MOST_ID_BYTES) continue;
+			if (length < MAX_ID_BYTES) continue;
 			this.#send(Buffer.concat(pieces));
 			pieces = [Buffer.from(head)];
 			length = 0;
@@ -180,24 +182,24 @@ export class DatagramRelay implements PolledSocket {
 
 	/** Passes on a datagram. */
 	pass({ name, control, payload }: RelayedDatagram): void {
-		const out = this.#outgoing;
-		out[0] = TYPE.datagram;
-		out[1] = name.length;
-		out[2] = control.length;
-		name.copy(out, 3);
-		control.copy(out, 3 + name.length);
+		const outgoing = this.#outgoing;
+		outgoing[0] = MESSAGE_TYPE.datagram;
+		outgoing[1] = name.length;
+		outgoing[2] = control.length;
+		name.copy(outgoing, 3);
+		control.copy(outgoing, 3 + name.length);
 		const at = 3 + name.length + control.length;
-		payload.copy(out, at);
-		if (!this.#closed) this.#write(at + payload.length);
+		payload.copy(outgoing, at);
+		if (!this.#isClosed) this.#write(at + payload.length);
 	}
 
 	/** Delivers the messages that have arrived. */
 	readable(): void {
-		if (this.#paused) return;
+		if (this.#isPaused) return;
 		const { functions } = this.#library;
-		let failed = false;
-		while (!this.#closed && !this.#paused) {
-			const length = Number(functions.recv(this.#fd, this.#memoryAt, BigInt(MESSAGE_BYTES), DONTWAIT));
+		let hasFailed = false;
+		while (!this.#isClosed && !this.#isPaused) {
+			const length = Number(functions.recv(this.#fd, this.#memoryPointer, BigInt(MESSAGE_BYTES), DONTWAIT));
 			if (length > 0) {
 				this.#deliver(this.#memory.subarray(0, length));
 				continue;
@@ -205,8 +207,8 @@ export class DatagramRelay implements PolledSocket {
 			if (length < 0) {
 				// After one failed read, either the queue is empty or an error occurred, which the next read reports as the end. The two
 				// cannot be told apart, because `errno` may have changed since the call.
-				if (failed) break;
-				failed = true;
+				if (hasFailed) break;
+				hasFailed = true;
 				continue;
 			}
 			this.close();
@@ -216,29 +218,29 @@ export class DatagramRelay implements PolledSocket {
 	}
 
 	close(): void {
-		if (this.#closed) return;
-		this.#closed = true;
+		if (this.#isClosed) return;
+		this.#isClosed = true;
 		clearTimeout(this.#timer);
-		if (!this.#paused) this.#poller.remove(this.#fd);
+		if (!this.#isPaused) this.#poller.remove(this.#fd);
 		this.#descriptor.close();
 	}
 
 	#deliver(message: Buffer): void {
 		const owner = this.#owner;
 		switch (message[0]) {
-			case TYPE.hello:
+			case MESSAGE_TYPE.hello:
 				owner.hello?.();
 				return;
-			case TYPE.listed:
+			case MESSAGE_TYPE.listed:
 				owner.listed?.();
 				return;
-			case TYPE.ids:
-				owner.ids?.(idsIn(message, 1));
+			case MESSAGE_TYPE.ids:
+				owner.ids?.(parseIds(message, 1));
 				return;
-			case TYPE.older:
-				owner.older?.(message[1]!, idsIn(message, 2));
+			case MESSAGE_TYPE.older:
+				owner.older?.(message[1]!, parseIds(message, 2));
 				return;
-			case TYPE.datagram: {
+			case MESSAGE_TYPE.datagram: {
 				const controlAt = 3 + message[1]!;
 				const payloadAt = controlAt + message[2]!;
 				owner.datagram?.({
@@ -251,7 +253,7 @@ export class DatagramRelay implements PolledSocket {
 	}
 
 	#send(message: Buffer): void {
-		if (this.#closed) return;
+		if (this.#isClosed) return;
 		this.#unsent.push(message);
 		this.#flush();
 	}
@@ -261,7 +263,7 @@ export class DatagramRelay implements PolledSocket {
 		for (let message = this.#unsent[0]; message !== undefined; message = this.#unsent[0]) {
 			message.copy(this.#outgoing);
 			if (!this.#write(message.length)) {
-				this.#timer = setTimeout(() => this.#flush(), AGAIN);
+				this.#timer = setTimeout(() => this.#flush(), RESEND_DELAY_MS);
 				return;
 			}
 			this.#unsent.shift();
@@ -271,11 +273,11 @@ export class DatagramRelay implements PolledSocket {
 	/** Writes a message. Returns false if the queue is full, or if the other process has ended, which the next read reports. */
 	#write(length: number): boolean {
 		const { functions } = this.#library;
-		return Number(functions.send(this.#fd, this.#outgoingAt, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
+		return Number(functions.send(this.#fd, this.#outgoingPointer, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
 	}
 }
 
-function idsIn(message: Buffer, start: number): string[] {
+function parseIds(message: Buffer, start: number): string[] {
 	const ids: string[] = [];
 	for (let at = start; at < message.length; at += 1 + message[at]!) {
 		ids.push(message.toString('latin1', at + 1, at + 1 + message[at]!));

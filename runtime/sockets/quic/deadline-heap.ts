@@ -3,9 +3,9 @@
 /** A member of a heap. */
 export interface Deadline {
 	/** Time at which the member is due, by `performance.now()`. */
-	due: number;
+	dueAt: number;
 	/** Position in the heap, set by the heap; −1 while the member is in none. */
-	place: number;
+	heapIndex: number;
 }
 
 /** Finds the earliest of many deadlines; see the top of this file. */
@@ -13,8 +13,8 @@ export class DeadlineHeap<Member extends Deadline> {
 	readonly #members: Member[] = [];
 
 	/** Time of the earliest deadline, by `performance.now()`; Infinity if there is none. */
-	get next(): number {
-		return this.#members[0]?.due ?? Infinity;
+	get earliest(): number {
+		return this.#members[0]?.dueAt ?? Infinity;
 	}
 
 	get size(): number {
@@ -22,70 +22,70 @@ export class DeadlineHeap<Member extends Deadline> {
 	}
 
 	/** Adds a member, or changes its deadline. A deadline of Infinity removes the member. */
-	set(member: Member, due: number): void {
-		if (due === Infinity) {
+	set(member: Member, dueAt: number): void {
+		if (dueAt === Infinity) {
 			this.delete(member);
 			return;
 		}
-		const previousDue = member.due;
-		member.due = due;
-		if (member.place < 0) {
-			member.place = this.#members.length;
+		const previousDue = member.dueAt;
+		member.dueAt = dueAt;
+		if (member.heapIndex < 0) {
+			member.heapIndex = this.#members.length;
 			this.#members.push(member);
 			this.#rise(member);
-		} else if (due < previousDue) this.#rise(member);
+		} else if (dueAt < previousDue) this.#rise(member);
 		else this.#sink(member);
 	}
 
 	delete(member: Member): void {
-		const { place } = member;
-		if (place < 0) return;
-		member.place = -1;
-		const last = this.#members.pop()!;
-		if (last === member) return;
-		last.place = place;
-		this.#members[place] = last;
-		this.#rise(last);
-		this.#sink(last);
+		const { heapIndex } = member;
+		if (heapIndex < 0) return;
+		member.heapIndex = -1;
+		const lastMember = this.#members.pop()!;
+		if (lastMember === member) return;
+		lastMember.heapIndex = heapIndex;
+		this.#members[heapIndex] = lastMember;
+		this.#rise(lastMember);
+		this.#sink(lastMember);
 	}
 
 	/** Removes and returns the earliest member if it is due; otherwise returns undefined. */
-	take(now: number): Member | undefined {
-		const first = this.#members[0];
-		if (first === undefined || first.due > now) return undefined;
-		this.delete(first);
-		return first;
+	takeDue(now: number): Member | undefined {
+		const earliestMember = this.#members[0];
+		if (earliestMember === undefined || earliestMember.dueAt > now) return undefined;
+		this.delete(earliestMember);
+		return earliestMember;
 	}
 
 	#rise(member: Member): void {
 		const members = this.#members;
-		let at = member.place;
+		let at = member.heapIndex;
 		while (at > 0) {
 			const parentIndex = (at - 1) >> 1;
 			const parent = members[parentIndex]!;
-			if (parent.due <= member.due) break;
+			if (parent.dueAt <= member.dueAt) break;
 			members[at] = parent;
-			parent.place = at;
+			parent.heapIndex = at;
 			at = parentIndex;
 		}
 		members[at] = member;
-		member.place = at;
+		member.heapIndex = at;
 	}
 
 	#sink(member: Member): void {
 		const members = this.#members;
-		let at = member.place;
+		let at = member.heapIndex;
 		for (;;) {
 			let childIndex = at * 2 + 1;
 			if (childIndex >= members.length) break;
-			if (childIndex + 1 < members.length && members[childIndex + 1]!.due < members[childIndex]!.due) childIndex++;
+			if (childIndex + 1 < members.length && members[childIndex + 1]!.dueAt < members[childIndex]!.dueAt) childIndex++;
 			const child = members[childIndex]!;
-			if (child.due >= member.due) break;
+			if (child.dueAt >= member.dueAt) break;
 			members[at] = child;
-			child.place = at;
+			child.heapIndex = at;
 			at = childIndex;
 		}
 		members[at] = member;
-		member.place = at;
+		member.heapIndex = at;
 	}
 }

@@ -18,7 +18,7 @@ interface PipeBinding {
 /** Owns one descriptor. */
 export class OwnedDescriptor {
 	readonly #handle: PipeHandle;
-	#open = true;
+	#isOpen = true;
 
 	/** Takes over the descriptor. If that fails, closes it with `close` and throws the error. */
 	constructor(descriptor: number, close: (descriptor: number) => void) {
@@ -34,8 +34,8 @@ export class OwnedDescriptor {
 
 	/** Closes the descriptor. The system may do so slightly later. */
 	close(): void {
-		if (!this.#open) return;
-		this.#open = false;
+		if (!this.#isOpen) return;
+		this.#isOpen = false;
 		this.#handle.close();
 	}
 }

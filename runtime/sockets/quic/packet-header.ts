@@ -9,7 +9,7 @@ export const VERSION_1 = 1;
 /** Minimum bytes of UDP payload in a datagram that starts a connection (RFC 9000 §14.1). */
 export const MIN_INITIAL_BYTES = 1200;
 /** Minimum bytes of the connection ID that a client chooses for its first packets (RFC 9000 §7.2). */
-const LEAST_CLIENT_ID = 8;
+const MIN_CLIENT_ID_LENGTH = 8;
 
 /** The kind of a datagram's first packet. */
 export type PacketKind = 'initial' | 'long' | 'short' | 'unknown_version' | 'noise';
@@ -24,7 +24,7 @@ export class PacketHeader {
 	 * Offset at which the token of an Initial packet begins. `tokenEnd` is the offset at which it ends; the two are equal if there
 	 * is no token.
 	 */
-	tokenAt = 0;
+	tokenStart = 0;
 	tokenEnd = 0;
 
 	/** Reads the header of the packet that starts at `start`. Never throws. */
@@ -38,10 +38,10 @@ export class PacketHeader {
 		this.source = '';
 		const length = end - start;
 		if (length < 1) return 'noise';
-		const first = bytes[start]!;
-		if ((first & 0x80) === 0) {
+		const firstByte = bytes[start]!;
+		if ((firstByte & 0x80) === 0) {
 			// The fixed bit distinguishes QUIC from other protocols (RFC 9000 §17.3.1). A packet that can be decrypted has at least 21 bytes.
-			if ((first & 0x40) === 0 || length < 1 + SERVER_ID_LENGTH + 12) return 'noise';
+			if ((firstByte & 0x40) === 0 || length < 1 + SERVER_ID_LENGTH + 12) return 'noise';
 			this.version = VERSION_1;
 			this.destination = bytes.toString('latin1', start + 1, start + 1 + SERVER_ID_LENGTH);
 			this.source = '';
@@ -59,21 +59,21 @@ export class PacketHeader {
 		// Version 0 means version negotiation, which only servers send.
 		if (this.version === 0) return 'noise';
 		if (this.version !== VERSION_1) return 'unknown_version';
-		if ((first & 0x40) === 0 || destinationLength > MAX_ID_LENGTH || sourceLength > MAX_ID_LENGTH) return 'noise';
-		if ((first & 0x30) !== 0 || destinationLength < LEAST_CLIENT_ID) return 'long';
+		if ((firstByte & 0x40) === 0 || destinationLength > MAX_ID_LENGTH || sourceLength > MAX_ID_LENGTH) return 'noise';
+		if ((firstByte & 0x30) !== 0 || destinationLength < MIN_CLIENT_ID_LENGTH) return 'long';
 		return this.#readToken(bytes, sourceAt + 1 + sourceLength, end) ? 'initial' : 'noise';
 	}
 
 	/** Reads the length of a token, a variable-length integer (RFC 9000 §16). Returns false if the token exceeds the datagram. */
 	#readToken(bytes: Buffer, at: number, end: number): boolean {
 		if (at >= end) return false;
-		const size = 1 << (bytes[at]! >> 6);
+		const lengthBytes = 1 << (bytes[at]! >> 6);
 		// A length that takes more than 4 bytes exceeds any datagram.
-		if (size > 4 || at + size > end) return false;
+		if (lengthBytes > 4 || at + lengthBytes > end) return false;
 		let length = bytes[at]! & 0x3f;
-		for (let i = 1; i < size; i++) length = length * 256 + bytes[at + i]!;
-		this.tokenAt = at + size;
-		this.tokenEnd = this.tokenAt + length;
+		for (let i = 1; i < lengthBytes; i++) length = length * 256 + bytes[at + i]!;
+		this.tokenStart = at + lengthBytes;
+		this.tokenEnd = this.tokenStart + length;
 		return this.tokenEnd <= end;
 	}
 }
@@ -82,7 +82,7 @@ export class PacketHeader {
  * Returns a version negotiation packet in reply to a header (RFC 9000 §17.2.1). It contains the header's connection IDs, swapped,
  * and the versions that we support.
  */
-export function versionNegotiation(header: PacketHeader, random: number): Buffer {
+export function createVersionNegotiation(header: PacketHeader, random: number): Buffer {
 	const { source, destination } = header;
 	const packet = Buffer.alloc(1 + 4 + 1 + source.length + 1 + destination.length + 8);
 	packet[0] = 0x80 | 0x40 | (random & 0x3f);

@@ -41,34 +41,34 @@ export class PolledStreams {
 	readonly #functions: QuicLibrary['functions'];
 	readonly #words: Uint32Array;
 	readonly #longs: BigUint64Array;
-	readonly #at: bigint;
-	readonly #timeAt: bigint;
-	readonly #countAt: bigint;
+	readonly #itemsPointer: bigint;
+	readonly #timeoutPointer: bigint;
+	readonly #countPointer: bigint;
 	readonly #bigInts: readonly bigint[] = Array.from({ length: MAX_STREAMS + 1 }, (_, i) => BigInt(i));
 	#count = 0;
 
 	constructor(library: QuicLibrary) {
 		this.#functions = library.functions;
-		// Behind the items are two more values: a timeout of zero, so that the call does not wait, and the number of items with events,
-		// which the call writes.
+		// After the items, the memory holds two more values: a timeout of zero, so that the call does not wait, and
+		// the number of items with events, which the call writes.
 		const bytes = Buffer.allocUnsafeSlow(MAX_STREAMS * ITEM_BYTES + 24).fill(0);
 		this.#words = new Uint32Array(bytes.buffer);
 		this.#longs = new BigUint64Array(bytes.buffer);
-		this.#at = library.addressOf(bytes);
-		this.#timeAt = this.#at + BigInt(MAX_STREAMS * ITEM_BYTES);
-		this.#countAt = this.#timeAt + 16n;
+		this.#itemsPointer = library.addressOf(bytes);
+		this.#timeoutPointer = this.#itemsPointer + BigInt(MAX_STREAMS * ITEM_BYTES);
+		this.#countPointer = this.#timeoutPointer + 16n;
 		for (let i = 0; i < MAX_STREAMS; i++) this.#words[i * ITEM_WORDS] = TYPE_SSL;
 	}
 
 	/** Reports whether a connection is closing, or has closed. */
-	ends(connection: bigint): boolean {
+	isClosing(connection: bigint): boolean {
 		this.#longs[1] = connection;
 		this.#longs[EVENTS_LONG] = BigInt(POLL.connectionEnds);
 		return !this.#poll(1) || this.#words[RESULT_WORD]! !== 0;
 	}
 
 	/** Polls streams. Until the next call, {@link eventsOf} returns their events in the same order. */
-	ask(streams: Iterable<{ readonly ssl: bigint }>): void {
+	poll(streams: Iterable<{ readonly ssl: bigint }>): void {
 		const longs = this.#longs;
 		let count = 0;
 		for (const { ssl } of streams) {
@@ -80,7 +80,7 @@ export class PolledStreams {
 		this.#count = count > 0 && this.#poll(count) ? count : 0;
 	}
 
-	/** Returns the events of the stream with this index in the last call of {@link ask}. */
+	/** Returns the events of the stream with this index in the last call of {@link poll}. */
 	eventsOf(index: number): number {
 		return index < this.#count ? this.#words[index * ITEM_WORDS + RESULT_WORD]! : ALL_STREAM_EVENTS;
 	}
@@ -88,12 +88,12 @@ export class PolledStreams {
 	#poll(count: number): boolean {
 		const countAsBigInt = this.#bigInts[count]!;
 		const result = this.#functions.SSL_poll(
-			this.#at,
+			this.#itemsPointer,
 			countAsBigInt,
 			ITEM_STRIDE,
-			this.#timeAt,
+			this.#timeoutPointer,
 			NO_HANDLE_EVENTS,
-			this.#countAt,
+			this.#countPointer,
 		);
 		if (result === 1) return true;
 		this.#functions.ERR_clear_error();

@@ -8,7 +8,7 @@ import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sock
 import { readSocketAddress } from '../socket-address.ts';
 import { ClientShares, SHARE_WINDOW_MS } from './client-shares.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
-import { versionNegotiation } from './packet-header.ts';
+import { createVersionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
 import { type AddressProof, type EngineOwner, type HandshakeAlert, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
@@ -26,7 +26,7 @@ export interface QuicEndpointOwner {
 	/** Called when a handshake is complete. The owner must set `connection.owner`. */
 	connected(connection: QuicConnection): void;
 	/** Called when a handshake has ended, with its result, and the TLS alert with which it failed, if any. */
-	handshake(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void;
+	handshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void;
 	/**
 	 * Called when a client has proven its address. Returns undefined if the client may not open another connection. Otherwise, returns
 	 * a function to call when the connection ends.
@@ -35,10 +35,10 @@ export interface QuicEndpointOwner {
 	/** Called when a connection has ended, or a handshake has failed. */
 	ended(): void;
 	refused(reason: QuicRefusal): void;
-	datagrams(received: number, sent: number, lost: number): void;
+	countDatagrams(received: number, sent: number, lost: number): void;
 	/** Maximum milliseconds that a handshake may take. */
-	readonly handshakeLimit: number;
-	readonly choose: ChooseCertificate;
+	readonly handshakeLimitMs: number;
+	readonly chooseCertificate: ChooseCertificate;
 	/** Limits that differ from the defaults. */
 	readonly limits?: Partial<QuicLimits> | undefined;
 	/** Returns the key of the client that has an address. Connections with equal keys count as those of one client. */
@@ -53,16 +53,16 @@ const TIMER_SLACK_MS = 0.5;
 interface EndedConnection {
 	readonly path: DatagramPath;
 	readonly datagram: Uint8Array;
-	readonly until: number;
-	answers: number;
+	readonly rememberUntil: number;
+	answersLeft: number;
 }
 
 interface Client {
 	/** Unfinished handshakes with this client, oldest first, in which it has not yet proven its address. */
-	readonly unproven: Set<QuicEngine>;
+	readonly unprovenHandshakes: Set<QuicEngine>;
 	/** Number of unfinished handshakes in which the client has proven its address. */
-	handshakes: number;
-	connections: number;
+	provenHandshakeCount: number;
+	connectionCount: number;
 }
 
 /** The client against whose limits a connection counts, and the function that ends the counting. */
@@ -70,7 +70,7 @@ interface Claim {
 	readonly client: Client;
 	readonly key: string;
 	/** The function returned by `admit`, to call when the connection ends. Undefined until the address is proven. */
-	leave: (() => void) | undefined;
+	release: (() => void) | undefined;
 }
 
 /** The QUIC endpoint of one listener on one thread. */
@@ -81,31 +81,31 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	readonly #socket: UdpSocket;
 	readonly #owner: QuicEndpointOwner;
 	readonly #router = new DatagramRouter<QuicEngine>();
-	readonly #engines = new Map<QuicEngine, Claim>();
-	readonly #clients = new Map<string, Client>();
+	readonly #claimByEngine = new Map<QuicEngine, Claim>();
+	readonly #clientByKey = new Map<string, Client>();
 	readonly #deadlines = new DeadlineHeap<QuicEngine>();
 	/** Unfinished handshakes, oldest first. */
-	readonly #handshaking = new Set<QuicEngine>();
+	readonly #handshakes = new Set<QuicEngine>();
 	/** Unfinished handshakes whose clients have not proven their addresses. */
-	readonly #unproven = new Set<QuicEngine>();
+	readonly #unprovenHandshakes = new Set<QuicEngine>();
 	#limits: QuicLimits;
 	readonly #initialPackets = new ClientShares();
 	readonly #handshakeStarts = new ClientShares();
-	#retries = 0;
-	#retriesSince = 0;
-	#handshakesBegun = 0;
-	#handshakesBegunSince = 0;
+	#retryCount = 0;
+	#retryWindowStart = 0;
+	#begunCount = 0;
+	#begunWindowStart = 0;
 	/** The handshake that is being evicted in favor of another one. */
-	#evicted: QuicEngine | undefined;
+	#evictedHandshake: QuicEngine | undefined;
 	/** Recently ended connections, by each of their connection IDs. */
 	readonly #endedConnections = new Map<string, EndedConnection>();
-	#dirty: QuicEngine[] = [];
+	#dirtyEngines: QuicEngine[] = [];
 	/** True while several engines run one after the other. Their datagrams are sent together afterwards. */
 	#isBatching = false;
 	#timer: NodeJS.Timeout | undefined;
-	#timerAt = Infinity;
-	#draining = false;
-	#closed = false;
+	#timerDueAt = Infinity;
+	#isDraining = false;
+	#isClosed = false;
 	#receivedCount = 0;
 	#sentCount = 0;
 	#lostCount = 0;
@@ -123,7 +123,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#socket = new UdpSocket(thread.library, thread.datagrams, { ...address, descriptor });
 		this.port = address.port || this.#socket.port;
 		try {
-			this.tls = new QuicTls(thread, owner.choose);
+			this.tls = new QuicTls(thread, owner.chooseCertificate);
 			this.#sharing = new SocketSharing(thread.library, this.#socket, this, inherited);
 		} catch (error) {
 			this.#socket.close();
@@ -151,12 +151,12 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 
 	/** Number of connections, including unfinished handshakes. */
 	get connections(): number {
-		return this.#engines.size;
+		return this.#claimByEngine.size;
 	}
 
 	/** Accepts new connections again after `drain`. */
 	resume(): void {
-		this.#draining = false;
+		this.#isDraining = false;
 	}
 
 	/**
@@ -164,19 +164,19 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	 * connections: handshakes may finish.
 	 */
 	drain(gently = false): void {
-		this.#draining = true;
+		this.#isDraining = true;
 		if (gently) {
 			this.#sharing.settle();
 			return;
 		}
-		for (const engine of [...this.#handshaking]) engine.destroy();
+		for (const engine of [...this.#handshakes]) engine.destroy();
 	}
 
 	/** Closes all connections at once, and closes the socket. */
 	close(): void {
-		if (this.#closed) return;
-		for (const engine of [...this.#engines.keys()]) engine.destroy();
-		this.#closed = true;
+		if (this.#isClosed) return;
+		for (const engine of [...this.#claimByEngine.keys()]) engine.destroy();
+		this.#isClosed = true;
 		this.#sharing.close();
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
 		this.#timer = undefined;
@@ -191,80 +191,88 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/** Passes a datagram on if it belongs to another process or thread. Reports whether it does. */
-	#pass(start: number, end: number, name: number): boolean {
-		return this.#sharing.pass(start, end, name, this.#router.header.destination);
+	#pass(start: number, end: number, nameOffset: number): boolean {
+		return this.#sharing.pass(start, end, nameOffset, this.#router.header.destination);
 	}
 
-	datagram(bytes: Buffer, start: number, end: number, name: number): void {
+	datagram(bytes: Buffer, start: number, end: number, nameOffset: number): void {
 		this.#receivedCount++;
 		const now = performance.now();
 		const target = this.#router.route(bytes, start, end, now);
 		switch (target) {
 			case 'drop':
-				if (this.#pass(start, end, name)) return;
+				if (this.#pass(start, end, nameOffset)) return;
 				if (!this.#answerEnded(now, end - start)) this.#owner.refused('noise');
 				return;
 			case 'negotiate':
-				this.#socket.sendOne(this.#socket.pathOf(name), versionNegotiation(this.#router.header, Math.random() * 256));
+				this.#socket.sendOne(
+					this.#socket.pathOf(nameOffset),
+					createVersionNegotiation(this.#router.header, Math.random() * 256),
+				);
 				this.#sentCount++;
 				return;
 			case 'new': {
-				if (this.#answerEnded(now, end - start) || this.#pass(start, end, name)) return;
-				const engine = this.#begin(bytes, name, now);
+				if (this.#answerEnded(now, end - start) || this.#pass(start, end, nameOffset)) return;
+				const engine = this.#begin(bytes, nameOffset, now);
 				if (engine !== undefined) this.#enqueue(engine, start, end);
 				return;
 			}
 		}
-		if (target.peerKey !== this.#socket.keyOf(name)) {
+		if (target.peerKey !== this.#socket.keyOf(nameOffset)) {
 			this.#owner.refused('moved');
 			return;
 		}
 		// A client knows a connection ID that we chose only if it receives what is sent to its address.
-		if (!target.addressProven && this.#router.header.destination !== target.firstId && !this.#recordProof(target))
+		if (!target.isAddressProven && this.#router.header.destination !== target.firstId && !this.#recordProof(target))
 			return;
 		this.#enqueue(target, start, end);
 	}
 
 	received(): void {
 		this.#socket.flushReplies();
-		// `#dirty` is emptied before any engine runs. Running an engine cannot add to it, because engines become dirty only when
-		// datagrams are received.
-		const dirty = this.#dirty;
-		this.#dirty = [];
+		// `#dirtyEngines` is emptied before any engine runs. Running an engine cannot add to it, because engines
+		// become dirty only when datagrams are received.
+		const dirtyEngines = this.#dirtyEngines;
+		this.#dirtyEngines = [];
 		this.#isBatching = true;
-		for (const engine of dirty) {
+		for (const engine of dirtyEngines) {
 			engine.run();
 			// The datagram looked like the first packet of a connection, but could not be decrypted. Under load, its engine is not kept.
-			if (!engine.begun && this.#handshaking.size > BOUND.PRESSURE_HANDSHAKES) engine.destroy();
+			if (!engine.hasBegun && this.#handshakes.size > BOUND.PRESSURE_HANDSHAKES) engine.destroy();
 		}
 		this.#isBatching = false;
 		this.#socket.flush();
 		this.#report();
 	}
 
-	room(): number {
-		return this.#socket.room();
+	makeRoom(): number {
+		return this.#socket.makeRoom();
 	}
 
 	send(engine: QuicEngine, datagramCount: number): void {
-		const { sent, lengths, waiting } = this.#socket.memory;
-		const count = engine.permitted(lengths, waiting, datagramCount);
+		const { sent, lengths, waitingCount } = this.#socket.memory;
+		const count = engine.permittedCount(lengths, waitingCount, datagramCount);
 		if (count === 0) return;
-		if (!engine.established) {
+		if (!engine.isEstablished) {
 			// If OpenSSL answers with a Retry packet (type bits 0xf0), it has not accepted our token.
-			const first = waiting * SENT_DATAGRAM_BYTES;
-			if (engine.answersRetry) this.#thread.retryTokens?.recordResult((sent[first]! & 0xf0) !== 0xf0);
-			for (let i = waiting; i < waiting + count; i++) {
-				const id = this.#router.learnFrom(sent, i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!, engine);
+			const firstOffset = waitingCount * SENT_DATAGRAM_BYTES;
+			if (engine.answersRetry) this.#thread.retryTokens?.recordResult((sent[firstOffset]! & 0xf0) !== 0xf0);
+			for (let i = waitingCount; i < waitingCount + count; i++) {
+				const id = this.#router.registerFromPacket(
+					sent,
+					i * SENT_DATAGRAM_BYTES,
+					i * SENT_DATAGRAM_BYTES + lengths[i]!,
+					engine,
+				);
 				// Announces a new connection ID before the packet is sent, so that the client cannot use it earlier.
 				if (id !== undefined) this.#sharing.announce(id);
-				engine.keep(sent.subarray(i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!));
+				engine.keepDatagram(sent.subarray(i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!));
 			}
 		}
-		if (engine.closing) {
-			const last = waiting + count - 1;
-			const start = last * SENT_DATAGRAM_BYTES;
-			engine.lastSent = new Uint8Array(sent.subarray(start, start + lengths[last]!));
+		if (engine.isClosing) {
+			const lastIndex = waitingCount + count - 1;
+			const start = lastIndex * SENT_DATAGRAM_BYTES;
+			engine.lastDatagram = new Uint8Array(sent.subarray(start, start + lengths[lastIndex]!));
 		}
 		this.#socket.append(engine.path, count);
 		this.#sentCount += count;
@@ -275,39 +283,39 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	established(engine: QuicEngine): void {
-		this.#handshaking.delete(engine);
-		const claim = this.#engines.get(engine);
-		if (claim) claim.client.handshakes--;
-		this.#owner.handshake('ok', engine.facts.resumed);
+		this.#handshakes.delete(engine);
+		const claim = this.#claimByEngine.get(engine);
+		if (claim) claim.client.provenHandshakeCount--;
+		this.#owner.handshakeEnded('ok', engine.facts.resumed);
 		this.#owner.connected(engine);
 	}
 
-	deadline(engine: QuicEngine, due: number): void {
-		const latest = engine.established ? Infinity : engine.startedAt + this.#limitOf(engine);
-		this.#deadlines.set(engine, Math.min(due, latest));
+	setDeadline(engine: QuicEngine, dueAt: number): void {
+		const latest = engine.isEstablished ? Infinity : engine.startedAt + this.#handshakeLimitOf(engine);
+		this.#deadlines.set(engine, Math.min(dueAt, latest));
 		this.#scheduleTimer();
 	}
 
 	ended(engine: QuicEngine): void {
-		const claim = this.#engines.get(engine);
+		const claim = this.#claimByEngine.get(engine);
 		if (claim === undefined) return;
-		this.#engines.delete(engine);
+		this.#claimByEngine.delete(engine);
 		this.#deadlines.delete(engine);
-		this.#unproven.delete(engine);
-		claim.client.unproven.delete(engine);
-		if (this.#handshaking.delete(engine)) {
-			if (engine.addressProven) claim.client.handshakes--;
-			const isLate = performance.now() + TIMER_SLACK_MS - engine.startedAt >= this.#owner.handshakeLimit;
-			if (engine === this.#evicted) this.#owner.refused('evicted');
-			else if (engine.begun) this.#owner.handshake(isLate ? 'timeout' : 'failed', false, engine.failure);
+		this.#unprovenHandshakes.delete(engine);
+		claim.client.unprovenHandshakes.delete(engine);
+		if (this.#handshakes.delete(engine)) {
+			if (engine.isAddressProven) claim.client.provenHandshakeCount--;
+			const isLate = performance.now() + TIMER_SLACK_MS - engine.startedAt >= this.#owner.handshakeLimitMs;
+			if (engine === this.#evictedHandshake) this.#owner.refused('evicted');
+			else if (engine.hasBegun) this.#owner.handshakeEnded(isLate ? 'timeout' : 'failed', false, engine.failureAlert);
 			else this.#owner.refused('noise');
 		}
-		if (engine.addressProven) claim.client.connections--;
+		if (engine.isAddressProven) claim.client.connectionCount--;
 		const { client } = claim;
-		if (client.connections === 0 && client.unproven.size === 0) this.#clients.delete(claim.key);
+		if (client.connectionCount === 0 && client.unprovenHandshakes.size === 0) this.#clientByKey.delete(claim.key);
 		this.#rememberEnded(engine);
 		this.#router.forget(engine);
-		claim.leave?.();
+		claim.release?.();
 		this.#owner.ended();
 	}
 
@@ -322,81 +330,96 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/** Returns the maximum milliseconds that an unfinished handshake may take in total. */
-	#limitOf(engine: QuicEngine): number {
-		const { handshakeLimit } = this.#owner;
-		return engine.begun ? handshakeLimit : Math.min(handshakeLimit, BOUND.UNOPENED_PACKET_MS);
+	#handshakeLimitOf(engine: QuicEngine): number {
+		const { handshakeLimitMs } = this.#owner;
+		return engine.hasBegun ? handshakeLimitMs : Math.min(handshakeLimitMs, BOUND.UNOPENED_PACKET_MS);
 	}
 
 	#enqueue(engine: QuicEngine, start: number, end: number): void {
 		engine.receive(start, end - start);
-		if (engine.dirty) return;
-		engine.dirty = true;
-		this.#dirty.push(engine);
+		if (engine.isDirty) return;
+		engine.isDirty = true;
+		this.#dirtyEngines.push(engine);
 	}
 
-	#begin(bytes: Buffer, name: number, now: number): QuicEngine | undefined {
-		if (this.#draining) return this.#refuse('draining');
+	#begin(bytes: Buffer, nameOffset: number, now: number): QuicEngine | undefined {
+		if (this.#isDraining) return this.#refuse('draining');
 		const limits = this.#limits;
 		const { names } = this.#socket.memory;
 		// The cheapest checks come first, so that rejecting the packets of a flood costs little more than receiving them.
-		const packetRate = (this.#initialPackets.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
+		const packetRate = (this.#initialPackets.count(names, nameOffset, now) * 1000) / SHARE_WINDOW_MS;
 		const { header } = this.#router;
 		const tokens = this.#thread.retryTokens;
 		const isAddressProven =
-			header.tokenEnd > header.tokenAt && tokens?.usable === true && tokens.accepts(bytes, header, names, name);
+			header.tokenEnd > header.tokenStart &&
+			tokens?.usable === true &&
+			tokens.accepts(bytes, header, names, nameOffset);
 		// Attackers may forge packets with a client's address. Only packets with a valid token are certain to come from the client
 		// itself.
 		if (!isAddressProven && packetRate > limits.maxClientInitialRate) return this.#refuse('client_rate');
-		const isLoaded = this.#unproven.size >= limits.retryAbove || packetRate > limits.maxClientInitialRate / 4;
-		if (isLoaded && !isAddressProven && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
+		const isLoaded = this.#unprovenHandshakes.size >= limits.retryAbove || packetRate > limits.maxClientInitialRate / 4;
+		if (isLoaded && !isAddressProven && tokens?.usable === true) return this.#sendRetry(tokens, nameOffset, now);
 		if (isLoaded && !isAddressProven && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
-		const { address } = readSocketAddress(names, name);
+		const { address } = readSocketAddress(names, nameOffset);
 		const key = this.#owner.clientKey(address);
-		const client = this.#clients.get(key) ?? { unproven: new Set(), handshakes: 0, connections: 0 };
-		if (client.connections >= limits.maxConnectionsPerClient || client.handshakes >= limits.maxHandshakesPerClient) {
+		const client = this.#clientByKey.get(key) ?? {
+			unprovenHandshakes: new Set(),
+			provenHandshakeCount: 0,
+			connectionCount: 0,
+		};
+		if (
+			client.connectionCount >= limits.maxConnectionsPerClient ||
+			client.provenHandshakeCount >= limits.maxHandshakesPerClient
+		) {
 			return this.#refuse('client_limit');
 		}
 		if (isAddressProven) {
-			const startRate = (this.#handshakeStarts.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
+			const startRate = (this.#handshakeStarts.count(names, nameOffset, now) * 1000) / SHARE_WINDOW_MS;
 			if (startRate > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
 			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
-		} else if (client.unproven.size > 0) {
-			const most = Math.min(limits.maxHandshakesPerClient - client.handshakes, Math.ceil(limits.retryAbove / 2));
+		} else if (client.unprovenHandshakes.size > 0) {
+			const maxUnproven = Math.min(
+				limits.maxHandshakesPerClient - client.provenHandshakeCount,
+				Math.ceil(limits.retryAbove / 2),
+			);
 			// An attacker may forge this client's address as the source of packets. The handshakes that they begin must not lock out the
 			// client, which can prove its address after a Retry packet.
-			if (client.unproven.size >= most && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
-			if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client);
+			if (client.unprovenHandshakes.size >= maxUnproven && tokens?.usable === true)
+				return this.#sendRetry(tokens, nameOffset, now);
+			if (client.provenHandshakeCount + client.unprovenHandshakes.size >= limits.maxHandshakesPerClient)
+				this.#evict(client);
 		}
-		if (this.#engines.size >= limits.maxConnections && !this.#evict()) return this.#refuse('too_many_connections');
-		if (this.#handshaking.size >= limits.maxHandshakes && !this.#evict()) return this.#refuse('too_many_handshakes');
-		const admission: AddressProof = isAddressProven ? 'token' : isLoaded ? 'retry' : 'handshake';
+		if (this.#claimByEngine.size >= limits.maxConnections && !this.#evict())
+			return this.#refuse('too_many_connections');
+		if (this.#handshakes.size >= limits.maxHandshakes && !this.#evict()) return this.#refuse('too_many_handshakes');
+		const addressProof: AddressProof = isAddressProven ? 'token' : isLoaded ? 'retry' : 'handshake';
 		let engine: QuicEngine;
 		try {
-			const peerKey = this.#socket.keyOf(name);
-			const path = this.#socket.pathOf(name);
-			engine = new QuicEngine(this.#thread, this, path, peerKey, key, now, header.destination, admission);
+			const peerKey = this.#socket.keyOf(nameOffset);
+			const path = this.#socket.pathOf(nameOffset);
+			engine = new QuicEngine(this.#thread, this, path, peerKey, key, now, header.destination, addressProof);
 		} catch {
 			return this.#refuse('no_memory');
 		}
-		client.unproven.add(engine);
-		this.#clients.set(key, client);
-		this.#engines.set(engine, { client, key, leave: undefined });
-		this.#handshaking.add(engine);
-		this.#unproven.add(engine);
-		this.#router.learn(engine.firstId, engine);
+		client.unprovenHandshakes.add(engine);
+		this.#clientByKey.set(key, client);
+		this.#claimByEngine.set(engine, { client, key, release: undefined });
+		this.#handshakes.add(engine);
+		this.#unprovenHandshakes.add(engine);
+		this.#router.register(engine.firstId, engine);
 		return isAddressProven && !this.#recordProof(engine) ? undefined : engine;
 	}
 
 	/** Makes a client prove its address before any state is kept for it (RFC 9000 §8.1.2). */
-	#sendRetry(tokens: RetryTokens, name: number, now: number): undefined {
-		if (now - this.#retriesSince >= SHARE_WINDOW_MS) {
-			this.#retriesSince = now;
-			this.#retries = 0;
+	#sendRetry(tokens: RetryTokens, nameOffset: number, now: number): undefined {
+		if (now - this.#retryWindowStart >= SHARE_WINDOW_MS) {
+			this.#retryWindowStart = now;
+			this.#retryCount = 0;
 		}
-		if (++this.#retries > (this.#limits.maxRetryRate * SHARE_WINDOW_MS) / 1000)
+		if (++this.#retryCount > (this.#limits.maxRetryRate * SHARE_WINDOW_MS) / 1000)
 			return this.#refuse('too_many_handshakes');
 		const { names } = this.#socket.memory;
-		this.#socket.reply(name, (to, at) => tokens.write(this.#router.header, names, name, to, at));
+		this.#socket.reply(nameOffset, (to, at) => tokens.write(this.#router.header, names, nameOffset, to, at));
 		this.#sentCount++;
 		return this.#refuse('retry');
 	}
@@ -406,31 +429,31 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	 * exceeded, destroys the engine and returns false.
 	 */
 	#recordProof(engine: QuicEngine): boolean {
-		const claim = this.#engines.get(engine);
+		const claim = this.#claimByEngine.get(engine);
 		if (claim === undefined) return false;
 		const { client } = claim;
-		const isFull = client.connections >= this.#limits.maxConnectionsPerClient;
-		const leave = isFull ? undefined : this.#owner.admit(engine.remoteAddress);
-		if (leave === undefined) {
+		const isFull = client.connectionCount >= this.#limits.maxConnectionsPerClient;
+		const release = isFull ? undefined : this.#owner.admit(engine.remoteAddress);
+		if (release === undefined) {
 			this.#refuse(isFull ? 'client_limit' : 'admission');
 			engine.destroy();
 			return false;
 		}
-		claim.leave = leave;
-		engine.addressProven = true;
-		this.#unproven.delete(engine);
-		client.unproven.delete(engine);
-		client.handshakes++;
-		client.connections++;
+		claim.release = release;
+		engine.isAddressProven = true;
+		this.#unprovenHandshakes.delete(engine);
+		client.unprovenHandshakes.delete(engine);
+		client.provenHandshakeCount++;
+		client.connectionCount++;
 		return true;
 	}
 
 	#mayBegin(now: number): boolean {
-		if (now - this.#handshakesBegunSince >= SHARE_WINDOW_MS) {
-			this.#handshakesBegunSince = now;
-			this.#handshakesBegun = 0;
+		if (now - this.#begunWindowStart >= SHARE_WINDOW_MS) {
+			this.#begunWindowStart = now;
+			this.#begunCount = 0;
 		}
-		return ++this.#handshakesBegun <= (this.#limits.maxHandshakeRate * SHARE_WINDOW_MS) / 1000;
+		return ++this.#begunCount <= (this.#limits.maxHandshakeRate * SHARE_WINDOW_MS) / 1000;
 	}
 
 	/**
@@ -438,21 +461,22 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	 * handshakes. Returns false if there are none.
 	 */
 	#evict(client = this.#mostUnproven()): boolean {
-		const oldest = client?.unproven.values().next().value;
-		if (oldest === undefined) return false;
-		this.#evicted = oldest;
-		oldest.destroy();
-		this.#evicted = undefined;
+		const oldestHandshake = client?.unprovenHandshakes.values().next().value;
+		if (oldestHandshake === undefined) return false;
+		this.#evictedHandshake = oldestHandshake;
+		oldestHandshake.destroy();
+		this.#evictedHandshake = undefined;
 		return true;
 	}
 
 	#mostUnproven(): Client | undefined {
-		let most: Client | undefined;
-		for (const engine of this.#unproven) {
-			const client = this.#engines.get(engine)?.client;
-			if (client !== undefined && client.unproven.size > (most?.unproven.size ?? 0)) most = client;
+		let candidate: Client | undefined;
+		for (const engine of this.#unprovenHandshakes) {
+			const client = this.#claimByEngine.get(engine)?.client;
+			if (client !== undefined && client.unprovenHandshakes.size > (candidate?.unprovenHandshakes.size ?? 0))
+				candidate = client;
 		}
-		return most;
+		return candidate;
 	}
 
 	#refuse(reason: QuicRefusal): undefined {
@@ -460,14 +484,15 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	#rememberEnded(engine: QuicEngine): void {
-		const datagram = engine.lastSent;
-		if (!engine.closing || datagram === undefined || this.#endedConnections.size >= BOUND.MAX_CLOSING_CONNECTIONS)
+		const datagram = engine.lastDatagram;
+		if (!engine.isClosing || datagram === undefined || this.#endedConnections.size >= BOUND.MAX_CLOSING_CONNECTIONS)
 			return;
-		const until = performance.now() + BOUND.CLOSING_STATE_MS;
-		const ended = { path: engine.path, datagram, until, answers: BOUND.MAX_CLOSING_ANSWERS };
+		const rememberUntil = performance.now() + BOUND.CLOSING_STATE_MS;
+		const ended = { path: engine.path, datagram, rememberUntil, answersLeft: BOUND.MAX_CLOSING_ANSWERS };
 		for (const id of engine.ids) this.#endedConnections.set(id, ended);
 		setTimeout(() => {
-			for (const [id, one] of this.#endedConnections) if (one === ended) this.#endedConnections.delete(id);
+			for (const [id, endedConnection] of this.#endedConnections)
+				if (endedConnection === ended) this.#endedConnections.delete(id);
 		}, BOUND.CLOSING_STATE_MS).unref();
 	}
 
@@ -476,37 +501,41 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	 * the connection's last datagram.
 	 */
 	#answerEnded(now: number, length: number): boolean {
-		const ended = this.#endedConnections.get(this.#router.header.destination);
-		if (ended === undefined) return false;
-		if (ended.answers > 0 && now < ended.until && ended.datagram.length <= BOUND.AMPLIFICATION * length) {
-			ended.answers--;
-			this.#socket.sendOne(ended.path, ended.datagram);
+		const endedConnection = this.#endedConnections.get(this.#router.header.destination);
+		if (endedConnection === undefined) return false;
+		if (
+			endedConnection.answersLeft > 0 &&
+			now < endedConnection.rememberUntil &&
+			endedConnection.datagram.length <= BOUND.MAX_AMPLIFICATION * length
+		) {
+			endedConnection.answersLeft--;
+			this.#socket.sendOne(endedConnection.path, endedConnection.datagram);
 			this.#sentCount++;
 		}
 		return true;
 	}
 
 	#scheduleTimer(): void {
-		const { next } = this.#deadlines;
-		if (next >= this.#timerAt) return;
+		const { earliest } = this.#deadlines;
+		if (earliest >= this.#timerDueAt) return;
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
-		this.#timerAt = next;
-		if (next === Infinity) return;
-		this.#timer = setTimeout(this.#timerCallback, Math.max(0, Math.min(next - performance.now(), 60_000)));
+		this.#timerDueAt = earliest;
+		if (earliest === Infinity) return;
+		this.#timer = setTimeout(this.#timerCallback, Math.max(0, Math.min(earliest - performance.now(), 60_000)));
 	}
 
 	#onTimer(): void {
-		this.#timerAt = Infinity;
+		this.#timerDueAt = Infinity;
 		this.#timer = undefined;
 		const now = performance.now() + TIMER_SLACK_MS;
 		// All due engines are collected before any of them runs, so that an engine that is due again immediately waits for the next
 		// timer.
-		const due: QuicEngine[] = [];
-		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now))
-			due.push(engine);
+		const dueEngines: QuicEngine[] = [];
+		for (let engine = this.#deadlines.takeDue(now); engine !== undefined; engine = this.#deadlines.takeDue(now))
+			dueEngines.push(engine);
 		this.#isBatching = true;
-		for (const engine of due) {
-			if (!engine.established && now - engine.startedAt >= this.#limitOf(engine)) engine.destroy();
+		for (const engine of dueEngines) {
+			if (!engine.isEstablished && now - engine.startedAt >= this.#handshakeLimitOf(engine)) engine.destroy();
 			else engine.run();
 		}
 		this.#isBatching = false;
@@ -516,9 +545,9 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	#report(): void {
-		const lost = this.#socket.lost - this.#lostCount;
-		this.#lostCount = this.#socket.lost;
-		this.#owner.datagrams(this.#receivedCount, this.#sentCount, lost);
+		const lost = this.#socket.lostCount - this.#lostCount;
+		this.#lostCount = this.#socket.lostCount;
+		this.#owner.countDatagrams(this.#receivedCount, this.#sentCount, lost);
 		this.#receivedCount = 0;
 		this.#sentCount = 0;
 	}

@@ -40,7 +40,7 @@ const SHUTDOWN_NO_BLOCK = 4n;
 const CLOSED_LOCALLY = 1;
 const CLOSED_BY_TRANSPORT = 2;
 /** Offsets of results in the thread's memory for results. */
-const AT = { time: 48n, infinite: 64n, close: 72n } as const;
+const RESULT_OFFSETS = { time: 48n, infinite: 64n, close: 72n } as const;
 /** Offset of the error codes that stand for TLS alerts: an error code is this number plus the alert (RFC 9001 §4.8). */
 const CRYPTO_ERROR = 0x100;
 const INTERNAL_ERROR = 80;
@@ -59,7 +59,7 @@ export interface EngineOwner {
 	readonly tls: QuicTls;
 	readonly port: number;
 	/** Makes room in the thread's memory for datagrams to send. Returns the number of datagrams that fit, at least one. */
-	room(): number;
+	makeRoom(): number;
 	/** Sends `count` datagrams of an engine. They are in the thread's memory, after the datagrams that already wait there. */
 	send(engine: QuicEngine, count: number): void;
 	/** Called after each run of an engine, so that its datagrams are sent. */
@@ -67,7 +67,7 @@ export interface EngineOwner {
 	/** Called when the handshake is complete. The protocol sets `engine.owner`, or closes the engine. */
 	established(engine: QuicEngine): void;
 	/** Sets the engine's next deadline, by `performance.now()`; Infinity for none. */
-	deadline(engine: QuicEngine, due: number): void;
+	setDeadline(engine: QuicEngine, due: number): void;
 	/** Called when the engine has been freed. */
 	ended(engine: QuicEngine): void;
 	/** Called when the handshake no longer waits for a certificate. */
@@ -92,7 +92,7 @@ export interface HandshakeAlert {
 interface Ending {
 	readonly code: number;
 	/** Time at which to stop waiting for acknowledgments, by `performance.now()`. */
-	readonly until: number;
+	readonly giveUpAt: number;
 	/** Time at which the last datagram from the peer arrived, by `performance.now()`. */
 	heardAt: number;
 }
@@ -104,37 +104,38 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	/** Bytes of the peer's address and port, as Latin-1. */
 	readonly peerKey: string;
 	/** Key of the client against whose limits the connection counts. */
-	readonly client: string;
+	readonly clientKey: string;
 	readonly startedAt: number;
 	owner: QuicConnectionOwner | undefined = undefined;
-	due = Infinity;
-	place = -1;
+	dueAt = Infinity;
+	heapIndex = -1;
 	/** True if datagrams have been received since the last call of `run`. */
-	dirty = false;
-	established = false;
+	isDirty = false;
+	isEstablished = false;
 	/** True once the client has sent a connection ID that we chose, which proves that it receives what is sent to its address. */
-	addressProven = false;
+	isAddressProven = false;
 	/** True if the client's first packet had the token of a Retry packet that we sent. */
 	readonly answersRetry: boolean;
 	/** The connection ID of the client's first packet to this engine. */
 	readonly firstId: string;
-	/** True once the connection is closing: the datagrams sent from then on tell the peer so. */
-	closing = false;
-	/** The last datagram sent since `closing` was set. */
-	lastSent: Uint8Array | undefined = undefined;
+	/** True once the connection is closing. The datagrams sent from then on notify the peer of that. */
+	isClosing = false;
+	/** The last datagram sent since `isClosing` was set. */
+	lastDatagram: Uint8Array | undefined = undefined;
 	/** Copies of the first datagrams of an unfinished handshake, for sending them again. */
-	#flight: Uint8Array[] = [];
+	#handshakeDatagrams: Uint8Array[] = [];
 	/**
-	 * Time at which the datagrams of `#flight` were last sent, by `performance.now()`. `#repeats` is how often they were sent again.
+	 * Time at which the datagrams of `#handshakeDatagrams` were last sent, by `performance.now()`. `#repeatCount` is
+	 * how often they were sent again.
 	 */
-	#flightAt = 0;
-	#repeats = 0;
-	#repeating = false;
+	#handshakeSentAt = 0;
+	#repeatCount = 0;
+	#isRepeating = false;
 	/** Number of written bytes, on all streams, that the peer has not acknowledged. */
-	buffered = 0;
-	stapled: Uint8Array | undefined = undefined;
+	bufferedBytes = 0;
+	ocspResponse: Uint8Array | undefined = undefined;
 	/** The TLS alert that ended the handshake; undefined if the owner chose the alert itself. */
-	failure: HandshakeAlert | undefined = undefined;
+	failureAlert: HandshakeAlert | undefined = undefined;
 	readonly remoteAddress: string;
 	readonly remotePort: number;
 	readonly thread: QuicThread;
@@ -142,7 +143,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#listener: bigint;
 	#connection = 0n;
 	/** Offsets and lengths of the datagrams received since the last run, in the thread's memory. */
-	readonly #received: number[] = [];
+	readonly #receivedRanges: number[] = [];
 	readonly streams: Map<bigint, EngineStream> = new Map();
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
 	readonly #lingering = new Map<bigint, EngineStream>();
@@ -150,20 +151,20 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#serverName = '';
 	#clientAuth: QuicClientAuth | undefined = undefined;
 	#keyLog: ((line: string) => void) | undefined = undefined;
-	#running = false;
-	#gone = false;
-	#waiting = false;
+	#isRunning = false;
+	#isGone = false;
+	#isWaiting = false;
 	/** The alert with which the handshake is to fail. */
-	#refusal: number | undefined = undefined;
-	#begun = false;
+	#refusalAlert: number | undefined = undefined;
+	#hasBegun = false;
 	/** True while OpenSSL is running, possibly in a callback. Nothing may be freed then. */
-	#handling = false;
+	#isInOpenssl = false;
 	/** Ends the connection after OpenSSL has returned. Set if the end was requested while OpenSSL was running. */
-	#endAfter: (() => void) | undefined = undefined;
+	#pendingEnd: (() => void) | undefined = undefined;
 	#ending: Ending | undefined = undefined;
-	#heardPeer = false;
+	#hasHeardPeer = false;
 	/** Number of bytes that may still be sent to an unproven address. */
-	#credit = 0;
+	#creditBytes = 0;
 
 	/** Throws if OpenSSL cannot allocate the connection. */
 	constructor(
@@ -171,7 +172,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		owner: EngineOwner,
 		path: DatagramPath,
 		peerKey: string,
-		client: string,
+		clientKey: string,
 		now: number,
 		firstId: string,
 		admission: AddressProof,
@@ -180,7 +181,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#owner = owner;
 		this.path = path;
 		this.peerKey = peerKey;
-		this.client = client;
+		this.clientKey = clientKey;
 		this.startedAt = now;
 		this.firstId = firstId;
 		const { address, port } = readSocketAddress(path.peer, 0);
@@ -191,12 +192,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.answersRetry = admission === 'token';
 		this.#listener =
 			admission === 'token'
-				? (thread.retryTokens?.listener(context) ?? 0n)
+				? (thread.retryTokens?.createListener(context) ?? 0n)
 				: (functions.SSL_new_listener(
 						context,
 						admission === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE,
 					) as bigint);
-		if (this.#listener === 0n) throw this.#failure();
+		if (this.#listener === 0n) throw this.#createError();
 		thread.pipe.attach(this.#listener);
 		functions.SSL_set_blocking_mode(this.#listener, 0);
 		functions.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
@@ -208,7 +209,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		);
 		if ((functions.SSL_listen(this.#listener) as number) !== 1) {
 			this.#free();
-			throw this.#failure();
+			throw this.#createError();
 		}
 		functions.ERR_clear_error();
 	}
@@ -226,21 +227,21 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	/** True once OpenSSL has sent a datagram, which means that it could decrypt a packet of the client. */
-	get begun(): boolean {
-		return this.#begun;
+	get hasBegun(): boolean {
+		return this.#hasBegun;
 	}
 
 	/** True once everything has been freed. */
-	get gone(): boolean {
-		return this.#gone;
+	get isGone(): boolean {
+		return this.#isGone;
 	}
 
 	/** Accepts a datagram. Its bytes are in the thread's memory, and stay valid until `run` is called. */
 	receive(offset: number, length: number): void {
-		if (this.#gone) return;
-		this.#heardPeer = true;
-		if (!this.addressProven) this.#credit += BOUND.AMPLIFICATION * length;
-		this.#received.push(offset, length);
+		if (this.#isGone) return;
+		this.#hasHeardPeer = true;
+		if (!this.isAddressProven) this.#creditBytes += BOUND.MAX_AMPLIFICATION * length;
+		this.#receivedRanges.push(offset, length);
 	}
 
 	/**
@@ -248,32 +249,32 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 * sent to it (RFC 9000 §8.1). OpenSSL may exceed this limit with its last datagram. The datagrams that are not sent count as
 	 * lost.
 	 */
-	permitted(lengths: Uint32Array, from: number, count: number): number {
-		if (this.addressProven) return count;
+	permittedCount(lengths: Uint32Array, from: number, count: number): number {
+		if (this.isAddressProven) return count;
 		for (let i = 0; i < count; i++) {
 			const length = lengths[from + i]!;
-			if (length > this.#credit) return i;
-			this.#credit -= length;
+			if (length > this.#creditBytes) return i;
+			this.#creditBytes -= length;
 		}
 		return count;
 	}
 
 	/** Handles received datagrams, expired deadlines and written data. Must not be called from callbacks of OpenSSL. */
 	run(): void {
-		if (this.#gone || this.#running) return;
-		if (this.thread.current !== undefined) {
+		if (this.#isGone || this.#isRunning) return;
+		if (this.thread.currentTarget !== undefined) {
 			this.#runLater();
 			return;
 		}
-		this.#running = true;
-		this.dirty = false;
+		this.#isRunning = true;
+		this.isDirty = false;
 		try {
 			this.#runOnce();
 		} catch (error) {
 			this.#owner.failed(error);
 			this.destroy();
 		} finally {
-			this.#running = false;
+			this.#isRunning = false;
 		}
 		this.#owner.flush();
 	}
@@ -284,20 +285,20 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 */
 	#runLater(): void {
 		// In the next turn, the thread's memory will contain other datagrams, so the received ones are dropped and count as lost.
-		this.#received.length = 0;
+		this.#receivedRanges.length = 0;
 		setImmediate(() => this.run());
 	}
 
 	#runOnce(): void {
-		const hasReceived = this.#received.length > 0;
+		const hasReceived = this.#receivedRanges.length > 0;
 		this.#tick();
-		if (!this.#gone && this.#connection !== 0n && !this.established) this.#establish();
-		if (this.established && !this.#gone && this.#ending === undefined) this.#deliver();
-		if (this.#ending !== undefined && !this.#gone) this.#finish(this.#ending);
-		if (this.#gone) return;
-		this.#output();
-		if (this.#gone) return;
-		if (hasReceived && !this.established) this.#repeat();
+		if (!this.#isGone && this.#connection !== 0n && !this.isEstablished) this.#establish();
+		if (this.isEstablished && !this.#isGone && this.#ending === undefined) this.#deliver();
+		if (this.#ending !== undefined && !this.#isGone) this.#finish(this.#ending);
+		if (this.#isGone) return;
+		this.#sendOutput();
+		if (this.#isGone) return;
+		if (hasReceived && !this.isEstablished) this.#repeat();
 		if (this.#connection !== 0n && this.#checkClosed()) return;
 		this.#schedule();
 	}
@@ -307,10 +308,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	/** Keeps a copy of a datagram that is sent in an unfinished handshake. */
-	keep(datagram: Uint8Array): void {
-		if (this.#repeating || this.#flight.length === BOUND.MAX_KEPT_DATAGRAMS) return;
-		if (this.#flight.length === 0) this.#flightAt = performance.now();
-		this.#flight.push(new Uint8Array(datagram));
+	keepDatagram(datagram: Uint8Array): void {
+		if (this.#isRepeating || this.#handshakeDatagrams.length === BOUND.MAX_KEPT_DATAGRAMS) return;
+		if (this.#handshakeDatagrams.length === 0) this.#handshakeSentAt = performance.now();
+		this.#handshakeDatagrams.push(new Uint8Array(datagram));
 	}
 
 	/**
@@ -321,41 +322,46 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 */
 	#repeat(): void {
 		const now = performance.now();
-		if (this.closing || now - this.#flightAt < BOUND.REPEAT_FLIGHT_MS || this.#repeats === BOUND.MAX_REPEATS) return;
-		this.#flightAt = now;
-		this.#repeats++;
-		this.#repeating = true;
-		for (const datagram of this.#flight) {
-			this.#owner.room();
+		if (
+			this.isClosing ||
+			now - this.#handshakeSentAt < BOUND.REPEAT_FLIGHT_MS ||
+			this.#repeatCount === BOUND.MAX_REPEATS
+		)
+			return;
+		this.#handshakeSentAt = now;
+		this.#repeatCount++;
+		this.#isRepeating = true;
+		for (const datagram of this.#handshakeDatagrams) {
+			this.#owner.makeRoom();
 			this.thread.datagrams.put(datagram);
 			this.#owner.send(this, 1);
 		}
-		this.#repeating = false;
+		this.#isRepeating = false;
 	}
 
 	clientHello(ssl: bigint): number {
-		if (this.#refusal !== undefined) return this.#refusal;
+		if (this.#refusalAlert !== undefined) return this.#refusalAlert;
 		const { tls } = this.#owner;
-		const hello = tls.hello(ssl);
+		const hello = tls.readHello(ssl);
 		this.#serverName = hello.serverName;
 		const { remoteAddress, localAddress } = this;
 		if (!hello.offersHttp3) return this.#fail(NO_APPLICATION_PROTOCOL);
-		const choice = tls.choose({ ...hello, remoteAddress, localAddress }, () => this.#resume());
+		const choice = tls.chooseCertificate({ ...hello, remoteAddress, localAddress }, () => this.#resume());
 		if (choice === 'wait') {
-			this.#waiting = true;
+			this.#isWaiting = true;
 			return LATER;
 		}
 		if ('alert' in choice) return this.#refuse(choice.alert);
-		if (!tls.sharesTerms(ssl, choice, hello)) return this.#fail(HANDSHAKE_FAILURE);
-		this.stapled = choice.ocsp;
+		if (!tls.canNegotiate(ssl, choice, hello)) return this.#fail(HANDSHAKE_FAILURE);
+		this.ocspResponse = choice.ocsp;
 		this.#clientAuth = choice.clientAuth;
 		this.#keyLog = choice.keyLog;
-		return tls.use(ssl, choice) ? 1 : INTERNAL_ERROR;
+		return tls.applyChoice(ssl, choice) ? 1 : INTERNAL_ERROR;
 	}
 
 	/** Fails the handshake with an alert that the owner did not choose, so that it is reported to the owner. */
 	#fail(alert: number): number {
-		this.failure = { alert, byPeer: false };
+		this.failureAlert = { alert, byPeer: false };
 		return this.#refuse(alert);
 	}
 
@@ -364,7 +370,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 * acknowledgment.
 	 */
 	#refuse(alert: number): number {
-		this.#refusal = alert;
+		this.#refusalAlert = alert;
 		return LATER;
 	}
 
@@ -377,31 +383,31 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	openUni(): QuicStream | undefined {
-		if (!this.established || this.#gone) return undefined;
+		if (!this.isEstablished || this.#isGone) return undefined;
 		const { functions } = this.thread.library;
 		const ssl = functions.SSL_new_stream(this.#connection, STREAM_UNI | STREAM_NO_BLOCK) as bigint;
-		if (ssl !== 0n) return this.#stream(ssl);
+		if (ssl !== 0n) return this.#createStream(ssl);
 		functions.ERR_clear_error();
 		return undefined;
 	}
 
 	close(code: number): void {
-		if (this.#gone) return;
-		this.closing = true;
+		if (this.#isGone) return;
+		this.isClosing = true;
 		// While an OpenSSL callback is in progress, another connection may be using the pair of BIOs.
-		if (this.#connection !== 0n && this.thread.current === undefined) {
+		if (this.#connection !== 0n && this.thread.currentTarget === undefined) {
 			this.#shutDown(code, SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK);
-			this.#output();
+			this.#sendOutput();
 		}
 		this.#end({ byPeer: false, transport: false, code });
 		this.#owner.flush();
 	}
 
 	end(code: number): void {
-		if (this.#gone || this.#ending !== undefined) return;
+		if (this.#isGone || this.#ending !== undefined) return;
 		const now = performance.now();
-		this.#ending = { code, until: now + BOUND.MAX_FLUSH_MS, heardAt: now };
-		this.#heardPeer = false;
+		this.#ending = { code, giveUpAt: now + BOUND.MAX_FLUSH_MS, heardAt: now };
+		this.#hasHeardPeer = false;
 		this.run();
 	}
 
@@ -411,34 +417,34 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 */
 	#finish(ending: Ending): void {
 		const now = performance.now();
-		if (this.#heardPeer) ending.heardAt = now;
-		this.#heardPeer = false;
+		if (this.#hasHeardPeer) ending.heardAt = now;
+		this.#hasHeardPeer = false;
 		// OpenSSL would wait for streams that have not been accepted. They are accepted here, so that the owner can reject them.
 		this.#acceptStreams();
-		this.#tidy();
-		if (this.#gone) return;
-		if (now >= ending.until || now - ending.heardAt >= BOUND.MAX_FLUSH_SILENCE_MS) {
+		this.#flushLingering();
+		if (this.#isGone) return;
+		if (now >= ending.giveUpAt || now - ending.heardAt >= BOUND.MAX_FLUSH_SILENCE_MS) {
 			this.close(ending.code);
 			return;
 		}
 		for (const streams of [this.#lingering, this.streams]) {
-			for (const stream of streams.values()) if (stream.unsent) return;
+			for (const stream of streams.values()) if (stream.hasUnsent) return;
 		}
 		this.#shutDown(ending.code, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK);
 	}
 
 	#shutDown(code: number, flags: bigint): void {
-		const { library, results, resultsAt } = this.thread;
+		const { library, results, resultsPointer } = this.thread;
 		results.writeBigUInt64LE(BigInt(code), 0);
 		results.writeBigUInt64LE(0n, 8);
-		library.functions.SSL_shutdown_ex(this.#connection, flags, resultsAt, 16n);
+		library.functions.SSL_shutdown_ex(this.#connection, flags, resultsPointer, 16n);
 		library.functions.ERR_clear_error();
-		if (this.#hasCloseInfo()) this.closing = true;
-		this.#take();
+		if (this.#hasCloseInfo()) this.isClosing = true;
+		this.#takeDatagrams();
 	}
 
 	destroy(): void {
-		this.#end(this.established ? { byPeer: false, transport: false, code: 0 } : undefined);
+		this.#end(this.isEstablished ? { byPeer: false, transport: false, code: 0 } : undefined);
 	}
 
 	/**
@@ -447,7 +453,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 */
 	released(stream: EngineStream): void {
 		this.streams.delete(stream.ssl);
-		if (stream.finished && !stream.settled && !this.#gone) {
+		if (stream.isFinished && !stream.isSettled && !this.#isGone) {
 			this.#lingering.set(stream.ssl, stream);
 			return;
 		}
@@ -455,43 +461,43 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	#resume(): void {
-		if (!this.#waiting || this.#gone) return;
-		this.#waiting = false;
+		if (!this.#isWaiting || this.#isGone) return;
+		this.#isWaiting = false;
 		this.#owner.resumed(this);
 	}
 
 	/** Lets OpenSSL process received datagrams, and takes the datagrams it wants to send. */
 	#tick(): void {
-		const received = this.#received;
+		const received = this.#receivedRanges;
 		const { pipe } = this.thread;
 		let at = 0;
 		do {
 			if (at < received.length) {
-				at = pipe.put(this.#listener, received, at, this.path.peerAt);
+				at = pipe.put(this.#listener, received, at, this.path.peerPointer);
 				this.#handleEvents();
 				pipe.dropUnread();
 			} else this.#handleEvents();
-			if (this.#gone) return;
-			if (!this.established) {
+			if (this.#isGone) return;
+			if (!this.isEstablished) {
 				if (this.#connection === 0n) this.#accept();
 				// If the handshake has failed, the datagrams taken below contain the reason. They are kept, and sent again if the client
 				// retries.
-				if (this.#connection !== 0n && this.#hasCloseInfo()) this.closing = true;
+				if (this.#connection !== 0n && this.#hasCloseInfo()) this.isClosing = true;
 			}
-			if (pipe.hasOutput) this.#take();
-		} while (at < received.length && !this.#gone);
+			if (pipe.hasOutput) this.#takeDatagrams();
+		} while (at < received.length && !this.#isGone);
 		received.length = 0;
 	}
 
 	#handleEvents(): void {
 		const { thread } = this;
-		thread.current = this;
-		this.#handling = true;
+		thread.currentTarget = this;
+		this.#isInOpenssl = true;
 		thread.library.functions.SSL_handle_events(this.#listener);
-		this.#handling = false;
-		thread.current = undefined;
+		this.#isInOpenssl = false;
+		thread.currentTarget = undefined;
 		thread.library.functions.ERR_clear_error();
-		this.#endAfter?.();
+		this.#pendingEnd?.();
 	}
 
 	#accept(): void {
@@ -514,8 +520,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { library } = this.thread;
 		const { functions } = library;
 		if ((functions.SSL_is_init_finished(this.#connection) as number) !== 1) return;
-		this.established = true;
-		this.#flight = [];
+		this.isEstablished = true;
+		this.#handshakeDatagrams = [];
 		const auth = this.#clientAuth;
 		const { tls } = this.#owner;
 		const cipher = functions.SSL_get_current_cipher(this.#connection) as bigint;
@@ -537,48 +543,48 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { owner } = this;
 		if (owner === undefined) return;
 		this.#acceptStreams();
-		this.#tidy();
-		if (this.#gone) return;
-		const { polled } = this.thread;
-		polled.ask(this.streams.values());
+		this.#flushLingering();
+		if (this.#isGone) return;
+		const { polledStreams } = this.thread;
+		polledStreams.poll(this.streams.values());
 		let index = 0;
 		// The results are copied first, because delivering a stream's events may run other connections, which poll as well.
-		for (const stream of this.streams.values()) stream.polled = polled.eventsOf(index++);
+		for (const stream of this.streams.values()) stream.polledEvents = polledStreams.eventsOf(index++);
 		// If all streams together are near the limit, the number of acknowledged bytes is read for each of them.
-		const isNearLimit = this.buffered > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
+		const isNearLimit = this.bufferedBytes > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
 		for (const stream of this.streams.values()) if (isNearLimit || stream.needsRoom) stream.refresh();
 		for (const stream of this.streams.values()) {
-			if (this.#gone) return;
-			stream.events();
+			if (this.#isGone) return;
+			stream.deliverEvents();
 		}
-		if (!this.#gone) owner.settled();
+		if (!this.#isGone) owner.settled();
 	}
 
 	#acceptStreams(): void {
 		const { functions } = this.thread.library;
 		const count = Number(functions.SSL_get_accept_stream_queue_len(this.#connection));
-		for (let i = 0; i < count && !this.#gone; i++) {
+		for (let i = 0; i < count && !this.#isGone; i++) {
 			const ssl = functions.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
 			if (ssl === 0n) {
 				functions.ERR_clear_error();
 				break;
 			}
-			this.owner?.opened(this.#stream(ssl));
+			this.owner?.opened(this.#createStream(ssl));
 		}
 	}
 
 	/** Writes the remaining data of released streams, and frees the streams that are settled. */
-	#tidy(): void {
+	#flushLingering(): void {
 		for (const stream of this.#lingering.values()) {
 			stream.refresh();
 			stream.flushPending();
-			if (!stream.settled) continue;
+			if (!stream.isSettled) continue;
 			this.#lingering.delete(stream.ssl);
 			stream.free();
 		}
 	}
 
-	#stream(ssl: bigint): EngineStream {
+	#createStream(ssl: bigint): EngineStream {
 		const id = Number(this.thread.library.functions.SSL_get_stream_id(ssl));
 		const stream = new EngineStream(this, ssl, id);
 		this.streams.set(ssl, stream);
@@ -586,23 +592,23 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	/** Sends datagrams until OpenSSL has no more. OpenSSL stops whenever the pair of BIOs is full, so it is asked repeatedly. */
-	#output(): void {
+	#sendOutput(): void {
 		for (let round = 0; round < BOUND.MAX_OUTPUT_ROUNDS; round++) {
 			this.#handleEvents();
-			if (this.#gone || this.#take() < BOUND.MORE_OUTPUT_DATAGRAMS) return;
+			if (this.#isGone || this.#takeDatagrams() < BOUND.MORE_OUTPUT_DATAGRAMS) return;
 		}
 	}
 
 	/** Takes all datagrams that OpenSSL has sent. Returns their number. */
-	#take(): number {
+	#takeDatagrams(): number {
 		const { pipe } = this.thread;
 		let takenCount = 0;
 		for (;;) {
-			const room = this.#owner.room();
+			const room = this.#owner.makeRoom();
 			const count = pipe.take(room);
 			takenCount += count;
 			if (count === 0) return takenCount;
-			this.#begun = true;
+			this.#hasBegun = true;
 			this.#owner.send(this, count);
 			if (count < room) return takenCount;
 		}
@@ -610,10 +616,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	/** Asks OpenSSL how the connection was closed, and stores the answer in the thread's memory. Returns false if it is not closed. */
 	#hasCloseInfo(): boolean {
-		const { library, polled, resultsAt } = this.thread;
+		const { library, polledStreams, resultsPointer } = this.thread;
 		// Reading the close information of an open connection would be an error, and handling that error is slower than polling first.
-		if (!polled.ends(this.#connection)) return false;
-		if ((library.functions.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1)
+		if (!polledStreams.isClosing(this.#connection)) return false;
+		if (
+			(library.functions.SSL_get_conn_close_info(
+				this.#connection,
+				resultsPointer + RESULT_OFFSETS.close,
+				40n,
+			) as number) === 1
+		)
 			return true;
 		library.functions.ERR_clear_error();
 		return false;
@@ -625,8 +637,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const code = Number(results.readBigUInt64LE(72));
 		const flags = results.readUInt32LE(72 + 32);
 		const byPeer = (flags & CLOSED_LOCALLY) === 0;
-		if (!this.established && this.#refusal === undefined && code >= CRYPTO_ERROR && code <= CRYPTO_ERROR + 255) {
-			this.failure = { alert: code - CRYPTO_ERROR, byPeer };
+		if (!this.isEstablished && this.#refusalAlert === undefined && code >= CRYPTO_ERROR && code <= CRYPTO_ERROR + 255) {
+			this.failureAlert = { alert: code - CRYPTO_ERROR, byPeer };
 		}
 		this.#end({
 			byPeer,
@@ -637,30 +649,34 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	#schedule(): void {
-		const { library, results, resultsAt } = this.thread;
-		library.functions.SSL_get_event_timeout(this.#listener, resultsAt + AT.time, resultsAt + AT.infinite);
+		const { library, results, resultsPointer } = this.thread;
+		library.functions.SSL_get_event_timeout(
+			this.#listener,
+			resultsPointer + RESULT_OFFSETS.time,
+			resultsPointer + RESULT_OFFSETS.infinite,
+		);
 		let due = Infinity;
 		if (results.readInt32LE(64) === 0) {
 			// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
 			due = performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
 		}
 		const ending = this.#ending;
-		if (ending !== undefined) due = Math.min(due, ending.until, ending.heardAt + BOUND.MAX_FLUSH_SILENCE_MS);
-		this.#owner.deadline(this, due);
+		if (ending !== undefined) due = Math.min(due, ending.giveUpAt, ending.heardAt + BOUND.MAX_FLUSH_SILENCE_MS);
+		this.#owner.setDeadline(this, due);
 	}
 
 	#end(close: QuicClose | undefined): void {
-		if (this.#gone) return;
-		if (this.#handling) {
-			this.#endAfter ??= () => this.#end(close);
+		if (this.#isGone) return;
+		if (this.#isInOpenssl) {
+			this.#pendingEnd ??= () => this.#end(close);
 			return;
 		}
-		this.#gone = true;
-		this.#endAfter = undefined;
-		const { owner, established } = this;
+		this.#isGone = true;
+		this.#pendingEnd = undefined;
+		const { owner, isEstablished } = this;
 		this.#free();
 		this.#owner.ended(this);
-		if (!established || owner === undefined) return;
+		if (!isEstablished || owner === undefined) return;
 		try {
 			owner.closed(close ?? { byPeer: false, transport: true, code: 0 });
 		} catch (error) {
@@ -678,12 +694,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#connection = 0n;
 		if (this.#listener !== 0n) functions.SSL_free(this.#listener);
 		this.#listener = 0n;
-		this.#received.length = 0;
-		if (this.thread.current === undefined) this.thread.pipe.dropUntaken();
+		this.#receivedRanges.length = 0;
+		if (this.thread.currentTarget === undefined) this.thread.pipe.dropUntaken();
 		functions.ERR_clear_error();
 	}
 
-	#failure(): Error {
+	#createError(): Error {
 		this.thread.library.functions.ERR_clear_error();
 		return new Error('OpenSSL makes no QUIC listener.');
 	}

@@ -18,8 +18,8 @@ export interface QuicLimits {
 	 */
 	readonly maxClientInitialRate: number;
 	/**
-	 * Maximum handshakes started per second by clients that had to prove their addresses. One client may start at most a quarter of
-	 * them.
+	 * Maximum handshakes started per second by clients that had to prove their addresses. One client may start at
+	 * most a quarter of this number.
 	 */
 	readonly maxHandshakeRate: number;
 	/** Maximum connections, including unfinished handshakes. */
@@ -41,12 +41,12 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 };
 
 /** Maximum bytes sent to an unproven address, as a multiple of the bytes received from it (RFC 9000 §8.1). */
-export const AMPLIFICATION = 3;
+export const MAX_AMPLIFICATION = 3;
 /** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
 export const PRESSURE_HANDSHAKES = 32;
 /**
- * Milliseconds for which a first packet that cannot be decrypted is kept if there are at most {@link PRESSURE_HANDSHAKES}. The next
- * packet may contain the missing part of the handshake.
+ * Milliseconds for which a first packet that cannot be decrypted is kept if there are at most {@link
+ * PRESSURE_HANDSHAKES} unfinished handshakes. The next packet may contain the missing part of the handshake.
  */
 export const UNOPENED_PACKET_MS = 1000;
 /**
@@ -67,8 +67,8 @@ export const MAX_KEPT_DATAGRAMS = 8;
 export const REPEAT_FLIGHT_MS = 250;
 export const MAX_REPEATS = 8;
 /**
- * Maximum bytes of most received datagrams: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only the first
- * datagrams of a client, and those of a client that ignores this limit, are longer.
+ * Usual maximum bytes of a received datagram: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only
+ * the first datagrams of a client, and those of a client that ignores this limit, are longer.
  */
 export const USUAL_DATAGRAM_BYTES = 1200;
 /**

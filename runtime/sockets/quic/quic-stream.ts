@@ -21,23 +21,23 @@ export class EngineStream implements QuicStream {
 	readonly id: number;
 	readonly ssl: bigint;
 	/** Number of written bytes that were not acknowledged when OpenSSL was last asked. */
-	buffered = 0;
+	bufferedBytes = 0;
 	/** True once the last byte has been written. */
-	finished = false;
+	isFinished = false;
 	/** The stream's events when it was last polled, as bits of {@link POLL}. */
-	polled = ALL_STREAM_EVENTS;
+	polledEvents = ALL_STREAM_EVENTS;
 	readonly #engine: QuicEngine;
-	#paused = false;
-	#readEnded: boolean;
-	#writeEnded = false;
+	#isPaused = false;
+	#hasReadEnded: boolean;
+	#hasWriteEnded = false;
 	/** True if the owner waits for room. */
-	#ownerWaits = false;
-	#released = false;
-	/** Written bytes for which OpenSSL has had no room yet. `#finAfter` is true if the stream ends after them. */
-	#pending: Buffer | undefined = undefined;
-	#finAfter = false;
+	#isOwnerWaiting = false;
+	#isReleased = false;
+	/** Written bytes for which OpenSSL has had no room yet. `#isFinPending` is true if the stream ends after them. */
+	#pendingBytes: Buffer | undefined = undefined;
+	#isFinPending = false;
 	/** True if a write has failed because the peer has asked us to stop sending, and the owner has not been notified yet. */
-	#broken = false;
+	#hasUnreportedStop = false;
 
 	constructor(engine: QuicEngine, ssl: bigint, id: number) {
 		this.#engine = engine;
@@ -45,8 +45,8 @@ export class EngineStream implements QuicStream {
 		this.id = id;
 		// A unidirectional stream can be read only if the client opened it, and written only if we did.
 		const isUni = (id & 2) !== 0;
-		this.#readEnded = isUni && (id & 1) === 1;
-		this.#writeEnded = isUni && (id & 1) === 0;
+		this.#hasReadEnded = isUni && (id & 1) === 1;
+		this.#hasWriteEnded = isUni && (id & 1) === 0;
 	}
 
 	get bidirectional(): boolean {
@@ -54,217 +54,233 @@ export class EngineStream implements QuicStream {
 	}
 
 	get room(): number {
-		if (this.#writeEnded || this.#released || this.#pending !== undefined) return 0;
-		return Math.max(0, this.#space);
+		if (this.#hasWriteEnded || this.#isReleased || this.#pendingBytes !== undefined) return 0;
+		return Math.max(0, this.#freeBytes);
 	}
 
 	awaitRoom(): void {
-		this.#ownerWaits = true;
+		this.#isOwnerWaiting = true;
 	}
 
-	get #space(): number {
+	get #freeBytes(): number {
 		return Math.min(
-			BOUND.MAX_STREAM_UNACKED_BYTES - this.buffered,
-			BOUND.MAX_CONNECTION_UNACKED_BYTES - this.#engine.buffered,
+			BOUND.MAX_STREAM_UNACKED_BYTES - this.bufferedBytes,
+			BOUND.MAX_CONNECTION_UNACKED_BYTES - this.#engine.bufferedBytes,
 		);
 	}
 
 	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean {
-		if (this.#released || this.#writeEnded) return false;
-		if (this.#pending !== undefined) {
-			this.#pending = Buffer.concat([this.#pending, bytes.subarray(start, end)]);
+		if (this.#isReleased || this.#hasWriteEnded) return false;
+		if (this.#pendingBytes !== undefined) {
+			this.#pendingBytes = Buffer.concat([this.#pendingBytes, bytes.subarray(start, end)]);
 			if (fin) this.#endPending();
 			return true;
 		}
 		const acceptedBytes = this.#writeToOpenssl(bytes, start, end, fin);
 		if (acceptedBytes < 0) return false;
 		if (acceptedBytes === end - start) return true;
-		this.#pending = Buffer.from(bytes.subarray(start + acceptedBytes, end));
+		this.#pendingBytes = Buffer.from(bytes.subarray(start + acceptedBytes, end));
 		if (fin) this.#endPending();
 		return true;
 	}
 
 	#endPending(): void {
-		this.#finAfter = true;
-		this.finished = true;
-		this.#writeEnded = true;
+		this.#isFinPending = true;
+		this.isFinished = true;
+		this.#hasWriteEnded = true;
 	}
 
 	/** Writes to OpenSSL. Returns the number of bytes accepted, or −1 if the stream can no longer send. */
 	#writeToOpenssl(bytes: Uint8Array, start: number, end: number, fin: boolean): number {
-		const { library, resultsAt, results, written: scratch, writtenAt } = this.#engine.thread;
+		const { library, resultsPointer, results, writeBuffer, writeBufferPointer } = this.#engine.thread;
 		const { functions } = library;
 		// The bytes are copied to memory whose address is known. Looking up an address costs more than copying a frame.
 		let at = start;
 		while (at < end) {
-			const size = Math.min(end - at, scratch.length);
-			scratch.set(bytes.subarray(at, at + size), 0);
+			const size = Math.min(end - at, writeBuffer.length);
+			writeBuffer.set(bytes.subarray(at, at + size), 0);
 			const flags = fin && at + size === end ? WRITE_CONCLUDE : 0n;
-			const result = functions.SSL_write_ex2(this.ssl, writtenAt, BigInt(size), flags, resultsAt) as number;
+			const result = functions.SSL_write_ex2(
+				this.ssl,
+				writeBufferPointer,
+				BigInt(size),
+				flags,
+				resultsPointer,
+			) as number;
 			if (result !== 1) {
 				const error = functions.SSL_get_error(this.ssl, result) as number;
 				functions.ERR_clear_error();
 				if (error !== ERROR_WANT_WRITE) {
-					this.#writeEnded = true;
-					this.#broken = true;
+					this.#hasWriteEnded = true;
+					this.#hasUnreportedStop = true;
 					return -1;
 				}
 				return at - start;
 			}
 			const acceptedBytes = results.readUInt32LE(0);
 			at += acceptedBytes;
-			this.#count(acceptedBytes);
+			this.#addBuffered(acceptedBytes);
 			if (acceptedBytes < size) return at - start;
 		}
 		if (!fin) return at - start;
 		if (start === end && (functions.SSL_stream_conclude(this.ssl, 0n) as number) !== 1) {
 			functions.ERR_clear_error();
-			this.#writeEnded = true;
-			this.#broken = true;
+			this.#hasWriteEnded = true;
+			this.#hasUnreportedStop = true;
 			return -1;
 		}
-		this.finished = true;
-		this.#writeEnded = true;
+		this.isFinished = true;
+		this.#hasWriteEnded = true;
 		return at - start;
 	}
 
 	/** Writes the bytes for which OpenSSL had no room before. */
 	flushPending(): void {
-		const pending = this.#pending;
+		const pending = this.#pendingBytes;
 		if (pending === undefined) return;
-		const acceptedBytes = this.#writeToOpenssl(pending, 0, pending.length, this.#finAfter);
-		this.#pending = acceptedBytes < 0 || acceptedBytes === pending.length ? undefined : pending.subarray(acceptedBytes);
+		const acceptedBytes = this.#writeToOpenssl(pending, 0, pending.length, this.#isFinPending);
+		this.#pendingBytes =
+			acceptedBytes < 0 || acceptedBytes === pending.length ? undefined : pending.subarray(acceptedBytes);
 	}
 
 	/** True if OpenSSL has everything that was written, and few bytes of it are unacknowledged. */
-	get settled(): boolean {
-		return this.#pending === undefined && this.buffered <= BOUND.SMALL_REST_BYTES;
+	get isSettled(): boolean {
+		return this.#pendingBytes === undefined && this.bufferedBytes <= BOUND.SMALL_REST_BYTES;
 	}
 
 	/** True if OpenSSL had no room for some of the bytes written. */
-	get unsent(): boolean {
-		return this.#pending !== undefined;
+	get hasUnsent(): boolean {
+		return this.#pendingBytes !== undefined;
 	}
 
 	pause(paused: boolean): void {
-		this.#paused = paused;
+		this.#isPaused = paused;
 	}
 
 	reset(code: number): void {
-		if (this.#released || (this.#writeEnded && !this.finished)) return;
-		this.#pending = undefined;
-		const { library, resultsAt, results } = this.#engine.thread;
+		if (this.#isReleased || (this.#hasWriteEnded && !this.isFinished)) return;
+		this.#pendingBytes = undefined;
+		const { library, resultsPointer, results } = this.#engine.thread;
 		results.writeBigUInt64LE(BigInt(code), 0);
-		library.functions.SSL_stream_reset(this.ssl, resultsAt, 8n);
+		library.functions.SSL_stream_reset(this.ssl, resultsPointer, 8n);
 		library.functions.ERR_clear_error();
-		this.#writeEnded = true;
-		this.finished = false;
+		this.#hasWriteEnded = true;
+		this.isFinished = false;
 	}
 
 	release(): void {
-		if (this.#released) return;
-		this.#released = true;
+		if (this.#isReleased) return;
+		this.#isReleased = true;
 		this.owner = undefined;
 		this.#engine.released(this);
 	}
 
-	/** True if the owner waits for room on this stream, or data that has been written does. */
+	/** True if the owner, or data that has been written, is waiting for room on this stream. */
 	get needsRoom(): boolean {
-		return this.#ownerWaits || this.#pending !== undefined;
+		return this.#isOwnerWaiting || this.#pendingBytes !== undefined;
 	}
 
 	/** Asks OpenSSL how many bytes have been acknowledged, and updates `buffered`. */
 	refresh(): void {
-		if (this.buffered === 0) return;
-		const { library, resultsAt, results } = this.#engine.thread;
+		if (this.bufferedBytes === 0) return;
+		const { library, resultsPointer, results } = this.#engine.thread;
 		if (
-			(library.functions.SSL_get_value_uint(this.ssl, CLASS_GENERIC, VALUE_WRITE_BUFFER_USED, resultsAt) as number) ===
-			1
+			(library.functions.SSL_get_value_uint(
+				this.ssl,
+				CLASS_GENERIC,
+				VALUE_WRITE_BUFFER_USED,
+				resultsPointer,
+			) as number) === 1
 		) {
-			this.#count(Number(results.readBigUInt64LE(0)) - this.buffered);
+			this.#addBuffered(Number(results.readBigUInt64LE(0)) - this.bufferedBytes);
 			return;
 		}
 		library.functions.ERR_clear_error();
-		this.#count(-this.buffered);
+		this.#addBuffered(-this.bufferedBytes);
 	}
 
 	/** Frees the stream. Called exactly once, by the engine. */
 	free(): void {
-		this.#released = true;
-		this.#count(-this.buffered);
+		this.#isReleased = true;
+		this.#addBuffered(-this.bufferedBytes);
 		this.#engine.thread.library.functions.SSL_free(this.ssl);
 		this.owner = undefined;
 	}
 
 	/** Delivers pending events to the owner. */
-	events(): void {
-		if (this.#released || this.owner === undefined) return;
-		const { polled } = this;
-		if (!this.#readEnded && !this.#paused && (polled & (POLL.readable | POLL.readFails)) !== 0) this.#read();
-		if (this.#released) return;
-		if (this.#pending !== undefined) this.flushPending();
-		if (this.#broken) {
-			this.#broken = false;
+	deliverEvents(): void {
+		if (this.#isReleased || this.owner === undefined) return;
+		const { polledEvents } = this;
+		if (!this.#hasReadEnded && !this.#isPaused && (polledEvents & (POLL.readable | POLL.readFails)) !== 0) this.#read();
+		if (this.#isReleased) return;
+		if (this.#pendingBytes !== undefined) this.flushPending();
+		if (this.#hasUnreportedStop) {
+			this.#hasUnreportedStop = false;
 			this.owner?.stopped();
 			return;
 		}
-		if (this.#writeEnded) return;
+		if (this.#hasWriteEnded) return;
 		// When the peer asks us to stop, OpenSSL resets our side by itself (RFC 9000 §3.5).
-		if ((polled & POLL.writeFails) !== 0) {
-			this.#writeEnded = true;
+		if ((polledEvents & POLL.writeFails) !== 0) {
+			this.#hasWriteEnded = true;
 			this.owner?.stopped();
 			return;
 		}
-		if (this.#ownerWaits) this.#notifyOfRoom();
+		if (this.#isOwnerWaiting) this.#notifyOfRoom();
 	}
 
 	/**
 	 * Notifies the owner once there is room for at least one whole frame. With less room, the owner would write many small frames.
 	 */
 	#notifyOfRoom(): void {
-		if (this.#pending !== undefined || this.#space < 2 * BOUND.SMALL_REST_BYTES) return;
-		this.#ownerWaits = false;
+		if (this.#pendingBytes !== undefined || this.#freeBytes < 2 * BOUND.SMALL_REST_BYTES) return;
+		this.#isOwnerWaiting = false;
 		this.owner?.drained();
 	}
 
 	#read(): void {
-		const { library, read, readAt, results, resultsAt } = this.#engine.thread;
+		const { library, readBuffer, readBufferPointer, results, resultsPointer } = this.#engine.thread;
 		const { functions } = library;
 		for (;;) {
-			const result = functions.SSL_read_ex(this.ssl, readAt, BigInt(MAX_READ_BYTES), resultsAt) as number;
+			const result = functions.SSL_read_ex(
+				this.ssl,
+				readBufferPointer,
+				BigInt(MAX_READ_BYTES),
+				resultsPointer,
+			) as number;
 			if (result !== 1) {
-				this.#notRead(result);
+				this.#handleReadFailure(result);
 				return;
 			}
 			const length = results.readUInt32LE(0);
 			const state = functions.SSL_get_stream_read_state(this.ssl) as number;
 			const end = state === STATE_FINISHED;
-			if (end) this.#readEnded = true;
-			if (this.owner?.data(read.subarray(0, length), end) === false) this.#paused = true;
-			if (this.#readEnded || this.#paused || this.#released) return;
+			if (end) this.#hasReadEnded = true;
+			if (this.owner?.data(readBuffer.subarray(0, length), end) === false) this.#isPaused = true;
+			if (this.#hasReadEnded || this.#isPaused || this.#isReleased) return;
 		}
 	}
 
-	#notRead(result: number): void {
-		const { library, read, results, resultsAt } = this.#engine.thread;
+	#handleReadFailure(result: number): void {
+		const { library, readBuffer, results, resultsPointer } = this.#engine.thread;
 		const { functions } = library;
 		const error = functions.SSL_get_error(this.ssl, result) as number;
 		functions.ERR_clear_error();
 		if (error === ERROR_WANT_READ) return;
-		this.#readEnded = true;
+		this.#hasReadEnded = true;
 		if (error === ERROR_ZERO_RETURN) {
-			this.owner?.data(read.subarray(0, 0), true);
+			this.owner?.data(readBuffer.subarray(0, 0), true);
 			return;
 		}
 		const state = functions.SSL_get_stream_read_state(this.ssl) as number;
 		if (state === STATE_CONNECTION_CLOSED) return;
-		const hasCode = (functions.SSL_get_stream_read_error_code(this.ssl, resultsAt) as number) === 1;
+		const hasCode = (functions.SSL_get_stream_read_error_code(this.ssl, resultsPointer) as number) === 1;
 		functions.ERR_clear_error();
 		this.owner?.reset(hasCode ? Number(results.readBigUInt64LE(0)) : 0);
 	}
 
-	#count(bytes: number): void {
-		this.buffered += bytes;
-		this.#engine.buffered += bytes;
+	#addBuffered(bytes: number): void {
+		this.bufferedBytes += bytes;
+		this.#engine.bufferedBytes += bytes;
 	}
 }

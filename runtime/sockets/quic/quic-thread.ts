@@ -22,7 +22,7 @@ export interface CallbackTarget {
 	/** Receives a line of the NSS key log. */
 	secret(line: string): void;
 	/** The OCSP response to staple, in DER. */
-	readonly stapled: Uint8Array | undefined;
+	readonly ocspResponse: Uint8Array | undefined;
 }
 
 const SUCCESS = 1;
@@ -31,29 +31,29 @@ const FAILURE = 0;
 const INTERNAL_ERROR = 80;
 const ALPN_OK = 0;
 const ALPN_FATAL = 2;
-const MAX_ALPN = 1024;
+const MAX_ALPN_BYTES = 1024;
 
 /** What the QUIC sockets of one thread share. */
 export class QuicThread {
 	readonly library: QuicLibrary;
 	readonly datagrams: DatagramMemory;
 	readonly pipe: DatagramPipe;
-	readonly polled: PolledStreams;
-	readonly read: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
-	readonly readAt: bigint;
+	readonly polledStreams: PolledStreams;
+	readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
+	readonly readBufferPointer: bigint;
 	/** Buffer for bytes being written to a stream. */
-	readonly written: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
-	readonly writtenAt: bigint;
+	readonly writeBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
+	readonly writeBufferPointer: bigint;
 	/** Buffer for the results of calls. Each result has an offset of its own. */
 	readonly results: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
-	readonly resultsAt: bigint;
+	readonly resultsPointer: bigint;
 	/** The engine whose events are being handled. */
-	current: CallbackTarget | undefined;
-	readonly clientHello: bigint;
-	readonly alpn: bigint;
-	readonly status: bigint;
-	readonly verify: bigint;
-	readonly keyLog: bigint;
+	currentTarget: CallbackTarget | undefined;
+	readonly clientHelloCallback: bigint;
+	readonly alpnCallback: bigint;
+	readonly statusCallback: bigint;
+	readonly verifyCallback: bigint;
+	readonly keyLogCallback: bigint;
 	/** Writes and verifies the tokens of Retry packets; undefined if OpenSSL lacks a function that this needs. */
 	readonly retryTokens: RetryTokens | undefined = makeRetryTokens();
 	readonly #h3: Buffer = Buffer.allocUnsafeSlow(2);
@@ -62,63 +62,67 @@ export class QuicThread {
 		this.library = library;
 		this.datagrams = new DatagramMemory(library);
 		this.pipe = new DatagramPipe(library, this.datagrams);
-		this.polled = new PolledStreams(library);
-		this.readAt = library.addressOf(this.read);
-		this.writtenAt = library.addressOf(this.written);
-		this.resultsAt = library.addressOf(this.results);
+		this.polledStreams = new PolledStreams(library);
+		this.readBufferPointer = library.addressOf(this.readBuffer);
+		this.writeBufferPointer = library.addressOf(this.writeBuffer);
+		this.resultsPointer = library.addressOf(this.results);
 		this.#h3.write('h3');
-		const h3At = library.addressOf(this.#h3);
+		const h3Pointer = library.addressOf(this.#h3);
 		// None of these callbacks may throw, because nothing between them and OpenSSL could catch the error.
-		this.clientHello = library.callback('int32', ['pointer', 'pointer', 'pointer'], (ssl: bigint, alert: bigint) => {
-			let result = INTERNAL_ERROR;
-			try {
-				result = this.current?.clientHello(ssl) ?? INTERNAL_ERROR;
-			} catch {
-				// The client gets the alert for an internal error. The code that chooses certificates has already reported what failed.
-			}
-			if (result === SUCCESS || result === RETRY) return result;
-			library.writeInt32(alert, result);
-			return FAILURE;
-		});
+		this.clientHelloCallback = library.callback(
+			'int32',
+			['pointer', 'pointer', 'pointer'],
+			(ssl: bigint, alert: bigint) => {
+				let result = INTERNAL_ERROR;
+				try {
+					result = this.currentTarget?.clientHello(ssl) ?? INTERNAL_ERROR;
+				} catch {
+					// The client gets the alert for an internal error. The code that chooses certificates has already reported what failed.
+				}
+				if (result === SUCCESS || result === RETRY) return result;
+				library.writeInt32(alert, result);
+				return FAILURE;
+			},
+		);
 		const alpnTypes = ['pointer', 'pointer', 'pointer', 'pointer', 'uint32', 'pointer'];
 		const chooseAlpn = (_ssl: bigint, out: bigint, outLength: bigint, list: bigint, length: number): number => {
 			try {
-				if (length > MAX_ALPN || !offersHttp3(library.copy(list, length))) return ALPN_FATAL;
-				library.writeUint64(out, h3At);
+				if (length > MAX_ALPN_BYTES || !offersHttp3(library.copy(list, length))) return ALPN_FATAL;
+				library.writeUint64(out, h3Pointer);
 				library.writeUint8(outLength, 2);
 				return ALPN_OK;
 			} catch {
 				return ALPN_FATAL;
 			}
 		};
-		this.alpn = library.callback('int32', alpnTypes, chooseAlpn);
-		this.verify = library.callback('int32', ['pointer', 'pointer'], (store: bigint): number => {
+		this.alpnCallback = library.callback('int32', alpnTypes, chooseAlpn);
+		this.verifyCallback = library.callback('int32', ['pointer', 'pointer'], (store: bigint): number => {
 			try {
-				return this.current?.verifyClient(store) === true ? 1 : 0;
+				return this.currentTarget?.verifyClient(store) === true ? 1 : 0;
 			} catch {
 				return 0;
 			}
 		});
-		this.keyLog = library.callback('void', ['pointer', 'pointer'], (_ssl: bigint, line: bigint): void => {
+		this.keyLogCallback = library.callback('void', ['pointer', 'pointer'], (_ssl: bigint, line: bigint): void => {
 			try {
-				this.current?.secret(library.text(line));
+				this.currentTarget?.secret(library.text(line));
 			} catch {
 				// The connection continues; only the secrets log lacks this line.
 			}
 		});
-		this.status = registerStapleCallback(library, () => this.current?.stapled);
+		this.statusCallback = registerStapleCallback(library, () => this.currentTarget?.ocspResponse);
 	}
 }
 
 /** Maximum turns of the event loop to wait for the thread's poller. One is enough if the system supports polling. */
-const MOST_TURNS = 200;
+const MAX_TURNS = 200;
 
 /**
  * Resolves once the thread's poller works, because datagrams are read only then. If it never works, resolves after
- * {@link MOST_TURNS} turns.
+ * {@link MAX_TURNS} turns.
  */
 export async function waitForPoller(): Promise<void> {
-	for (let turn = 0; turn < MOST_TURNS && threadPoller() === undefined; turn++) {
+	for (let turn = 0; turn < MAX_TURNS && threadPoller() === undefined; turn++) {
 		await new Promise(resolve => setTimeout(resolve, 1));
 	}
 }

@@ -54,10 +54,10 @@ interface Authorities {
 export type QuicCertificateChoice = QuicCertificate | { readonly alert: number } | 'wait';
 
 /** Chooses certificates. `resume` continues a handshake for which `wait` was returned. */
-export type ChooseCertificate = (hello: QuicHello, resume: () => void) => QuicCertificateChoice;
+export type ChooseCertificate = (readHello: QuicHello, resume: () => void) => QuicCertificateChoice;
 
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
-const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
+const DEFAULT_GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
 /** The IDs of all TLS 1.3 cipher suites above (RFC 8446 §B.4). */
 const SUITE_IDS: ReadonlySet<string> = new Set(['1301', '1302', '1303']);
 /** IDs of groups by their OpenSSL names (RFC 8446 §4.2.7). */
@@ -83,8 +83,8 @@ const EXTENSION_SUPPORTED_GROUPS = 10;
 const EXTENSION_SIGNATURE_ALGORITHMS = 13;
 const EXTENSION_PROTOCOLS = 16;
 /** Maximum number of certificates kept in parsed form. The oldest is removed first. */
-const MAX_PARSED = 2000;
-const MAX_HELLO_PART = 16_384;
+const MAX_PARSED_CERTIFICATES = 2000;
+const MAX_HELLO_PART_BYTES = 16_384;
 /** Maximum number of sets of authorities kept in parsed form. The oldest is removed first. */
 const MAX_AUTHORITIES = 64;
 /** Flags for `SSL_set_verify`. */
@@ -103,7 +103,7 @@ interface ParsedCertificate {
 /** The TLS settings of one socket. */
 export class QuicTls {
 	readonly context: bigint;
-	readonly choose: ChooseCertificate;
+	readonly chooseCertificate: ChooseCertificate;
 	readonly #thread: QuicThread;
 	/** Parsed certificates by their serial number in {@link QuicCertificate}. */
 	readonly #certificates = new Map<number, ParsedCertificate>();
@@ -112,16 +112,16 @@ export class QuicTls {
 	#logsKeys = false;
 
 	/** Throws if OpenSSL refuses a setting. */
-	constructor(thread: QuicThread, choose: ChooseCertificate) {
+	constructor(thread: QuicThread, chooseCertificate: ChooseCertificate) {
 		this.#thread = thread;
-		this.choose = choose;
+		this.chooseCertificate = chooseCertificate;
 		const { library } = thread;
 		const { functions } = library;
 		const context = functions.SSL_CTX_new(functions.OSSL_QUIC_server_method() as bigint) as bigint;
 		if (context === 0n) throw new Error('OpenSSL makes no context for QUIC.');
 		this.context = context;
 		functions.SSL_CTX_set_ciphersuites(context, library.addressOf(cString(TLS13_SUITES)));
-		functions.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(GROUPS)));
+		functions.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(DEFAULT_GROUPS)));
 		functions.SSL_CTX_set_options(context, SERVER_PREFERENCE);
 		functions.SSL_CTX_set_timeout(context, SESSION_LIFETIME_SECONDS);
 		// Sessions are kept in tickets only, not in OpenSSL's cache.
@@ -131,11 +131,11 @@ export class QuicTls {
 			library.addressOf(cString(SESSION_CONTEXT)),
 			SESSION_CONTEXT.length,
 		);
-		functions.SSL_CTX_set_alpn_select_cb(context, thread.alpn, 0n);
-		functions.SSL_CTX_set_client_hello_cb(context, thread.clientHello, 0n);
-		functions.SSL_CTX_callback_ctrl(context, CTRL_STATUS_CALLBACK, thread.status);
+		functions.SSL_CTX_set_alpn_select_cb(context, thread.alpnCallback, 0n);
+		functions.SSL_CTX_set_client_hello_cb(context, thread.clientHelloCallback, 0n);
+		functions.SSL_CTX_callback_ctrl(context, CTRL_STATUS_CALLBACK, thread.statusCallback);
 		// OpenSSL calls this only in handshakes that request a client certificate.
-		functions.SSL_CTX_set_cert_verify_callback(context, thread.verify, 0n);
+		functions.SSL_CTX_set_cert_verify_callback(context, thread.verifyCallback, 0n);
 		functions.ERR_clear_error();
 	}
 
@@ -156,46 +156,48 @@ export class QuicTls {
 	}
 
 	/** Reads a ClientHello. Must be called from OpenSSL's callback. */
-	hello(ssl: bigint): Pick<QuicHello, 'serverName' | 'cipherSuites' | 'signatureSchemes'> & { offersHttp3: boolean } {
-		const protocols = this.#extension(ssl, EXTENSION_PROTOCOLS);
+	readHello(
+		ssl: bigint,
+	): Pick<QuicHello, 'serverName' | 'cipherSuites' | 'signatureSchemes'> & { offersHttp3: boolean } {
+		const protocols = this.#readExtension(ssl, EXTENSION_PROTOCOLS);
 		return {
 			// The extension begins with the length of the list, in two bytes, which are skipped.
 			offersHttp3: offersHttp3(protocols.subarray(2)),
-			serverName: parseServerName(this.#extension(ssl, EXTENSION_SERVER_NAME)),
-			cipherSuites: this.#suites(ssl),
-			signatureSchemes: pairs(this.#extension(ssl, EXTENSION_SIGNATURE_ALGORITHMS), 2),
+			serverName: parseServerName(this.#readExtension(ssl, EXTENSION_SERVER_NAME)),
+			cipherSuites: this.#readCipherSuites(ssl),
+			signatureSchemes: twoByteIds(this.#readExtension(ssl, EXTENSION_SIGNATURE_ALGORITHMS), 2),
 		};
 	}
 
 	/** Reports whether the client supports one of our cipher suites and one of the handshake's groups. */
-	sharesTerms(
+	canNegotiate(
 		ssl: bigint,
-		{ groups = GROUPS }: QuicCertificate,
+		{ groups = DEFAULT_GROUPS }: QuicCertificate,
 		{ cipherSuites }: Pick<QuicHello, 'cipherSuites'>,
 	): boolean {
 		if (!cipherSuites.some(suite => SUITE_IDS.has(suite))) return false;
-		const offered = pairs(this.#extension(ssl, EXTENSION_SUPPORTED_GROUPS), 2);
-		return groups.split(':').some(name => offered.includes(GROUP_IDS[name] ?? ''));
+		const offeredGroups = twoByteIds(this.#readExtension(ssl, EXTENSION_SUPPORTED_GROUPS), 2);
+		return groups.split(':').some(name => offeredGroups.includes(GROUP_IDS[name] ?? ''));
 	}
 
 	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects either. */
-	use(ssl: bigint, choice: QuicCertificate): boolean {
+	applyChoice(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
 		const { functions } = library;
-		const parsed = this.#certificates.get(choice.serial) ?? this.#parse(choice);
-		if (parsed === undefined) return false;
+		const parsedCertificate = this.#certificates.get(choice.serial) ?? this.#parseCertificate(choice);
+		if (parsedCertificate === undefined) return false;
 		if (choice.groups !== undefined) {
 			functions.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(choice.groups)));
 		}
 		if (choice.clientAuth !== undefined && !this.#requestCertificate(ssl, choice.clientAuth)) return false;
 		if (choice.keyLog !== undefined && !this.#logsKeys) {
 			this.#logsKeys = true;
-			functions.SSL_CTX_set_keylog_callback(this.context, this.#thread.keyLog);
+			functions.SSL_CTX_set_keylog_callback(this.context, this.#thread.keyLogCallback);
 		}
-		const { certificate, key, stack } = parsed;
-		const used = (functions.SSL_use_cert_and_key(ssl, certificate, key, stack, 1) as number) === 1;
+		const { certificate, key, stack } = parsedCertificate;
+		const isAccepted = (functions.SSL_use_cert_and_key(ssl, certificate, key, stack, 1) as number) === 1;
 		functions.ERR_clear_error();
-		return used;
+		return isAccepted;
 	}
 
 	/** Verifies a client's certificate inside OpenSSL's callback. Returns false if the certificate is rejected. */
@@ -213,7 +215,7 @@ export class QuicTls {
 	 * handshake.
 	 */
 	clientCertificate(ssl: bigint): Buffer | undefined {
-		const { library, results, resultsAt } = this.#thread;
+		const { library, results, resultsPointer } = this.#thread;
 		const { functions } = library;
 		const certificate = functions.SSL_get1_peer_certificate(ssl) as bigint;
 		if (certificate === 0n) return undefined;
@@ -222,7 +224,7 @@ export class QuicTls {
 		if (length > 0) {
 			der = Buffer.allocUnsafeSlow(length);
 			results.writeBigUInt64LE(library.addressOf(der), 0);
-			functions.i2d_X509(certificate, resultsAt);
+			functions.i2d_X509(certificate, resultsPointer);
 		}
 		functions.X509_free(certificate);
 		return der;
@@ -235,15 +237,15 @@ export class QuicTls {
 
 	/** Releases a certificate that is no longer served. */
 	forget(serial: number): void {
-		const parsed = this.#certificates.get(serial);
-		if (parsed === undefined) return;
+		const parsedCertificate = this.#certificates.get(serial);
+		if (parsedCertificate === undefined) return;
 		this.#certificates.delete(serial);
-		this.#free(parsed);
+		this.#free(parsedCertificate);
 	}
 
 	/** Frees the context and all parsed certificates. Connections hold their own references. */
 	close(): void {
-		for (const parsed of this.#certificates.values()) this.#free(parsed);
+		for (const parsedCertificate of this.#certificates.values()) this.#free(parsedCertificate);
 		this.#certificates.clear();
 		for (const authorities of this.#authorities.values()) this.#freeAuthorities(authorities);
 		this.#authorities.clear();
@@ -278,10 +280,10 @@ export class QuicTls {
 		);
 		const stack = functions.OPENSSL_sk_new_null() as bigint;
 		const names = functions.OPENSSL_sk_new_null() as bigint;
-		for (const one of certificates) {
-			functions.OPENSSL_sk_push(stack, one);
+		for (const pointer of certificates) {
+			functions.OPENSSL_sk_push(stack, pointer);
 			// The stack refers to the name inside the certificate. Each connection gets a copy of the stack.
-			functions.OPENSSL_sk_push(names, functions.X509_get_subject_name(one));
+			functions.OPENSSL_sk_push(names, functions.X509_get_subject_name(pointer));
 		}
 		const parsedAuthorities = { certificates, stack, names };
 		if (certificates.length < pems.length) {
@@ -289,9 +291,9 @@ export class QuicTls {
 			return undefined;
 		}
 		if (this.#authorities.size >= MAX_AUTHORITIES) {
-			const [[oldest, first]] = this.#authorities as unknown as [[string, Authorities]];
-			this.#authorities.delete(oldest);
-			this.#freeAuthorities(first);
+			const [[oldestContext, oldestAuthorities]] = this.#authorities as unknown as [[string, Authorities]];
+			this.#authorities.delete(oldestContext);
+			this.#freeAuthorities(oldestAuthorities);
 		}
 		this.#authorities.set(context, parsedAuthorities);
 		return parsedAuthorities;
@@ -301,68 +303,68 @@ export class QuicTls {
 		const { functions } = this.#thread.library;
 		functions.OPENSSL_sk_free(names);
 		functions.OPENSSL_sk_free(stack);
-		for (const one of certificates) functions.X509_free(one);
+		for (const pointer of certificates) functions.X509_free(pointer);
 	}
 
-	#extension(ssl: bigint, type: number): Buffer {
-		const { library, resultsAt, results } = this.#thread;
-		if ((library.functions.SSL_client_hello_get0_ext(ssl, type, resultsAt, resultsAt + 8n) as number) !== 1) {
+	#readExtension(ssl: bigint, type: number): Buffer {
+		const { library, resultsPointer, results } = this.#thread;
+		if ((library.functions.SSL_client_hello_get0_ext(ssl, type, resultsPointer, resultsPointer + 8n) as number) !== 1) {
 			return Buffer.alloc(0);
 		}
 		const length = Number(results.readBigUInt64LE(8));
-		return length > MAX_HELLO_PART ? Buffer.alloc(0) : library.copy(results.readBigUInt64LE(0), length);
+		return length > MAX_HELLO_PART_BYTES ? Buffer.alloc(0) : library.copy(results.readBigUInt64LE(0), length);
 	}
 
-	#suites(ssl: bigint): string[] {
-		const { library, resultsAt, results } = this.#thread;
-		const length = Number(library.functions.SSL_client_hello_get0_ciphers(ssl, resultsAt));
-		if (length === 0 || length > MAX_HELLO_PART) return [];
-		return pairs(library.copy(results.readBigUInt64LE(0), length), 0);
+	#readCipherSuites(ssl: bigint): string[] {
+		const { library, resultsPointer, results } = this.#thread;
+		const length = Number(library.functions.SSL_client_hello_get0_ciphers(ssl, resultsPointer));
+		if (length === 0 || length > MAX_HELLO_PART_BYTES) return [];
+		return twoByteIds(library.copy(results.readBigUInt64LE(0), length), 0);
 	}
 
-	#parse({ serial, chain, key }: QuicCertificate): ParsedCertificate | undefined {
+	#parseCertificate({ serial, chain, key }: QuicCertificate): ParsedCertificate | undefined {
 		const { functions } = this.#thread.library;
 		const certificates = this.#readAll(chain, bio => functions.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
 		// Without a passphrase, OpenSSL would prompt for one on the terminal, so an empty one is passed.
 		const passphrase = this.#thread.library.addressOf(EMPTY);
 		const keys = this.#readAll(key, bio => functions.PEM_read_bio_PrivateKey(bio, 0n, 0n, passphrase) as bigint, 1);
-		const [certificate, ...rest] = certificates;
+		const [certificate, ...intermediates] = certificates;
 		const [privateKey] = keys;
 		if (certificate === undefined || privateKey === undefined) {
-			for (const one of certificates) functions.X509_free(one);
-			for (const one of keys) functions.EVP_PKEY_free(one);
+			for (const pointer of certificates) functions.X509_free(pointer);
+			for (const pointer of keys) functions.EVP_PKEY_free(pointer);
 			return undefined;
 		}
 		const stack = functions.OPENSSL_sk_new_null() as bigint;
-		for (const one of rest) functions.OPENSSL_sk_push(stack, one);
-		const parsed: ParsedCertificate = { certificate, key: privateKey, stack, chain: rest };
-		if (this.#certificates.size >= MAX_PARSED) this.forget(this.#certificates.keys().next().value!);
-		this.#certificates.set(serial, parsed);
-		return parsed;
+		for (const pointer of intermediates) functions.OPENSSL_sk_push(stack, pointer);
+		const parsedCertificate: ParsedCertificate = { certificate, key: privateKey, stack, chain: intermediates };
+		if (this.#certificates.size >= MAX_PARSED_CERTIFICATES) this.forget(this.#certificates.keys().next().value!);
+		this.#certificates.set(serial, parsedCertificate);
+		return parsedCertificate;
 	}
 
-	#readAll(pem: string, read: (bio: bigint) => bigint, most = 32): bigint[] {
+	#readAll(pem: string, read: (bio: bigint) => bigint, maxCount = 32): bigint[] {
 		const { library } = this.#thread;
 		const { functions } = library;
 		const text = Buffer.allocUnsafeSlow(Buffer.byteLength(pem));
 		text.write(pem);
 		const bio = functions.BIO_new_mem_buf(library.addressOf(text), text.length) as bigint;
-		const found: bigint[] = [];
-		while (found.length < most) {
-			const one = read(bio);
-			if (one === 0n) break;
-			found.push(one);
+		const pointers: bigint[] = [];
+		while (pointers.length < maxCount) {
+			const pointer = read(bio);
+			if (pointer === 0n) break;
+			pointers.push(pointer);
 		}
 		functions.ERR_clear_error();
 		functions.BIO_free(bio);
 		text.fill(0);
-		return found;
+		return pointers;
 	}
 
 	#free({ certificate, key, stack, chain }: ParsedCertificate): void {
 		const { functions } = this.#thread.library;
 		functions.X509_free(certificate);
-		for (const one of chain) functions.X509_free(one);
+		for (const pointer of chain) functions.X509_free(pointer);
 		functions.OPENSSL_sk_free(stack);
 		functions.EVP_PKEY_free(key);
 	}
@@ -377,10 +379,10 @@ function cString(text: string): Buffer {
 }
 
 /** Returns the two-byte IDs in a list, as hexadecimal. The list begins after `skip` bytes, which hold its length. */
-function pairs(bytes: Buffer, skip: number): string[] {
-	const found: string[] = [];
-	for (let at = skip; at + 2 <= bytes.length; at += 2) found.push(bytes.toString('hex', at, at + 2));
-	return found;
+function twoByteIds(bytes: Buffer, skip: number): string[] {
+	const ids: string[] = [];
+	for (let at = skip; at + 2 <= bytes.length; at += 2) ids.push(bytes.toString('hex', at, at + 2));
+	return ids;
 }
 
 /** Returns the host name in a `server_name` extension (RFC 6066 §3); '' if it has none. */

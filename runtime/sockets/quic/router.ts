@@ -14,16 +14,16 @@ export interface RouteTarget {
 export type UnroutedVerdict = 'new' | 'negotiate' | 'drop';
 
 /** Maximum number of version negotiation packets sent per second. They are limited because they may go to forged addresses. */
-const NEGOTIATIONS_A_SECOND = 100;
+const MAX_NEGOTIATIONS_PER_SECOND = 100;
 /** Maximum number of IDs per connection. OpenSSL's server uses two, including the one that the client chose first. */
-const MOST_IDS = 8;
+const MAX_IDS = 8;
 
 /** The routes of one socket. */
 export class DatagramRouter<Target extends RouteTarget> {
 	/** The header of the last datagram that was routed. */
 	readonly header: PacketHeader = new PacketHeader();
 	readonly #routes = new Map<string, Target>();
-	#negotiations = NEGOTIATIONS_A_SECOND;
+	#negotiationsLeft = MAX_NEGOTIATIONS_PER_SECOND;
 	#refilledAt = 0;
 
 	/** Number of registered connection IDs. */
@@ -46,8 +46,8 @@ export class DatagramRouter<Target extends RouteTarget> {
 	}
 
 	/** Registers an ID for a connection, unless the ID is registered already. */
-	learn(id: string, target: Target): void {
-		if (target.ids.size >= MOST_IDS || this.#routes.has(id)) return;
+	register(id: string, target: Target): void {
+		if (target.ids.size >= MAX_IDS || this.#routes.has(id)) return;
 		target.ids.add(id);
 		this.#routes.set(id, target);
 	}
@@ -57,14 +57,17 @@ export class DatagramRouter<Target extends RouteTarget> {
 		return this.#routes.keys();
 	}
 
-	/** Registers the connection ID that we chose, taken from a packet with a long header that we send. Returns it if it is new. */
-	learnFrom(bytes: Buffer, start: number, end: number, target: Target): string | undefined {
+	/**
+	 * Registers the connection ID that we chose, taken from a packet with a long header that we send. Returns the ID
+	 * if it is new.
+	 */
+	registerFromPacket(bytes: Buffer, start: number, end: number, target: Target): string | undefined {
 		if ((bytes[start]! & 0x80) === 0 || end - start < 7) return undefined;
 		const sourceAt = start + 6 + bytes[start + 5]!;
 		if (sourceAt >= end) return undefined;
 		const id = bytes.toString('latin1', sourceAt + 1, sourceAt + 1 + bytes[sourceAt]!);
 		if (id === '' || target.ids.has(id)) return undefined;
-		this.learn(id, target);
+		this.register(id, target);
 		return id;
 	}
 
@@ -77,10 +80,10 @@ export class DatagramRouter<Target extends RouteTarget> {
 	#mayNegotiate(now: number): boolean {
 		if (now - this.#refilledAt >= 1000) {
 			this.#refilledAt = now;
-			this.#negotiations = NEGOTIATIONS_A_SECOND;
+			this.#negotiationsLeft = MAX_NEGOTIATIONS_PER_SECOND;
 		}
-		if (this.#negotiations === 0) return false;
-		this.#negotiations--;
+		if (this.#negotiationsLeft === 0) return false;
+		this.#negotiationsLeft--;
 		return true;
 	}
 }

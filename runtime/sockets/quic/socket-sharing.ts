@@ -10,14 +10,14 @@
  */
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
-import { DatagramRelay, type RelayedDatagram, relayPair } from './datagram-relay.ts';
+import { createRelayPair, DatagramRelay, type RelayedDatagram } from './datagram-relay.ts';
 import type { QuicLibrary } from './quic-library.ts';
 import type { DatagramSink, UdpSocket } from './udp-socket.ts';
 
 /**
  * Milliseconds that the direct predecessor has for sending its connection IDs. After that, this process reads the socket anyway.
  */
-const LIST_LIMIT = 2000;
+const LIST_TIMEOUT_MS = 2000;
 
 /** A process before this one, and the IDs of its connections. */
 interface Predecessor {
@@ -49,15 +49,15 @@ export class SocketSharing {
 	#unlistedBranches = 0;
 	readonly #trunk: DatagramRelay | undefined;
 	#successor: DatagramRelay | undefined;
-	#opened = false;
+	#isOpen = false;
 	/** False while the direct predecessor may still read the socket. */
 	#isReader = true;
 	/** True while the successor reads the socket. */
-	#successorReads = false;
+	#isSuccessorReading = false;
 	/** True once the handover is final: the successor keeps the socket as long as it lives. */
 	#isFinal = false;
 	/** True once this thread must send the IDs of its new connections to the thread or process that reads the socket. */
-	#announces = false;
+	#announcesIds = false;
 	#timer: NodeJS.Timeout | undefined;
 
 	/** Duplicates the inherited descriptors. Throws an error with the system's code. */
@@ -69,11 +69,11 @@ export class SocketSharing {
 		try {
 			if (relay !== undefined) {
 				this.#isReader = false;
-				for (const descriptor of [relay, ...older]) this.#inherited.push(this.#predecessor(descriptor));
+				for (const descriptor of [relay, ...older]) this.#inherited.push(this.#createPredecessor(descriptor));
 				this.#predecessors = this.#inherited;
 			}
-			for (const [index, descriptor] of branches.entries()) this.#branches.push(this.#branch(index, descriptor));
-			this.#trunk = trunk === undefined ? undefined : this.#trunkOf(trunk);
+			for (const [index, descriptor] of branches.entries()) this.#branches.push(this.#createBranch(index, descriptor));
+			this.#trunk = trunk === undefined ? undefined : this.#createTrunk(trunk);
 		} catch (error) {
 			this.close();
 			throw error;
@@ -82,11 +82,11 @@ export class SocketSharing {
 
 	/** Starts receiving datagrams. Throws an error with the system's code. */
 	open(): void {
-		this.#opened = true;
+		this.#isOpen = true;
 		this.#socket.attach(this.#endpoint);
 		if (!this.#isReader && this.#trunk === undefined) {
 			// The two processes must not read the socket at the same time, because each would receive datagrams of the other.
-			this.#timer = setTimeout(() => this.#takeSocket(), LIST_LIMIT);
+			this.#timer = setTimeout(() => this.#takeSocket(), LIST_TIMEOUT_MS);
 			this.#inherited[0]?.relay.hello();
 		}
 		this.#update();
@@ -98,14 +98,14 @@ export class SocketSharing {
 	 */
 	bequeath(): BequeathedDatagrams | undefined {
 		if (this.#trunk !== undefined) return undefined;
-		const pair = relayPair(this.#library);
+		const pair = createRelayPair(this.#library);
 		if (pair === undefined) return undefined;
 		this.#successor?.close();
 		this.#takeBack();
 		const predecessors = this.#predecessors;
 		const relay: DatagramRelay = new DatagramRelay(this.#library, pair[0], {
 			hello: () => this.#handOver(relay, predecessors),
-			datagram: datagram => this.#relayed(datagram),
+			datagram: datagram => this.#deliverRelayed(datagram),
 			ended: () => this.#takeBack(),
 		});
 		this.#successor = relay;
@@ -115,8 +115,8 @@ export class SocketSharing {
 
 	/** Called with the ID of a new connection, before the client can use it. */
 	announce(id: string): void {
-		if (this.#successorReads) this.#successor?.ids([id]);
-		if (this.#announces) this.#trunk?.ids([id]);
+		if (this.#isSuccessorReading) this.#successor?.ids([id]);
+		if (this.#announcesIds) this.#trunk?.ids([id]);
 	}
 
 	/**
@@ -130,12 +130,12 @@ export class SocketSharing {
 			// The channel may hold IDs of new connections, which are read before the datagram is assigned.
 			relay.readable();
 			if (relay.closed || !ids.has(destination)) continue;
-			relay.pass(this.#socket.relayable(start, end, name));
+			relay.pass(this.#socket.toRelayed(start, end, name));
 			return true;
 		}
 		if (this.#branches.length === 0) return false;
-		const branch = this.#branches[this.#socket.spread(name, this.#branches.length + 1)];
-		branch?.pass(this.#socket.relayable(start, end, name));
+		const branch = this.#branches[this.#socket.hashPeer(name, this.#branches.length + 1)];
+		branch?.pass(this.#socket.toRelayed(start, end, name));
 		return branch !== undefined;
 	}
 
@@ -146,7 +146,7 @@ export class SocketSharing {
 	}
 
 	close(): void {
-		this.#opened = false;
+		this.#isOpen = false;
 		clearTimeout(this.#timer);
 		this.#closePredecessors();
 		for (const branch of this.#branches.splice(0)) branch?.close();
@@ -154,7 +154,7 @@ export class SocketSharing {
 		this.#successor?.close();
 	}
 
-	#predecessor(descriptor: number): Predecessor {
+	#createPredecessor(descriptor: number): Predecessor {
 		const ids = new Set<string>();
 		const isFirst = this.#inherited.length === 0;
 		const relay: DatagramRelay = new DatagramRelay(
@@ -169,7 +169,7 @@ export class SocketSharing {
 				},
 				listed: () => this.#takeSocket(),
 				ended: () => {
-					this.#predecessors = this.#predecessors.filter(one => one.relay !== relay);
+					this.#predecessors = this.#predecessors.filter(predecessor => predecessor.relay !== relay);
 					if (isFirst) this.#takeSocket();
 				},
 			},
@@ -180,10 +180,10 @@ export class SocketSharing {
 		return { relay, ids };
 	}
 
-	#branch(index: number, descriptor: number): DatagramRelay {
+	#createBranch(index: number, descriptor: number): DatagramRelay {
 		return new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
 			ids: ids => {
-				if (this.#successorReads) this.#successor?.ids(ids);
+				if (this.#isSuccessorReading) this.#successor?.ids(ids);
 			},
 			listed: () => this.#branchListed(),
 			ended: () => {
@@ -193,15 +193,15 @@ export class SocketSharing {
 		});
 	}
 
-	#trunkOf(descriptor: number): DatagramRelay {
+	#createTrunk(descriptor: number): DatagramRelay {
 		this.#isReader = false;
 		const relay: DatagramRelay = new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
 			hello: () => {
-				this.#announces = true;
+				this.#announcesIds = true;
 				relay.ids(this.#endpoint.connectionIds());
 				relay.listed();
 			},
-			datagram: datagram => this.#relayed(datagram),
+			datagram: datagram => this.#deliverRelayed(datagram),
 			// If the thread that reads the socket has died, this thread can do nothing about it.
 			ended: () => {},
 		});
@@ -209,11 +209,11 @@ export class SocketSharing {
 	}
 
 	/** Leaves the socket to the successor, and sends it the IDs of connections that it must not treat as its own. */
-	#handOver(successor: DatagramRelay, bequeathed: readonly Predecessor[]): void {
-		this.#successorReads = true;
+	#handOver(successor: DatagramRelay, bequeathedPredecessors: readonly Predecessor[]): void {
+		this.#isSuccessorReading = true;
 		this.#update();
 		successor.ids(this.#endpoint.connectionIds());
-		for (const [index, { relay, ids }] of bequeathed.entries()) {
+		for (const [index, { relay, ids }] of bequeathedPredecessors.entries()) {
 			// From now on, the successor receives the older process's messages.
 			relay.pause();
 			successor.older(index, ids);
@@ -225,8 +225,8 @@ export class SocketSharing {
 		this.#closeChannelsIfFinal();
 	}
 
-	#relayed(datagram: RelayedDatagram): void {
-		this.#socket.relayed(datagram);
+	#deliverRelayed(datagram: RelayedDatagram): void {
+		this.#socket.deliverRelayed(datagram);
 		this.#endpoint.received();
 	}
 
@@ -236,15 +236,15 @@ export class SocketSharing {
 
 	/** Reads the socket again, because the successor has ended, or never began to read. */
 	#takeBack(): void {
-		this.#successorReads = false;
+		this.#isSuccessorReading = false;
 		this.#isFinal = false;
 		this.#unlistedBranches = 0;
-		this.#hearPredecessors();
+		this.#resumePredecessors();
 		this.#update();
 	}
 
-	#hearPredecessors(): void {
-		if (this.#successorReads) return;
+	#resumePredecessors(): void {
+		if (this.#isSuccessorReading) return;
 		for (const predecessor of this.#predecessors) {
 			if (this.#isReader || predecessor === this.#inherited[0]) predecessor.relay.resume();
 		}
@@ -255,13 +255,13 @@ export class SocketSharing {
 		clearTimeout(this.#timer);
 		if (this.#isReader || this.#trunk !== undefined) return;
 		this.#isReader = true;
-		this.#hearPredecessors();
+		this.#resumePredecessors();
 		this.#update();
 	}
 
 	#update(): void {
-		if (!this.#opened) return;
-		if (this.#isReader && !this.#successorReads) this.#socket.resume();
+		if (!this.#isOpen) return;
+		if (this.#isReader && !this.#isSuccessorReading) this.#socket.resume();
 		else this.#socket.pause();
 	}
 
@@ -270,7 +270,7 @@ export class SocketSharing {
 	 * would not notice the successor's end.
 	 */
 	#closeChannelsIfFinal(): void {
-		if (this.#isFinal && this.#successorReads) this.#closePredecessors();
+		if (this.#isFinal && this.#isSuccessorReading) this.#closePredecessors();
 	}
 
 	#closePredecessors(): void {

@@ -15,19 +15,19 @@ import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
 const MAX_RECEIVED_MESSAGES = 16;
 const RECEIVED_MESSAGE_BYTES = 65_536;
 /** Maximum `recvmmsg` calls in one turn of the event loop, so that other work gets its turn. */
-const RECEIVES_A_TURN = 8;
+const MAX_RECEIVES_PER_TURN = 8;
 /** Maximum datagrams taken from an engine at once. */
 export const MAX_SENT_DATAGRAMS = 64;
 /** Bytes reserved for each datagram in {@link DatagramMemory.sent}. */
 export const SENT_DATAGRAM_BYTES = 2048;
 /** The kernel's limits for one GSO write: bytes and number of segments. */
-const MOST_SEGMENT_BYTES = 65_000;
-const MOST_SEGMENTS = 60;
+const MAX_SEGMENTED_BYTES = 65_000;
+const MAX_SEGMENTS = 60;
 const CONTROL_BYTES = 128;
 const NAME_BYTES = 32;
 /** Size of OpenSSL's `BIO_ADDR`, which it always copies completely, whatever kind of address it holds. */
-const BIO_ADDRESS_SIZE = 112;
-const MESSAGE = 64;
+const BIO_ADDRESS_BYTES = 112;
+const MESSAGE_HEADER_BYTES = 64;
 
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
@@ -54,14 +54,18 @@ const CLOEXEC = 0o2000000;
 const DONTWAIT = 0x40;
 
 /** Requested size in bytes of the kernel's socket buffers. Bursts arrive faster than a busy thread reads. */
-const SOCKET_BUFFER = 4 * 1024 * 1024;
+const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 
 /** Buffers for sending and receiving. A thread needs only one set, because they are used only during calls. */
 export class DatagramMemory {
+	/** The payloads of received messages. */
 	readonly received: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * RECEIVED_MESSAGE_BYTES);
+	/** The `sockaddr`s of the peers that sent the received messages. */
 	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * NAME_BYTES);
+	/** The control data of received messages. */
 	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * CONTROL_BYTES);
-	readonly incoming: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * MESSAGE).fill(0);
+	/** The message headers for `recvmmsg`. */
+	readonly incoming: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * MESSAGE_HEADER_BYTES).fill(0);
 	/** Datagrams to send, each at a multiple of {@link SENT_DATAGRAM_BYTES}. */
 	readonly sent: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * SENT_DATAGRAM_BYTES);
 	/** The length in bytes of each datagram in {@link sent}. */
@@ -69,46 +73,47 @@ export class DatagramMemory {
 	/** The path of each datagram in {@link sent}. */
 	readonly paths: DatagramPath[] = [];
 	/** Number of datagrams that wait for {@link UdpSocket.flush}. All belong to {@link sender}. */
-	waiting = 0;
+	waitingCount = 0;
 	sender: UdpSocket | undefined = undefined;
-	readonly outgoing: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * MESSAGE).fill(0);
+	/** The message headers for `sendmmsg`. */
+	readonly outgoing: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * MESSAGE_HEADER_BYTES).fill(0);
 	readonly outgoingParts: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * 16).fill(0);
 	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * CONTROL_BYTES).fill(0);
-	readonly receivedAt: bigint;
-	readonly sentAt: bigint;
-	readonly incomingAt: bigint;
-	readonly outgoingAt: bigint;
-	readonly partsAt: bigint;
-	readonly outgoingControlsAt: bigint;
+	readonly receivedPointer: bigint;
+	readonly sentPointer: bigint;
+	readonly incomingPointer: bigint;
+	readonly outgoingPointer: bigint;
+	readonly partsPointer: bigint;
+	readonly outgoingControlsPointer: bigint;
 	readonly #parts: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * 16).fill(0);
 
 	constructor(library: QuicLibrary) {
-		this.receivedAt = library.addressOf(this.received);
-		this.sentAt = library.addressOf(this.sent);
-		this.incomingAt = library.addressOf(this.incoming);
-		this.outgoingAt = library.addressOf(this.outgoing);
-		this.partsAt = library.addressOf(this.outgoingParts);
-		this.outgoingControlsAt = library.addressOf(this.outgoingControls);
+		this.receivedPointer = library.addressOf(this.received);
+		this.sentPointer = library.addressOf(this.sent);
+		this.incomingPointer = library.addressOf(this.incoming);
+		this.outgoingPointer = library.addressOf(this.outgoing);
+		this.partsPointer = library.addressOf(this.outgoingParts);
+		this.outgoingControlsPointer = library.addressOf(this.outgoingControls);
 		const namesAt = library.addressOf(this.names);
-		const controlsAt = library.addressOf(this.controls);
+		const controlsPointer = library.addressOf(this.controls);
 		const receivedPartsAt = library.addressOf(this.#parts);
 		for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
-			this.#parts.writeBigUInt64LE(this.receivedAt + BigInt(i * RECEIVED_MESSAGE_BYTES), i * 16);
+			this.#parts.writeBigUInt64LE(this.receivedPointer + BigInt(i * RECEIVED_MESSAGE_BYTES), i * 16);
 			this.#parts.writeBigUInt64LE(BigInt(RECEIVED_MESSAGE_BYTES), i * 16 + 8);
-			const message = i * MESSAGE;
+			const message = i * MESSAGE_HEADER_BYTES;
 			this.incoming.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), message);
 			this.incoming.writeBigUInt64LE(receivedPartsAt + BigInt(i * 16), message + 16);
 			this.incoming.writeBigUInt64LE(1n, message + 24);
-			this.incoming.writeBigUInt64LE(controlsAt + BigInt(i * CONTROL_BYTES), message + 32);
+			this.incoming.writeBigUInt64LE(controlsPointer + BigInt(i * CONTROL_BYTES), message + 32);
 		}
 		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++)
-			this.outgoingParts.writeBigUInt64LE(this.sentAt + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
+			this.outgoingParts.writeBigUInt64LE(this.sentPointer + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
 	}
 
 	/** Copies a datagram to the place after those that wait to be sent. */
 	put(datagram: Uint8Array): void {
-		this.sent.set(datagram, this.waiting * SENT_DATAGRAM_BYTES);
-		this.lengths[this.waiting] = datagram.length;
+		this.sent.set(datagram, this.waitingCount * SENT_DATAGRAM_BYTES);
+		this.lengths[this.waitingCount] = datagram.length;
 	}
 }
 
@@ -122,22 +127,22 @@ class ReplyMemory {
 	readonly payloads: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MAX_REPLY_BYTES);
 	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * CONTROL_BYTES);
 	readonly parts: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * 16).fill(0);
-	readonly messages: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MESSAGE).fill(0);
-	readonly controlsAt: bigint;
-	readonly messagesAt: bigint;
+	readonly messages: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MESSAGE_HEADER_BYTES).fill(0);
+	readonly controlsPointer: bigint;
+	readonly messagesPointer: bigint;
 	count = 0;
 
 	constructor(library: QuicLibrary) {
 		const namesAt = library.addressOf(this.names);
 		const payloadsAt = library.addressOf(this.payloads);
 		const partsAt = library.addressOf(this.parts);
-		this.controlsAt = library.addressOf(this.controls);
-		this.messagesAt = library.addressOf(this.messages);
+		this.controlsPointer = library.addressOf(this.controls);
+		this.messagesPointer = library.addressOf(this.messages);
 		for (let i = 0; i < MAX_REPLIES; i++) {
 			this.parts.writeBigUInt64LE(payloadsAt + BigInt(i * MAX_REPLY_BYTES), i * 16);
-			this.messages.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), i * MESSAGE);
-			this.messages.writeBigUInt64LE(partsAt + BigInt(i * 16), i * MESSAGE + 16);
-			this.messages.writeBigUInt64LE(1n, i * MESSAGE + 24);
+			this.messages.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), i * MESSAGE_HEADER_BYTES);
+			this.messages.writeBigUInt64LE(partsAt + BigInt(i * 16), i * MESSAGE_HEADER_BYTES + 16);
+			this.messages.writeBigUInt64LE(1n, i * MESSAGE_HEADER_BYTES + 24);
 		}
 	}
 }
@@ -146,7 +151,7 @@ class ReplyMemory {
 export interface DatagramPath {
 	/** `sockaddr` of the peer. */
 	readonly peer: Buffer;
-	readonly peerAt: bigint;
+	readonly peerPointer: bigint;
 	/** The control message for sending from the address that the peer sent to; empty if the system did not report it. */
 	readonly control: Buffer;
 	/** The address that the peer sent to; '' if the system did not report it. */
@@ -182,18 +187,18 @@ export interface UdpAddress {
 export class UdpSocket implements PolledSocket {
 	pollTurn = 0;
 	/** Number of datagrams that the system did not accept. QUIC's loss recovery sends their contents again. */
-	lost = 0;
+	lostCount = 0;
 	readonly memory: DatagramMemory;
 	readonly #library: QuicLibrary;
 	readonly #descriptor: OwnedDescriptor;
 	readonly #fd: number;
 	readonly #poller: SocketPoller;
 	#sink: DatagramSink | undefined;
-	#segments = true;
+	#canSegment = true;
 	#replies: ReplyMemory | undefined;
-	#paused = false;
+	#isPaused = false;
 	/** Offset of the control data of the message that is being delivered. */
-	#control = 0;
+	#controlOffset = 0;
 	#controlLength = 0;
 
 	/** Binds the socket. Throws an error with the system's code, or `ENOSYS` if there is no poller. */
@@ -215,26 +220,27 @@ export class UdpSocket implements PolledSocket {
 		this.#descriptor = new OwnedDescriptor(fd, number => void functions.close(number));
 		this.#fd = fd;
 		if (inheritedDescriptor !== undefined) {
-			this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
+			this.#canSegment = this.#setOption(SOL_UDP, UDP_SEGMENT, 0);
 			return;
 		}
 		const isV6 = family !== 2;
-		if (to.shared) this.#set(SOL_SOCKET, SO_REUSEPORT, 1);
-		else this.#set(SOL_SOCKET, SO_REUSEADDR, 0);
+		if (to.shared) this.#setOption(SOL_SOCKET, SO_REUSEPORT, 1);
+		else this.#setOption(SOL_SOCKET, SO_REUSEADDR, 0);
 		// A privileged process may exceed the system's limit on socket buffers. Without the privilege, SO_RCVBUF requests as much as is
 		// allowed.
-		if (!this.#set(SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER)) this.#set(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
-		this.#set(SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
+		if (!this.#setOption(SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES))
+			this.#setOption(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER_BYTES);
+		this.#setOption(SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER_BYTES);
 		if (isV6) {
-			this.#set(IPPROTO_IPV6, IPV6_V6ONLY, to.only6 ? 1 : 0);
-			this.#set(IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-			this.#set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_DO);
+			this.#setOption(IPPROTO_IPV6, IPV6_V6ONLY, to.only6 ? 1 : 0);
+			this.#setOption(IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+			this.#setOption(IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_DO);
 		}
-		this.#set(IPPROTO_IP, IP_PKTINFO, 1);
-		this.#set(IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO);
-		this.#set(SOL_UDP, UDP_GRO, 1);
-		this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
-		if ((functions.bind(fd, library.addressOf(pinned(name, name.length)), name.length) as number) !== 0) {
+		this.#setOption(IPPROTO_IP, IP_PKTINFO, 1);
+		this.#setOption(IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO);
+		this.#setOption(SOL_UDP, UDP_GRO, 1);
+		this.#canSegment = this.#setOption(SOL_UDP, UDP_SEGMENT, 0);
+		if ((functions.bind(fd, library.addressOf(copyPinned(name, name.length)), name.length) as number) !== 0) {
 			const code = errorName(library.errno());
 			this.#descriptor.close();
 			throw systemError(code);
@@ -243,10 +249,10 @@ export class UdpSocket implements PolledSocket {
 
 	/** The bound port. */
 	get port(): number {
-		const name = pinned(Buffer.alloc(SOCKET_ADDRESS_BYTES), SOCKET_ADDRESS_BYTES);
-		OPTION.writeInt32LE(SOCKET_ADDRESS_BYTES);
+		const name = copyPinned(Buffer.alloc(SOCKET_ADDRESS_BYTES), SOCKET_ADDRESS_BYTES);
+		OPTION_VALUE.writeInt32LE(SOCKET_ADDRESS_BYTES);
 		const library = this.#library;
-		library.functions.getsockname(this.#fd, library.addressOf(name), library.addressOf(OPTION));
+		library.functions.getsockname(this.#fd, library.addressOf(name), library.addressOf(OPTION_VALUE));
 		return name.readUInt16BE(2);
 	}
 
@@ -261,31 +267,31 @@ export class UdpSocket implements PolledSocket {
 		this.resume();
 	}
 
-	/** Delivers to `sink` only datagrams that are {@link relayed}, until {@link resume} is called. */
+	/** Until {@link resume} is called, delivers to `sink` only the datagrams passed to {@link deliverRelayed}. */
 	attach(sink: DatagramSink): void {
 		this.#sink = sink;
-		this.#paused = true;
+		this.#isPaused = true;
 	}
 
 	/**
-	 * Stops reading, because another process or thread reads the same socket. Datagrams can still be sent, and {@link relayed} still
-	 * delivers datagrams.
+	 * Stops reading, because another process or thread reads the same socket. Datagrams can still be sent, and {@link
+	 * deliverRelayed} still delivers datagrams.
 	 */
 	pause(): void {
-		if (this.#sink === undefined || this.#paused) return;
-		this.#paused = true;
+		if (this.#sink === undefined || this.#isPaused) return;
+		this.#isPaused = true;
 		this.#poller.remove(this.#fd);
 	}
 
 	/** Reads the socket again after {@link pause}. Throws an error with the system's code. */
 	resume(): void {
-		if (this.#sink === undefined || !this.#paused) return;
+		if (this.#sink === undefined || !this.#isPaused) return;
 		if (!this.#poller.add(this.#fd, this)) throw systemError('EMFILE');
-		this.#paused = false;
+		this.#isPaused = false;
 	}
 
 	/** Returns a number below `count` that depends only on the peer of the datagram that is being delivered. */
-	spread(name: number, count: number): number {
+	hashPeer(name: number, count: number): number {
 		const { names } = this.memory;
 		let hash = 0x811c9dc5;
 		for (let at = name, end = name + (names[name] === 2 ? 8 : 24); at < end; at++) {
@@ -296,22 +302,25 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/** Returns the datagram that is being delivered, in the form in which it is passed to another process or thread. */
-	relayable(start: number, end: number, name: number): RelayedDatagram {
+	toRelayed(start: number, end: number, name: number): RelayedDatagram {
 		const { names, controls, received } = this.memory;
 		return {
 			name: names.subarray(name, name + NAME_BYTES),
-			control: controls.subarray(this.#control, this.#control + Math.min(this.#controlLength, CONTROL_BYTES)),
+			control: controls.subarray(
+				this.#controlOffset,
+				this.#controlOffset + Math.min(this.#controlLength, CONTROL_BYTES),
+			),
 			payload: received.subarray(start, end),
 		};
 	}
 
 	/** Delivers a datagram that another process has read from the socket. */
-	relayed({ name, control, payload }: RelayedDatagram): void {
+	deliverRelayed({ name, control, payload }: RelayedDatagram): void {
 		const { names, controls, received } = this.memory;
 		names.fill(0, 0, NAME_BYTES);
 		name.copy(names, 0, 0, NAME_BYTES);
 		control.copy(controls, 0, 0, CONTROL_BYTES);
-		this.#control = 0;
+		this.#controlOffset = 0;
 		this.#controlLength = Math.min(control.length, CONTROL_BYTES);
 		payload.copy(received, 0, 0, RECEIVED_MESSAGE_BYTES);
 		this.#sink?.datagram(received, 0, Math.min(payload.length, RECEIVED_MESSAGE_BYTES), 0);
@@ -319,7 +328,7 @@ export class UdpSocket implements PolledSocket {
 
 	close(): void {
 		this.flush();
-		if (this.#sink !== undefined && !this.#paused) this.#poller.remove(this.#fd);
+		if (this.#sink !== undefined && !this.#isPaused) this.#poller.remove(this.#fd);
 		this.#sink = undefined;
 		this.#descriptor.close();
 	}
@@ -327,13 +336,13 @@ export class UdpSocket implements PolledSocket {
 	readable(): void {
 		const { memory } = this;
 		const { functions } = this.#library;
-		let failed = false;
-		for (let turn = 0; turn < RECEIVES_A_TURN; turn++) {
+		let hasFailed = false;
+		for (let turn = 0; turn < MAX_RECEIVES_PER_TURN; turn++) {
 			for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
-				memory.incoming.writeUInt32LE(NAME_BYTES, i * MESSAGE + 8);
-				memory.incoming.writeUInt32LE(CONTROL_BYTES, i * MESSAGE + 40);
+				memory.incoming.writeUInt32LE(NAME_BYTES, i * MESSAGE_HEADER_BYTES + 8);
+				memory.incoming.writeUInt32LE(CONTROL_BYTES, i * MESSAGE_HEADER_BYTES + 40);
 			}
-			const count = functions.recvmmsg(this.#fd, memory.incomingAt, MAX_RECEIVED_MESSAGES, DONTWAIT, 0n) as number;
+			const count = functions.recvmmsg(this.#fd, memory.incomingPointer, MAX_RECEIVED_MESSAGES, DONTWAIT, 0n) as number;
 			for (let i = 0; i < count; i++) this.#deliver(i);
 			// The next call overwrites these datagrams, so the sink must finish with them.
 			if (count > 0) this.#sink?.received();
@@ -341,24 +350,24 @@ export class UdpSocket implements PolledSocket {
 			if (count < MAX_RECEIVED_MESSAGES) {
 				// Either nothing has arrived, or an error occurred after which more may follow. `errno` is not read, because code that
 				// runs between two of our calls may change it. Two failures in a row mean that nothing is left.
-				if (count < 0 && !failed) {
-					failed = true;
+				if (count < 0 && !hasFailed) {
+					hasFailed = true;
 					continue;
 				}
 				return;
 			}
 		}
 		// The poller reports each arrival once, so it must report unread datagrams again.
-		if (this.#sink !== undefined) this.#poller.tellAgain(this.#fd, this);
+		if (this.#sink !== undefined) this.#poller.reportAgain(this.#fd, this);
 	}
 
 	/**
 	 * Returns the path of the datagram that is being delivered. `name` is the offset of the peer's address in the memory's `names`.
 	 */
 	pathOf(name: number): DatagramPath {
-		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_BYTES), BIO_ADDRESS_SIZE);
-		const length = this.#writeSource(SOURCE, 0);
-		const control = Buffer.from(SOURCE.subarray(0, length));
+		const peer = copyPinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_BYTES), BIO_ADDRESS_BYTES);
+		const length = this.#writeSource(SOURCE_CONTROL, 0);
+		const control = Buffer.from(SOURCE_CONTROL.subarray(0, length));
 		const { controls } = this.memory;
 		const at = this.#destinationMessageAt();
 		let localAddress = '';
@@ -366,14 +375,14 @@ export class UdpSocket implements PolledSocket {
 			localAddress =
 				controls.readInt32LE(at + 8) === IPPROTO_IP ? formatIpv4(controls, at + 24) : formatIpv6(controls, at + 16);
 		}
-		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
+		return { peer, peerPointer: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
 	}
 
 	/** Returns the offset of the control message with the datagram's destination address, or −1 if the datagram has none. */
 	#destinationMessageAt(): number {
 		const { controls } = this.memory;
-		const end = this.#control + this.#controlLength;
-		for (let at = this.#control; at + 16 <= end; ) {
+		const end = this.#controlOffset + this.#controlLength;
+		for (let at = this.#controlOffset; at + 16 <= end; ) {
 			const length = controls.readUInt32LE(at);
 			if (length < 16) return -1;
 			const level = controls.readInt32LE(at + 8);
@@ -423,9 +432,9 @@ export class UdpSocket implements PolledSocket {
 		names.copy(replies.names, index * NAME_BYTES, name, name + NAME_BYTES);
 		replies.parts.writeUInt32LE(write(replies.payloads, index * MAX_REPLY_BYTES), index * 16 + 8);
 		const length = this.#writeSource(replies.controls, index * CONTROL_BYTES);
-		const message = index * MESSAGE;
+		const message = index * MESSAGE_HEADER_BYTES;
 		replies.messages.writeUInt32LE(isV4 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
-		const controlAt = length === 0 ? 0n : replies.controlsAt + BigInt(index * CONTROL_BYTES);
+		const controlAt = length === 0 ? 0n : replies.controlsPointer + BigInt(index * CONTROL_BYTES);
 		replies.messages.writeBigUInt64LE(controlAt, message + 32);
 		replies.messages.writeUInt32LE(length, message + 40);
 		if (replies.count === MAX_REPLIES) this.flushReplies();
@@ -435,11 +444,11 @@ export class UdpSocket implements PolledSocket {
 	flushReplies(): void {
 		const replies = this.#replies;
 		if (replies === undefined || replies.count === 0) return;
-		for (let done = 0; done < replies.count; ) {
-			const at = replies.messagesAt + BigInt(done * MESSAGE);
-			const sent = this.#library.functions.sendmmsg(this.#fd, at, replies.count - done, DONTWAIT) as number;
-			if (sent <= 0) this.lost++;
-			done += Math.max(sent, 1);
+		for (let doneCount = 0; doneCount < replies.count; ) {
+			const at = replies.messagesPointer + BigInt(doneCount * MESSAGE_HEADER_BYTES);
+			const sent = this.#library.functions.sendmmsg(this.#fd, at, replies.count - doneCount, DONTWAIT) as number;
+			if (sent <= 0) this.lostCount++;
+			doneCount += Math.max(sent, 1);
 		}
 		replies.count = 0;
 	}
@@ -454,36 +463,36 @@ export class UdpSocket implements PolledSocket {
 	 * Makes room for datagrams of this socket in the memory, sending those that wait if necessary. Returns the number of datagrams
 	 * for which there is room.
 	 */
-	room(): number {
+	makeRoom(): number {
 		const { memory } = this;
-		if (memory.sender !== this || memory.waiting === MAX_SENT_DATAGRAMS) memory.sender?.flush();
+		if (memory.sender !== this || memory.waitingCount === MAX_SENT_DATAGRAMS) memory.sender?.flush();
 		memory.sender = this;
-		return MAX_SENT_DATAGRAMS - memory.waiting;
+		return MAX_SENT_DATAGRAMS - memory.waitingCount;
 	}
 
 	/** Adds `count` datagrams to those that wait to be sent. Their bytes and lengths are already in the memory. */
 	append(path: DatagramPath, count: number): void {
 		const { memory } = this;
-		for (let i = 0; i < count; i++) memory.paths[memory.waiting++] = path;
+		for (let i = 0; i < count; i++) memory.paths[memory.waitingCount++] = path;
 	}
 
 	/** Sends the datagrams that wait. Datagrams that the system does not accept are lost. */
 	flush(): void {
 		const { memory } = this;
 		if (memory.sender !== this) return;
-		const count = memory.waiting;
+		const count = memory.waitingCount;
 		const { paths } = memory;
-		memory.waiting = 0;
+		memory.waitingCount = 0;
 		for (let from = 0; from < count; ) {
-			from = this.#send(from, count, this.#segments);
+			from = this.#send(from, count, this.#canSegment);
 			if (from === count) return;
 			// The network device does not support GSO, or the segments exceed its MTU. A full queue causes the same failure.
 			const path = paths[from]!;
 			let end = from + 1;
 			while (end < count && paths[end] === path) end++;
-			const { lost } = this;
+			const { lostCount } = this;
 			from = this.#send(from, end, false);
-			if (this.lost === lost) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
+			if (this.lostCount === lostCount) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
 		}
 	}
 
@@ -491,46 +500,46 @@ export class UdpSocket implements PolledSocket {
 	 * Sends the waiting datagrams from index `from` on. If a GSO write fails, returns the index of its first datagram; otherwise
 	 * returns `count`.
 	 */
-	#send(from: number, count: number, split: boolean): number {
+	#send(from: number, count: number, useGso: boolean): number {
 		const { memory } = this;
 		const { lengths, paths } = memory;
-		let messages = 0;
+		let messageCount = 0;
 		for (let first = from; first < count; ) {
 			const size = lengths[first]!;
 			const path = paths[first]!;
 			let last = first + 1;
-			if (split && this.#splits(path)) {
+			if (useGso && this.#mayUseGso(path)) {
 				let total = size;
 				// All segments except the last must have the same size.
-				while (last < count && last - first < MOST_SEGMENTS && paths[last] === path) {
+				while (last < count && last - first < MAX_SEGMENTS && paths[last] === path) {
 					if (lengths[last - 1] !== size || lengths[last]! > size) break;
 					total += lengths[last]!;
-					if (total > MOST_SEGMENT_BYTES) break;
+					if (total > MAX_SEGMENTED_BYTES) break;
 					last++;
 				}
 			}
-			STARTS[messages] = first;
-			this.#prepare(messages++, first, last);
+			MESSAGE_STARTS[messageCount] = first;
+			this.#prepareMessage(messageCount++, first, last);
 			first = last;
 		}
-		STARTS[messages] = count;
-		for (let done = 0; done < messages; ) {
-			const at = memory.outgoingAt + BigInt(done * MESSAGE);
-			const sent = this.#library.functions.sendmmsg(this.#fd, at, messages - done, DONTWAIT) as number;
+		MESSAGE_STARTS[messageCount] = count;
+		for (let doneCount = 0; doneCount < messageCount; ) {
+			const at = memory.outgoingPointer + BigInt(doneCount * MESSAGE_HEADER_BYTES);
+			const sent = this.#library.functions.sendmmsg(this.#fd, at, messageCount - doneCount, DONTWAIT) as number;
 			if (sent > 0) {
-				done += sent;
+				doneCount += sent;
 				continue;
 			}
-			if (STARTS[done + 1]! - STARTS[done]! > 1) return STARTS[done]!;
+			if (MESSAGE_STARTS[doneCount + 1]! - MESSAGE_STARTS[doneCount]! > 1) return MESSAGE_STARTS[doneCount]!;
 			// The queue is full or the peer is unreachable. QUIC treats both as packet loss.
-			this.lost++;
-			done++;
+			this.lostCount++;
+			doneCount++;
 		}
 		return count;
 	}
 
 	/** Reports whether GSO may be used on a path. */
-	#splits(path: DatagramPath): boolean {
+	#mayUseGso(path: DatagramPath): boolean {
 		if (path.singlyUntil === 0) return true;
 		if (performance.now() < path.singlyUntil) return false;
 		path.singlyUntil = 0;
@@ -539,22 +548,22 @@ export class UdpSocket implements PolledSocket {
 
 	/** Sends a single datagram that did not come from an engine. */
 	sendOne(path: DatagramPath, datagram: Uint8Array): void {
-		this.room();
+		this.makeRoom();
 		this.memory.put(datagram);
 		this.append(path, 1);
 		this.flush();
 	}
 
-	#prepare(index: number, first: number, end: number): void {
+	#prepareMessage(index: number, first: number, end: number): void {
 		const { memory } = this;
 		const { lengths } = memory;
 		const path = memory.paths[first]!;
 		for (let i = first; i < end; i++) memory.outgoingParts.writeUInt32LE(lengths[i]!, i * 16 + 8);
 		const { outgoing, outgoingControls } = memory;
-		const message = index * MESSAGE;
-		outgoing.writeBigUInt64LE(path.peerAt, message);
+		const message = index * MESSAGE_HEADER_BYTES;
+		outgoing.writeBigUInt64LE(path.peerPointer, message);
 		outgoing.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
-		outgoing.writeBigUInt64LE(memory.partsAt + BigInt(first * 16), message + 16);
+		outgoing.writeBigUInt64LE(memory.partsPointer + BigInt(first * 16), message + 16);
 		outgoing.writeUInt32LE(end - first, message + 24);
 		const controlAt = index * CONTROL_BYTES;
 		path.control.copy(outgoingControls, controlAt);
@@ -567,54 +576,54 @@ export class UdpSocket implements PolledSocket {
 			outgoingControls.writeUInt16LE(lengths[first]!, controlAt + length + 16);
 			length += 24;
 		}
-		outgoing.writeBigUInt64LE(length === 0 ? 0n : memory.outgoingControlsAt + BigInt(controlAt), message + 32);
+		outgoing.writeBigUInt64LE(length === 0 ? 0n : memory.outgoingControlsPointer + BigInt(controlAt), message + 32);
 		outgoing.writeUInt32LE(length, message + 40);
 	}
 
 	#deliver(index: number): void {
 		const { memory } = this;
-		const message = index * MESSAGE;
+		const message = index * MESSAGE_HEADER_BYTES;
 		const start = index * RECEIVED_MESSAGE_BYTES;
 		const end = start + memory.incoming.readUInt32LE(message + 56);
 		const { controls } = memory;
-		this.#control = index * CONTROL_BYTES;
+		this.#controlOffset = index * CONTROL_BYTES;
 		this.#controlLength = memory.incoming.readUInt32LE(message + 40);
-		let segment = 0;
-		const controlEnd = this.#control + this.#controlLength;
-		for (let at = this.#control; at + 16 <= controlEnd; ) {
+		let segmentBytes = 0;
+		const controlEnd = this.#controlOffset + this.#controlLength;
+		for (let at = this.#controlOffset; at + 16 <= controlEnd; ) {
 			const length = controls.readUInt32LE(at);
 			if (length < 16) break;
 			if (controls.readInt32LE(at + 8) === SOL_UDP && controls.readInt32LE(at + 12) === UDP_GRO) {
-				segment = controls.readInt32LE(at + 16);
+				segmentBytes = controls.readInt32LE(at + 16);
 			}
 			at += (length + 7) & ~7;
 		}
-		if (segment <= 0) segment = end - start;
-		for (let at = start; at < end && this.#sink !== undefined; at += segment) {
-			this.#sink.datagram(memory.received, at, Math.min(at + segment, end), index * NAME_BYTES);
+		if (segmentBytes <= 0) segmentBytes = end - start;
+		for (let at = start; at < end && this.#sink !== undefined; at += segmentBytes) {
+			this.#sink.datagram(memory.received, at, Math.min(at + segmentBytes, end), index * NAME_BYTES);
 		}
 	}
 
-	#set(level: number, option: number, value: number): boolean {
-		OPTION.writeInt32LE(value, 0);
+	#setOption(level: number, option: number, value: number): boolean {
+		OPTION_VALUE.writeInt32LE(value, 0);
 		const { functions } = this.#library;
-		return (functions.setsockopt(this.#fd, level, option, this.#library.addressOf(OPTION), 4) as number) === 0;
+		return (functions.setsockopt(this.#fd, level, option, this.#library.addressOf(OPTION_VALUE), 4) as number) === 0;
 	}
 }
 
-const SOURCE = Buffer.alloc(CONTROL_BYTES);
+const SOURCE_CONTROL = Buffer.alloc(CONTROL_BYTES);
 /** Index of the first datagram of each message, followed by the total number. */
-const STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);
-const OPTION = Buffer.allocUnsafeSlow(4);
+const MESSAGE_STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);
+const OPTION_VALUE = Buffer.allocUnsafeSlow(4);
 
 /** Returns a copy whose address does not change, padded with zeros to `size` bytes. (Small Buffers share a pool that moves.) */
-function pinned(bytes: Uint8Array, size: number): Buffer {
+function copyPinned(bytes: Uint8Array, size: number): Buffer {
 	const copy = Buffer.allocUnsafeSlow(size).fill(0);
 	copy.set(bytes);
 	return copy;
 }
 
-const ERRORS: { readonly [errno: number]: string } = {
+const ERROR_NAMES: { readonly [errno: number]: string } = {
 	13: 'EACCES',
 	22: 'EINVAL',
 	23: 'ENFILE',
@@ -625,7 +634,7 @@ const ERRORS: { readonly [errno: number]: string } = {
 };
 
 function errorName(errno: number): string {
-	return ERRORS[errno] ?? `errno ${errno}`;
+	return ERROR_NAMES[errno] ?? `errno ${errno}`;
 }
 
 function systemError(code: string): NodeJS.ErrnoException {

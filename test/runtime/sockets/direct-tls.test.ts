@@ -163,7 +163,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const thread = directTls();
 		const openssl = thread && new OpensslContext(thread, context, protocols, {});
 		assert.is(openssl !== undefined, by === 'OpenSSL');
-		const terms = { context, protocols, stapled: undefined, openssl };
+		const terms = { context, protocols, ocspResponse: undefined, openssl };
 		const memory = Buffer.allocUnsafeSlow(65_536);
 		let gone = (): void => {};
 		const ended = new Promise<void>(resolve => {

@@ -148,7 +148,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			const one = held[0]!;
 			await eventually(() => one.events.includes('ended'));
 			assert.is(one.text, 'the last');
-			assert.ok(one.output.text('good'));
+			assert.ok(one.output.writeText('good'));
 			assert.ok(one.output.bytes(Buffer.from('bye')));
 			one.socket.end();
 			await once(client, 'close');
@@ -222,15 +222,15 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			for (let i = 0; i < 400; i++) {
 				const piece = `${i} `.repeat(4000);
 				sent += piece;
-				const isOut = i % 3 === 0 ? one.output.bytes(Buffer.from(piece)) : one.output.text(piece);
+				const isOut = i % 3 === 0 ? one.output.bytes(Buffer.from(piece)) : one.output.writeText(piece);
 				if (!isOut) pending++;
 				if (i % 50 === 0) {
 					sent += 'head body tail';
-					one.output.framed('head ', Buffer.from('body '), 'tail');
+					one.output.writeFramed('head ', Buffer.from('body '), 'tail');
 				}
 			}
 			assert.ok(pending > 0);
-			assert.ok(one.output.pending);
+			assert.ok(one.output.hasPending);
 			// A write through `net.Socket` does not overtake pending output either.
 			one.socket.write('last', 'latin1');
 			sent += 'last';
@@ -241,9 +241,9 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			client.resume();
 			await eventually(() => back.length >= sent.length);
 			assert.ok(back === sent);
-			assert.not(one.output.pending);
+			assert.not(one.output.hasPending);
 			assert.ok(one.events.includes('relieved'));
-			assert.ok(one.output.text('more'));
+			assert.ok(one.output.writeText('more'));
 		});
 	});
 
@@ -254,7 +254,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			one.socket.pause();
 			client.resetAndDestroy();
 			await pauseFor(10);
-			for (let i = 0; i < 3; i++) one.output.text('hello');
+			for (let i = 0; i < 3; i++) one.output.writeText('hello');
 			await eventually(() => one.events.includes('closed'));
 			assert.match((one.error as NodeJS.ErrnoException).code ?? '', /^(EPIPE|ECONNRESET)$/);
 		});
@@ -320,9 +320,9 @@ poller('an exception for one socket does not keep others from their bytes', asyn
 poller('the poller proves itself, refuses invalid descriptors, and is closed with its thread', async () => {
 	if (threadPoller() === undefined) return;
 	const one = SocketPoller.open()!;
-	assert.not(one.proven);
-	for (let turns = 0; turns < 100 && !one.proven; turns++) await turn();
-	assert.ok(one.proven);
+	assert.not(one.isProven);
+	for (let turns = 0; turns < 100 && !one.isProven; turns++) await turn();
+	assert.ok(one.isProven);
 	for (const number of [-1, 1 << 20, 999_999]) assert.not(one.add(number, { readable() {}, pollTurn: 0 }));
 	assert.ok(one.read(-1, one.addressOf(MEMORY), 1) < 0);
 	assert.is(one.write(-1, Buffer.from('x')), -1);
@@ -335,7 +335,7 @@ poller('the poller proves itself, refuses invalid descriptors, and is closed wit
 	for (const end of ['process.exit()', 'setInterval(() => {}, 1000)', '']) {
 		const code = `import(${JSON.stringify(POLLER)}).then(({ SocketPoller }) => {
 			const one = SocketPoller.open();
-			setTimeout(() => { require('node:worker_threads').parentPort.postMessage(one.proven); ${end} }, 20);
+			setTimeout(() => { require('node:worker_threads').parentPort.postMessage(one.isProven); ${end} }, 20);
 		})`;
 		const worker = new Worker(code, { eval: true, env: DIRECT });
 		const ended = once(worker, 'exit');
@@ -355,7 +355,7 @@ poller('a poller does not keep a process alive, and uses no processor time while
 			const before = process.cpuUsage();
 			setTimeout(() => {
 				const { user, system } = process.cpuUsage(before);
-				console.log(one.proven, user + system < 100_000);
+				console.log(one.isProven, user + system < 100_000);
 			}, 300);
 		}, 100);`;
 	const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '-e', code], {

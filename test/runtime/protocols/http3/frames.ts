@@ -110,15 +110,15 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 				const tls: TlsInfo = { version: 'tls1.3', cipherSuite, protocol: 'h3', serverName, resumed };
 				protocol.accept(connection, tls);
 			},
-			handshake: result => void handshakes.push(result),
+			handshakeEnded: result => void handshakes.push(result),
 			admit: terms.admit ?? (() => () => {}),
 			ended: () => {},
 			refused: reason => {
 				if (turnedAway.length < MAX_RECORDED) turnedAway.push(reason);
 			},
-			datagrams: () => {},
-			handshakeLimit: terms.handshakeLimit ?? 10_000,
-			choose: terms.choose ?? (() => own),
+			countDatagrams: () => {},
+			handshakeLimitMs: terms.handshakeLimit ?? 10_000,
+			chooseCertificate: terms.choose ?? (() => own),
 			clientKey: address => address,
 			limits: terms.quicLimits,
 			failed: error => void failures.push(error),

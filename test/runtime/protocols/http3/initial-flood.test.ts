@@ -197,7 +197,7 @@ test('a token is for one client and connection ID, and a few seconds', () => {
 		const sent = initialPacket({ frames: Buffer.of(1) });
 		const header = new PacketHeader();
 		assert.is(header.read(sent, 0, sent.length), 'initial');
-		assert.is(header.tokenEnd, header.tokenAt);
+		assert.is(header.tokenEnd, header.tokenStart);
 		const packet = Buffer.alloc(MAX_RETRY_BYTES);
 		const length = tokens.write(header, address(own), 0, packet, 0);
 		assert.ok(length <= MAX_RETRY_BYTES);

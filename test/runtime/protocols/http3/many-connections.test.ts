@@ -78,7 +78,7 @@ test('requests of many connections that arrive together get their own responses'
 		for (const [path, body] of got) assert.is(body, path!.repeat(1000));
 	}
 	assert.equal(server.failures, []);
-	assert.is(quicThread()!.datagrams.waiting, 0);
+	assert.is(quicThread()!.datagrams.waitingCount, 0);
 	assert.not.ok(quicThread()!.pipe.hasOutput);
 });
 

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Deadline, DeadlineHeap } from '../../../../runtime/sockets/quic/deadline-heap.ts';
-import { PacketHeader, versionNegotiation } from '../../../../runtime/sockets/quic/packet-header.ts';
+import { createVersionNegotiation, PacketHeader } from '../../../../runtime/sockets/quic/packet-header.ts';
 import { findQuicLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
 import { offersHttp3 } from '../../../../runtime/sockets/quic/quic-thread.ts';
 import { parseServerName } from '../../../../runtime/sockets/quic/quic-tls.ts';
@@ -46,9 +46,9 @@ test('only an Initial packet of the full size starts a connection', () => {
 test('datagrams reach the connection whose id they carry, until the connection is forgotten', () => {
 	const router = new DatagramRouter<RouteTarget>();
 	const connection = target();
-	router.learn(text(ID), connection);
+	router.register(text(ID), connection);
 	const answer = long(0, 1, OTHER, [9, 9, 9, 9, 9, 9, 9, 9]);
-	router.learnFrom(answer, 0, answer.length, connection);
+	router.registerFromPacket(answer, 0, answer.length, connection);
 	assert.is(ask(router, short(ID)), connection);
 	assert.is(ask(router, short([9, 9, 9, 9, 9, 9, 9, 9])), connection);
 	assert.is(ask(router, long(2, 1, ID, OTHER, 100)), connection);
@@ -61,8 +61,8 @@ test('datagrams reach the connection whose id they carry, until the connection i
 test('a connection cannot take over the id of another', () => {
 	const router = new DatagramRouter<RouteTarget>();
 	const [first, second] = [target(), target()];
-	router.learn(text(ID), first);
-	router.learn(text(ID), second);
+	router.register(text(ID), first);
+	router.register(text(ID), second);
 	assert.is(ask(router, short(ID)), first);
 	router.forget(second);
 	assert.is(ask(router, short(ID)), first);
@@ -71,7 +71,7 @@ test('a connection cannot take over the id of another', () => {
 test('the number of ids per connection is limited', () => {
 	const router = new DatagramRouter<RouteTarget>();
 	const connection = target();
-	for (let i = 0; i < 100; i++) router.learn(text([i, ...ID.slice(1)]), connection);
+	for (let i = 0; i < 100; i++) router.register(text([i, ...ID.slice(1)]), connection);
 	assert.is(router.size, 8);
 });
 
@@ -90,7 +90,7 @@ test('a version negotiation packet swaps the ids and offers version 1', () => {
 	const header = new PacketHeader();
 	const packet = long(0, 5, ID, [9, 9]);
 	header.read(packet, 0, packet.length);
-	const answer = versionNegotiation(header, 0x5a);
+	const answer = createVersionNegotiation(header, 0x5a);
 	assert.equal([...answer.subarray(0, 1 + 4 + 1 + 2 + 1 + 8)], [0xda, 0, 0, 0, 0, 2, 9, 9, 8, ...ID]);
 	assert.is(answer.readUInt32BE(17), 1);
 });
@@ -109,14 +109,16 @@ test('random bytes are dropped', () => {
 		header.read(bytes, 0, bytes.length);
 		const verdict = ask(router, bytes, i);
 		assert.ok(verdict === 'drop');
-		router.learnFrom(bytes, 0, bytes.length, { ids: new Set(Array.from({ length: 8 }, (_, id) => String(id))) });
+		router.registerFromPacket(bytes, 0, bytes.length, {
+			ids: new Set(Array.from({ length: 8 }, (_, id) => String(id))),
+		});
 	}
 	assert.is(router.size, 0);
 });
 
 test('deadlines are returned in order, however they are changed', () => {
 	const heap = new DeadlineHeap<Deadline>();
-	const members = Array.from({ length: 200 }, () => ({ due: Infinity, place: -1 }));
+	const members = Array.from({ length: 200 }, () => ({ dueAt: Infinity, heapIndex: -1 }));
 	let seed = 3;
 	const random = (): number => {
 		seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
@@ -128,16 +130,16 @@ test('deadlines are returned in order, however they are changed', () => {
 		if (what === 0) heap.delete(member);
 		else heap.set(member, what === 1 ? Infinity : random());
 	}
-	const left = members.filter(({ place }) => place >= 0);
+	const left = members.filter(({ heapIndex }) => heapIndex >= 0);
 	assert.is(heap.size, left.length);
 	let last = -1;
 	for (let count = left.length; count > 0; count--) {
-		assert.is(heap.take(last - 1), undefined);
-		const next = heap.take(Number.MAX_VALUE)!;
-		assert.ok(next.due >= last);
-		last = next.due;
+		assert.is(heap.takeDue(last - 1), undefined);
+		const next = heap.takeDue(Number.MAX_VALUE)!;
+		assert.ok(next.dueAt >= last);
+		last = next.dueAt;
 	}
-	assert.is(heap.next, Infinity);
+	assert.is(heap.earliest, Infinity);
 });
 
 test("socket addresses survive a round trip through the system's format", () => {

@@ -20,7 +20,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 		...library.functions,
 		sendmmsg(fd: number, at: bigint, count: number, flags: number): number {
 			calls++;
-			const offset = Number(at - datagrams.outgoingAt);
+			const offset = Number(at - datagrams.outgoingPointer);
 			const isLong = datagrams.outgoing.readBigUInt64LE(offset + 24) > 1n;
 			if (isLong) long++;
 			// The result depends on the first message, as in the kernel.
@@ -44,18 +44,18 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 		await until('the path', () => paths.length === i + 1);
 	}
 	const send = (path: DatagramPath): void => {
-		assert.ok(socket.room() >= 6);
-		assert.is(datagrams.waiting, 0);
+		assert.ok(socket.makeRoom() >= 6);
+		assert.is(datagrams.waitingCount, 0);
 		for (let i = 0; i < 6; i++) datagrams.lengths[i] = datagrams.sent.write(`n${i}`, i * SENT_DATAGRAM_BYTES);
 		socket.append(path, 6);
 		socket.flush();
 	};
 	const all = ['n0', 'n1', 'n2', 'n3', 'n4', 'n5'];
-	refusing.add(paths[0]!.peerAt);
+	refusing.add(paths[0]!.peerPointer);
 	send(paths[0]!);
 	await until('all of them', () => got[0]!.length >= 6);
 	assert.equal(got[0], all);
-	assert.is(socket.lost, 0);
+	assert.is(socket.lostCount, 0);
 	assert.is(long, 1);
 	// For a while, segmentation is not attempted again on this path.
 	send(paths[0]!);
