@@ -146,7 +146,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	);
 	server.on('connection', socket => {
 		// Keeps the last slot free by closing the connection that has been idle longest.
-		if (protocol.connections >= MAX_CONNECTIONS - 1) placeMaker.make();
+		if (protocol.connections >= MAX_CONNECTIONS - 1) placeMaker.makeRoom();
 		else placeMaker.reset();
 		protocol.accept(socket, 'http', peer);
 	});

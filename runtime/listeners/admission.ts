@@ -13,6 +13,7 @@ import type { PlaceMaker } from './place-maker.ts';
  */
 export const ADMISSION_SLOT_COUNT = 16;
 
+/** Slots in a row of counts. */
 const CONNECTIONS = 0;
 const REQUESTS = 1;
 const QUEUED = 2;
@@ -39,7 +40,7 @@ export interface AdmissionDeps {
 	/** Called when a connection or request was rejected, with the limit that was reached. */
 	readonly rejected: (limit: OverloadLimit) => void;
 	/** Called when the number of waiting requests changes. */
-	readonly queued: (by: 1 | -1) => void;
+	readonly queueChanged: (change: 1 | -1) => void;
 }
 
 interface Waiter {
@@ -55,7 +56,7 @@ export class Admission {
 	readonly #counts: Int32Array;
 	readonly #rowStart: number;
 	/** The requests that are running, each with the key of its client; '' if requests are not limited per client. */
-	readonly #running = new Map<Exchange, string>();
+	readonly #clientByRequest = new Map<Exchange, string>();
 	#queue: Waiter[] = [];
 	#timer: NodeJS.Timeout | undefined;
 
@@ -72,13 +73,15 @@ export class Admission {
 	}
 
 	/** True if connections must be passed to {@link admit}. */
-	get boundsConnections(): boolean {
+	get limitsConnections(): boolean {
 		return (this.#limits.connections ?? 0) > 0 || (this.#limits.connections_per_client ?? 0) > 0;
 	}
 
 	/** True if requests must be passed to {@link enter}. */
-	get boundsRequests(): boolean {
-		return (this.#limits.requests ?? 0) > 0 || (this.#limits.requests_per_client ?? 0) > 0 || this.#running.size > 0;
+	get limitsRequests(): boolean {
+		return (
+			(this.#limits.requests ?? 0) > 0 || (this.#limits.requests_per_client ?? 0) > 0 || this.#clientByRequest.size > 0
+		);
 	}
 
 	/** The value of `Retry-After` for rejected clients, in seconds. */
@@ -87,25 +90,25 @@ export class Admission {
 	}
 
 	/**
-	 * Admits a connection. Returns a function to call when the connection ends, or undefined if it is rejected. If the total limit
-	 * has been reached, `places` may close an idle connection to make room.
+	 * Admits a connection. Returns a function to call when the connection ends, or undefined if it is rejected. If
+	 * the total limit has been reached, `placeMaker` may close an idle connection to make room.
 	 */
-	admit(address: string, places: PlaceMaker): (() => void) | undefined {
-		const { connections = 0, connections_per_client: perClient = 0 } = this.#limits;
-		const client = perClient > 0 ? clientKey(address) : '';
+	admit(address: string, placeMaker: PlaceMaker): (() => void) | undefined {
+		const { connections = 0, connections_per_client: maxPerClient = 0 } = this.#limits;
+		const client = maxPerClient > 0 ? clientKey(address) : '';
 		const { clients } = this.#deps;
-		if (perClient > 0 && clients.count(client, CLIENT_CONNECTIONS) >= perClient) {
-			return this.#rejected('connections_per_client');
+		if (maxPerClient > 0 && clients.count(client, CLIENT_CONNECTIONS) >= maxPerClient) {
+			return this.#countRejection('connections_per_client');
 		}
 		if (connections > 0) {
-			if (this.#total(CONNECTIONS) < connections) places.reset();
-			else if (!places.make()) return this.#rejected('connections');
+			if (this.#sumOf(CONNECTIONS) < connections) placeMaker.reset();
+			else if (!placeMaker.makeRoom()) return this.#countRejection('connections');
 		}
 		this.#add(CONNECTIONS, 1);
-		if (perClient > 0) clients.add(client, CLIENT_CONNECTIONS, 1);
+		if (maxPerClient > 0) clients.add(client, CLIENT_CONNECTIONS, 1);
 		return () => {
 			this.#add(CONNECTIONS, -1);
-			if (perClient > 0) clients.add(client, CLIENT_CONNECTIONS, -1);
+			if (maxPerClient > 0) clients.add(client, CLIENT_CONNECTIONS, -1);
 		};
 	}
 
@@ -114,49 +117,53 @@ export class Admission {
 	 * wait. In all cases, {@link leave} must be called when the request ends.
 	 */
 	enter(x: Exchange): undefined | HttpError | Promise<undefined | HttpError> {
-		const { requests = 0, requests_per_client: perClient = 0, queue = DEFAULT_QUEUE_LENGTH } = this.#limits;
+		const {
+			requests = 0,
+			requests_per_client: maxPerClient = 0,
+			queue: maxQueued = DEFAULT_QUEUE_LENGTH,
+		} = this.#limits;
 		let client = '';
-		if (perClient > 0) {
+		if (maxPerClient > 0) {
 			const { clients } = this.#deps;
 			client = clientKey(this.#deps.clientIp(x));
-			if (clients.count(client, CLIENT_REQUESTS) >= perClient) return this.#refusal('requests_per_client');
+			if (clients.count(client, CLIENT_REQUESTS) >= maxPerClient) return this.#createRefusal('requests_per_client');
 			clients.add(client, CLIENT_REQUESTS, 1);
 		}
-		if (requests === 0 || (this.#queue.length === 0 && this.#total(REQUESTS) < requests)) {
+		if (requests === 0 || (this.#queue.length === 0 && this.#sumOf(REQUESTS) < requests)) {
 			this.#begin(x, client);
 			return undefined;
 		}
-		if (this.#total(QUEUED) >= queue) {
+		if (this.#sumOf(QUEUED) >= maxQueued) {
 			if (client !== '') this.#deps.clients.add(client, CLIENT_REQUESTS, -1);
-			return this.#refusal('queue');
+			return this.#createRefusal('queue');
 		}
 		return this.#wait(x, client);
 	}
 
 	/** Records the end of a request. */
 	leave(x: Exchange): void {
-		const client = this.#running.get(x);
+		const client = this.#clientByRequest.get(x);
 		if (client === undefined) return;
-		this.#running.delete(x);
+		this.#clientByRequest.delete(x);
 		this.#add(REQUESTS, -1);
 		if (client !== '') this.#deps.clients.add(client, CLIENT_REQUESTS, -1);
 		this.#admitWaiting();
 	}
 
 	#begin(x: Exchange, client: string): void {
-		this.#running.set(x, client);
+		this.#clientByRequest.set(x, client);
 		this.#add(REQUESTS, 1);
 	}
 
 	#wait(x: Exchange, client: string): Promise<undefined | HttpError> {
 		const deadline = performance.now() + (this.#limits.queue_time ?? DEFAULT_QUEUE_TIME_MS);
 		this.#add(QUEUED, 1);
-		this.#deps.queued(1);
+		this.#deps.queueChanged(1);
 		this.#timer ??= setInterval(() => this.#checkQueue(), CHECK_INTERVAL_MS).unref();
 		return new Promise(resolve => {
 			const settle = (error: HttpError | undefined): void => {
 				this.#add(QUEUED, -1);
-				this.#deps.queued(-1);
+				this.#deps.queueChanged(-1);
 				if (error === undefined) this.#begin(x, client);
 				else if (client !== '') this.#deps.clients.add(client, CLIENT_REQUESTS, -1);
 				resolve(error);
@@ -175,7 +182,7 @@ export class Admission {
 	/** Admits waiting requests in order of arrival while there are free slots. */
 	#admitWaiting(): void {
 		const { requests = 0 } = this.#limits;
-		while (this.#queue.length > 0 && (requests === 0 || this.#total(REQUESTS) < requests)) {
+		while (this.#queue.length > 0 && (requests === 0 || this.#sumOf(REQUESTS) < requests)) {
 			this.#queue.shift()!.settle(undefined);
 		}
 		if (this.#queue.length > 0 || this.#timer === undefined) return;
@@ -187,28 +194,28 @@ export class Admission {
 		const now = performance.now();
 		// The maximum waiting time is the same for all requests, so the queue is in the order of the deadlines.
 		while (this.#queue.length > 0 && this.#queue[0]!.deadline <= now) {
-			this.#queue.shift()!.settle(this.#refusal('queue_time'));
+			this.#queue.shift()!.settle(this.#createRefusal('queue_time'));
 		}
 		this.#admitWaiting();
 	}
 
-	#rejected(limit: OverloadLimit): undefined {
+	#countRejection(limit: OverloadLimit): undefined {
 		this.#deps.rejected(limit);
 		return undefined;
 	}
 
-	#refusal(limit: OverloadLimit): HttpError {
+	#createRefusal(limit: OverloadLimit): HttpError {
 		this.#deps.rejected(limit);
 		return new HttpError(503, 'The server is overloaded.', { headers: [['Retry-After', this.retryAfter]] });
 	}
 
-	#total(slot: number): number {
+	#sumOf(slot: number): number {
 		let sum = 0;
 		for (let at = slot; at < this.#counts.length; at += ADMISSION_SLOT_COUNT) sum += Atomics.load(this.#counts, at);
 		return sum;
 	}
 
-	#add(slot: number, by: 1 | -1): void {
-		Atomics.add(this.#counts, this.#rowStart + slot, by);
+	#add(slot: number, change: 1 | -1): void {
+		Atomics.add(this.#counts, this.#rowStart + slot, change);
 	}
 }

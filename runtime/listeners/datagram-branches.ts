@@ -20,17 +20,17 @@ export function withBranches(
 		const { library } = datagrams.length > 0 && datagrams.length < threads ? quicSupport() : {};
 		if (library === undefined) return listener;
 		const branches = datagrams.map((): number[] => []);
-		const added: InheritedDatagrams[] = [];
+		const branchDatagrams: InheritedDatagrams[] = [];
 		for (let thread = datagrams.length; thread < threads; thread++) {
 			const pair = createRelayPair(library);
 			if (pair === undefined) break;
 			channels.push(...pair);
 			const at = thread % datagrams.length;
 			branches[at]!.push(pair[0]);
-			added.push({ descriptor: datagrams[at]!.descriptor, trunk: pair[1] });
+			branchDatagrams.push({ descriptor: datagrams[at]!.descriptor, trunk: pair[1] });
 		}
-		const owned = datagrams.map((one, at) => ({ ...one, branches: branches[at]! }));
-		return { ...listener, datagrams: [...owned, ...added] };
+		const trunkDatagrams = datagrams.map((one, at) => ({ ...one, branches: branches[at]! }));
+		return { ...listener, datagrams: [...trunkDatagrams, ...branchDatagrams] };
 	});
 	return { listeners: withSockets, channels };
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Minimum number of descriptors reserved for other purposes: the Admin API, logs, files, upstreams. */
-const MIN_KEPT = 192;
+const MIN_RESERVED_DESCRIPTORS = 192;
 
 /** Returns the process's limit of open files; undefined if the system does not report it. */
 export function descriptorLimit(): number | undefined {
@@ -18,7 +18,7 @@ export function descriptorLimit(): number | undefined {
  * Returns the maximum number of client connections for each of `threads` threads. The remaining descriptors are reserved for other
  * purposes.
  */
-export function connectionRoom(limit: number | undefined, threads: number): number {
+export function maxConnectionsPerThread(limit: number | undefined, threads: number): number {
 	if (limit === undefined) return Infinity;
-	return Math.max(16, Math.floor((limit - Math.max(MIN_KEPT, limit / 10)) / threads));
+	return Math.max(16, Math.floor((limit - Math.max(MIN_RESERVED_DESCRIPTORS, limit / 10)) / threads));
 }

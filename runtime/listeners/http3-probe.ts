@@ -15,7 +15,7 @@ export class Http3Probe {
 	/** Keys of listeners whose UDP ports our threads have bound. */
 	readonly #boundKeys = new Set<string>();
 	/** The cause that was logged last, by listener key. The key '' stands for a cause that concerns the whole process. */
-	readonly #logged = new Map<string, string>();
+	readonly #loggedCauses = new Map<string, string>();
 
 	constructor(log: (entry: LogEntry) => void) {
 		this.#log = log;
@@ -25,7 +25,7 @@ export class Http3Probe {
 	 * Resolves to the address. If HTTP/3 is unavailable and enabled only by default, resolves to the address without HTTP/3, and
 	 * logs the cause once. Rejects with ListenError if HTTP/3 is unavailable but the configuration names it.
 	 */
-	async checked(address: ListenerAddress): Promise<ListenerAddress> {
+	async check(address: ListenerAddress): Promise<ListenerAddress> {
 		const { key, http3, ...rest } = address;
 		if (http3 === undefined) return address;
 		const { missing } = quicSupport();
@@ -38,7 +38,7 @@ export class Http3Probe {
 			const errorCode = await bindUdpBriefly(address);
 			if (errorCode === undefined) {
 				this.#boundKeys.add(key);
-				this.#logged.delete(key);
+				this.#loggedCauses.delete(key);
 				return address;
 			}
 			code = errorCode;
@@ -49,9 +49,9 @@ export class Http3Probe {
 		// If a function is missing on this machine, the cause concerns the whole process, so it is logged once and not for each
 		// listener.
 		const subject = missing === undefined ? key : '';
-		if (this.#logged.get(subject) !== cause) {
-			this.#logged.set(subject, cause!);
-			this.#log(missing === undefined ? withoutHttp3(address, cause!) : lacking(missing));
+		if (this.#loggedCauses.get(subject) !== cause) {
+			this.#loggedCauses.set(subject, cause!);
+			this.#log(missing === undefined ? withoutHttp3(address, cause!) : unavailableEntry(missing));
 		}
 		return { key, ...rest };
 	}
@@ -73,7 +73,7 @@ export function withoutHttp3(address: ListenerAddress, cause: string): LogEntry 
 	return { level: 'warn', logger: 'http', message: 'serving without HTTP/3', fields };
 }
 
-function lacking(cause: string): LogEntry {
+function unavailableEntry(cause: string): LogEntry {
 	return { level: 'info', logger: 'http', message: 'HTTP/3 is unavailable', fields: { cause } };
 }
 

@@ -26,10 +26,10 @@ export class InheritedSockets {
 	 * Returns the address, marked so that threads do not use it before this process takes over, if its sockets are inherited, or if
 	 * an inherited listener has the same port and would conflict with it. Returns undefined in all other cases.
 	 */
-	deferred(address: ListenerAddress): ListenerAddress | undefined {
-		const found = this.#listeners.get(address.key);
-		if (found) {
-			const { port, descriptors: inherited, datagrams } = found;
+	findDeferred(address: ListenerAddress): ListenerAddress | undefined {
+		const inheritedListener = this.#listeners.get(address.key);
+		if (inheritedListener) {
+			const { port, descriptors: inherited, datagrams } = inheritedListener;
 			return { ...address, port, inherited, ...(datagrams && { datagrams }), deferred: true };
 		}
 		const { port } = address;
@@ -38,12 +38,12 @@ export class InheritedSockets {
 	}
 
 	/** Returns the inherited socket with this listener key, among those that the main thread holds. */
-	held(key: string): BequeathedSocket | undefined {
+	findHeld(key: string): BequeathedSocket | undefined {
 		return this.#held.get(key);
 	}
 
 	/** Returns the inherited sockets that the new configuration does not use, given the keys that it uses. */
-	abandoned(keys: ReadonlySet<string>): BequeathedSocket[] {
+	findAbandoned(keys: ReadonlySet<string>): BequeathedSocket[] {
 		return [...this.#held.values()].filter(socket => !keys.has(socket.key));
 	}
 
@@ -66,15 +66,15 @@ export function addressesForThread(
 	thread: number,
 	threads: number,
 ): ListenerAddress[] {
-	const ownOf = <T>(all: readonly T[]): T[] => all.filter((_, at) => at % threads === thread);
+	const shareOf = <T>(all: readonly T[]): T[] => all.filter((_, at) => at % threads === thread);
 	return listeners.map(listener => {
 		const { inherited: all, datagrams } = listener;
 		if (all === undefined || all.length === 0) return listener;
-		const ownSockets = ownOf(all);
+		const ownSockets = shareOf(all);
 		return {
 			...listener,
 			inherited: ownSockets.length > 0 ? ownSockets : [all[thread % all.length]!],
-			...(datagrams && { datagrams: ownOf(datagrams) }),
+			...(datagrams && { datagrams: shareOf(datagrams) }),
 		};
 	});
 }

@@ -22,21 +22,21 @@ export interface ListenerGatesDeps {
 }
 
 export class ListenerGates {
-	readonly #thread: ListenerGatesDeps;
+	readonly #deps: ListenerGatesDeps;
 	readonly #gates = new Map<string, Admission>();
 	#clients: ClientCounts | undefined;
 
-	constructor(thread: ListenerGatesDeps) {
-		this.#thread = thread;
+	constructor(deps: ListenerGatesDeps) {
+		this.#deps = deps;
 	}
 
 	/** Creates the admission of a listener if its settings have limits. Called before the generation is activated. */
 	async prepare(address: ListenerAddress, settings: Settings): Promise<void> {
-		if (this.#gates.has(address.key) || !bounds(serverSettingsFor(settings, address).limits)) return;
-		const { row, rows, counters, clientIp } = this.#thread;
-		const memory = await this.#thread.memory(address.key, ADMISSION_SLOT_COUNT);
+		if (this.#gates.has(address.key) || !hasLimits(serverSettingsFor(settings, address).limits)) return;
+		const { row, rows, counters, clientIp } = this.#deps;
+		const memory = await this.#deps.memory(address.key, ADMISSION_SLOT_COUNT);
 		if (!this.#clients) {
-			const cells = await this.#thread.memory('clients', CLIENT_SLOTS);
+			const cells = await this.#deps.memory('clients', CLIENT_SLOTS);
 			this.#clients ??= new ClientCounts(cells, rows, row);
 		}
 		const gate = new Admission({
@@ -47,7 +47,7 @@ export class ListenerGates {
 			rejected: limit => {
 				counters[overloadSlot(limit)]!++;
 			},
-			queued: by => {
+			queueChanged: by => {
 				counters[ROW_SLOT.queued]! += by;
 				if (by === 1) counters[ROW_SLOT.queuedRequests]!++;
 			},
@@ -66,7 +66,7 @@ export class ListenerGates {
 	}
 }
 
-function bounds(limits: ServerLimits = {}): boolean {
+function hasLimits(limits: ServerLimits = {}): boolean {
 	const { connections, connections_per_client, requests, requests_per_client } = limits;
 	return [connections, connections_per_client, requests, requests_per_client].some(limit => (limit ?? 0) > 0);
 }

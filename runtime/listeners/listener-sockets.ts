@@ -18,9 +18,9 @@ import { type ListenError, listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
 
 /** Maximum bytes of a Unix socket's path (`sun_path` without its terminating zero). */
-const MAX_PATH = process.platform === 'linux' ? 107 : 103;
+const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
 
-interface Held {
+interface HeldListener {
 	readonly descriptor: number;
 	/** The Unix socket and its file; undefined for an inherited socket, which this process must not close. */
 	readonly unix: { readonly socket: HeldSocket; readonly file: SocketFile } | undefined;
@@ -35,7 +35,7 @@ interface SocketFile {
 	 * True if this process may change and delete the file. Before a handover, the file belongs to the predecessor; afterwards, to
 	 * the successor.
 	 */
-	own: boolean;
+	isOurs: boolean;
 }
 
 /** The sockets of one process. */
@@ -44,8 +44,8 @@ export class ListenerSockets {
 	readonly #log: (entry: LogEntry) => void;
 	readonly #passed: PassedSockets;
 	readonly #http3: Http3Probe;
-	#bound = new Map<string, ListenerAddress>();
-	readonly #held = new Map<string, Held>();
+	#servedAddresses = new Map<string, ListenerAddress>();
+	readonly #heldListeners = new Map<string, HeldListener>();
 	/** The predecessor's sockets, until this process accepts connections. */
 	#inherited: InheritedSockets | undefined;
 
@@ -70,25 +70,26 @@ export class ListenerSockets {
 	}
 
 	/** The addresses being served. */
-	get bound(): ListenerAddress[] {
-		return [...this.#bound.values()];
+	get servedAddresses(): ListenerAddress[] {
+		return [...this.#servedAddresses.values()];
 	}
 
 	/**
 	 * Resolves to addresses on which threads can listen, with their final ports. Addresses that are not served yet are checked to be
 	 * free. Rejects with ListenError.
 	 */
-	async bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
+	async prepareAddresses(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
 		const listeners: ListenerAddress[] = [];
 		for (const address of wanted) {
 			if (address.host.includes('/')) {
-				listeners.push(await this.#open(address));
+				listeners.push(await this.#openHeld(address));
 				continue;
 			}
-			const known = this.#bound.get(address.key) ?? this.#inherited?.deferred(address) ?? this.#passedAt(address);
-			const { http3: _, ...bound } = known ?? (await this.#probe(address));
+			const knownAddress =
+				this.#servedAddresses.get(address.key) ?? this.#inherited?.findDeferred(address) ?? this.#findPassed(address);
+			const { http3: _, ...bound } = knownAddress ?? (await this.#probe(address));
 			const { http3 } = address;
-			listeners.push(await this.#http3.checked(http3 === undefined ? bound : { ...bound, http3 }));
+			listeners.push(await this.#http3.check(http3 === undefined ? bound : { ...bound, http3 }));
 		}
 		return listeners;
 	}
@@ -98,8 +99,8 @@ export class ListenerSockets {
 	 * listeners.
 	 */
 	serve(listeners: readonly ListenerAddress[]): void {
-		this.#bound = new Map(listeners.map(listener => [listener.key, withoutHandoverParts(listener)]));
-		this.#keep(listeners);
+		this.#servedAddresses = new Map(listeners.map(listener => [listener.key, withoutHandoverParts(listener)]));
+		this.#keepOnly(listeners);
 	}
 
 	/** Takes over from the predecessor. All threads must be listening. */
@@ -108,37 +109,38 @@ export class ListenerSockets {
 		if (!inherited) return;
 		this.#inherited = undefined;
 		inherited.close();
-		for (const socket of inherited.abandoned(new Set(this.#held.keys()))) this.#held.set(socket.key, heldFrom(socket));
+		for (const socket of inherited.findAbandoned(new Set(this.#heldListeners.keys())))
+			this.#heldListeners.set(socket.key, toHeldListener(socket));
 		this.#ownFiles(true);
-		this.#keep(this.#bound.values());
+		this.#keepOnly(this.#servedAddresses.values());
 	}
 
 	/** Leaves the files of Unix sockets to the successor, so that this process does not delete them. */
-	leave(): void {
+	leaveFiles(): void {
 		this.#ownFiles(false);
 	}
 
-	#ownFiles(own: boolean): void {
-		for (const { unix } of this.#held.values()) if (unix) unix.file.own = own;
+	#ownFiles(isOurs: boolean): void {
+		for (const { unix } of this.#heldListeners.values()) if (unix) unix.file.isOurs = isOurs;
 	}
 
 	/**
-	 * Returns the sockets that a successor inherits. `threadsOf` returns the descriptors of all threads' sockets for a listener;
-	 * `datagrams` has the threads' UDP sockets.
+	 * Returns the sockets that a successor inherits. `threadDescriptorsOf` returns the descriptors of all threads'
+	 * sockets for a listener; `datagrams` has the threads' UDP sockets.
 	 */
 	bequeathed(
-		threadsOf: (key: string) => number[],
+		threadDescriptorsOf: (key: string) => number[],
 		datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>,
 	): BequeathedSockets {
-		const listeners = this.bound
+		const listeners = this.servedAddresses
 			.filter(({ host }) => !host.includes('/'))
 			.map(({ key, port }) => ({
 				key,
 				port,
-				descriptors: distinctSockets(threadsOf(key)),
+				descriptors: distinctSockets(threadDescriptorsOf(key)),
 				datagrams: datagrams.get(key),
 			}));
-		const held = [...this.#held].map(([key, { descriptor, unix }]) => {
+		const held = [...this.#heldListeners].map(([key, { descriptor, unix }]) => {
 			const file = unix && { path: unix.file.path, inode: String(unix.file.inode), mode: unix.file.mode };
 			return { key, descriptor, ...(file && { file }) };
 		});
@@ -151,17 +153,17 @@ export class ListenerSockets {
 	}
 
 	/** Closes the sockets that were opened for a load that has failed. */
-	giveUp(): void {
-		this.#keep(this.#bound.values());
+	discardUnserved(): void {
+		this.#keepOnly(this.#servedAddresses.values());
 	}
 
 	/** Closes the sockets that the main thread holds, and removes socket files. Idempotent. */
 	close(): void {
-		this.#keep([]);
+		this.#keepOnly([]);
 	}
 
 	/** Returns a TCP address with the socket that a service manager has bound to it, if any. */
-	#passedAt(address: ListenerAddress): ListenerAddress | undefined {
+	#findPassed(address: ListenerAddress): ListenerAddress | undefined {
 		const { host, port } = address;
 		if (port === 0) return undefined;
 		// A socket that systemd binds to a port without an address accepts IPv6 and IPv4, or only IPv4 on a system without IPv6.
@@ -186,45 +188,45 @@ export class ListenerSockets {
 		}
 	}
 
-	async #open(address: ListenerAddress): Promise<ListenerAddress> {
-		let held = this.#held.get(address.key);
+	async #openHeld(address: ListenerAddress): Promise<ListenerAddress> {
+		let held = this.#heldListeners.get(address.key);
 		if (!held) {
-			const inherited = this.#inherited?.held(address.key);
+			const inherited = this.#inherited?.findHeld(address.key);
 			held = inherited
-				? heldFrom(inherited)
-				: await this.#make(address).catch(error => {
+				? toHeldListener(inherited)
+				: await this.#bindHeld(address).catch(error => {
 						throw listenError(error, address);
 					});
-			this.#held.set(address.key, held);
+			this.#heldListeners.set(address.key, held);
 		}
-		const deferred = this.#inherited?.held(address.key) !== undefined;
+		const deferred = this.#inherited?.findHeld(address.key) !== undefined;
 		return { ...address, descriptor: held.descriptor, ...(deferred && { deferred }) };
 	}
 
-	#keep(addresses: Iterable<ListenerAddress>): void {
+	#keepOnly(addresses: Iterable<ListenerAddress>): void {
 		const keptKeys = new Set<string>();
 		for (const { key, mode = DEFAULT_SOCKET_MODE } of addresses) {
 			keptKeys.add(key);
-			const file = this.#held.get(key)?.unix?.file;
-			if (!file || file.mode === mode || !file.own) continue;
-			this.#change(key, () => isStill(file) && chmodSync(file.path, mode));
+			const file = this.#heldListeners.get(key)?.unix?.file;
+			if (!file || file.mode === mode || !file.isOurs) continue;
+			this.#tryChange(key, () => isSameFile(file) && chmodSync(file.path, mode));
 			file.mode = mode;
 		}
 		this.#http3.keepOnly(keptKeys);
-		for (const key of [...this.#held.keys()]) if (!keptKeys.has(key)) this.#close(key);
+		for (const key of [...this.#heldListeners.keys()]) if (!keptKeys.has(key)) this.#close(key);
 	}
 
 	#close(key: string): void {
-		const held = this.#held.get(key);
-		this.#held.delete(key);
+		const held = this.#heldListeners.get(key);
+		this.#heldListeners.delete(key);
 		if (!held?.unix) return;
 		const { file, socket } = held.unix;
 		// The file is deleted only if it is still the file of this socket: another server may have replaced it.
-		if (file.own) this.#change(key, () => isStill(file) && unlinkSync(file.path));
+		if (file.isOurs) this.#tryChange(key, () => isSameFile(file) && unlinkSync(file.path));
 		socket.close();
 	}
 
-	#change(key: string, change: () => void): void {
+	#tryChange(key: string, change: () => void): void {
 		try {
 			change();
 		} catch (error) {
@@ -233,23 +235,23 @@ export class ListenerSockets {
 		}
 	}
 
-	async #make({ host, mode = DEFAULT_SOCKET_MODE }: ListenerAddress): Promise<Held> {
-		const at = parseListenHost(this.#filled(host));
-		if ('network' in at && at.network === 'fd') {
-			const descriptor = this.#passed.descriptorOf(at.descriptor);
+	async #bindHeld({ host, mode = DEFAULT_SOCKET_MODE }: ListenerAddress): Promise<HeldListener> {
+		const listenHost = parseListenHost(this.#expandHost(host));
+		if ('network' in listenHost && listenHost.network === 'fd') {
+			const descriptor = this.#passed.descriptorOf(listenHost.descriptor);
 			// `fstatSync` throws EBADF if the descriptor is not open. Whether it is a listening socket is known only when a thread tries
 			// to listen on it.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, unix: undefined };
 		}
-		if ('network' in at && at.network === 'unix') {
-			const descriptor = this.#passed.descriptorAt(at.path);
-			return descriptor === undefined ? bindUnix(at.path, mode) : { descriptor, unix: undefined };
+		if ('network' in listenHost && listenHost.network === 'unix') {
+			const descriptor = this.#passed.descriptorAt(listenHost.path);
+			return descriptor === undefined ? bindUnix(listenHost.path, mode) : { descriptor, unix: undefined };
 		}
 		throw systemError('EINVAL');
 	}
 
-	#filled(host: string): string {
+	#expandHost(host: string): string {
 		return this.#expand(host, () => {
 			throw systemError('EINVAL');
 		});
@@ -257,12 +259,12 @@ export class ListenerSockets {
 }
 
 /** Returns an inherited socket in the form of a socket that this process holds. */
-function heldFrom({ descriptor, file }: BequeathedSocket): Held {
+function toHeldListener({ descriptor, file }: BequeathedSocket): HeldListener {
 	if (!file) return { descriptor, unix: undefined };
 	const socket = { descriptor, close: () => closeSync(descriptor) };
 	return {
 		descriptor,
-		unix: { socket, file: { path: file.path, inode: BigInt(file.inode), mode: file.mode, own: false } },
+		unix: { socket, file: { path: file.path, inode: BigInt(file.inode), mode: file.mode, isOurs: false } },
 	};
 }
 
@@ -283,7 +285,7 @@ export function distinctSockets(descriptors: readonly number[]): number[] {
  * binding.
  */
 export function unixSocketProblem(file: string): string | undefined {
-	if (Buffer.byteLength(file) > MAX_PATH) return 'ENAMETOOLONG';
+	if (Buffer.byteLength(file) > MAX_PATH_BYTES) return 'ENAMETOOLONG';
 	try {
 		// For a missing folder, `statSync` throws ENOENT, which describes the problem better than the EACCES with which Node's `listen`
 		// fails.
@@ -299,23 +301,23 @@ export function unixSocketProblem(file: string): string | undefined {
  * Binds a socket under a temporary name and renames it, so that the socket never has other permissions, and a socket left behind by
  * another server is replaced atomically.
  */
-async function bindUnix(file: string, mode: number): Promise<Held> {
+async function bindUnix(file: string, mode: number): Promise<HeldListener> {
 	const problem = unixSocketProblem(file);
 	if (problem !== undefined) throw systemError(problem);
 	const stats = statsOf(file);
 	if (stats && (await someoneListens(file))) throw systemError('EADDRINUSE');
-	const temporary = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
-	if (statsOf(temporary)?.isSocket()) unlinkSync(temporary);
+	const temporaryPath = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
+	if (statsOf(temporaryPath)?.isSocket()) unlinkSync(temporaryPath);
 	let inode = 0n;
-	const socket = await holdUnixSocket(temporary, LISTEN_BACKLOG, () => {
-		chmodSync(temporary, mode);
-		inode = lstatSync(temporary, { bigint: true }).ino;
-		renameSync(temporary, file);
+	const socket = await holdUnixSocket(temporaryPath, LISTEN_BACKLOG, () => {
+		chmodSync(temporaryPath, mode);
+		inode = lstatSync(temporaryPath, { bigint: true }).ino;
+		renameSync(temporaryPath, file);
 	});
-	return { descriptor: socket.descriptor, unix: { socket, file: { path: file, inode, mode, own: true } } };
+	return { descriptor: socket.descriptor, unix: { socket, file: { path: file, inode, mode, isOurs: true } } };
 }
 
-function isStill({ path: file, inode }: { readonly path: string; readonly inode: bigint }): boolean {
+function isSameFile({ path: file, inode }: { readonly path: string; readonly inode: bigint }): boolean {
 	return lstatSync(file, { bigint: true, throwIfNoEntry: false })?.ino === inode;
 }
 

@@ -4,9 +4,9 @@ import type { BequeathedPassedSocket } from '../sockets/bequeathed-sockets.ts';
 import { socketAddresses } from './socket-addresses.ts';
 
 /** The first passed descriptor. */
-const FIRST = 3;
+const FIRST_DESCRIPTOR = 3;
 /** Maximum number of sockets accepted. */
-const MOST = 1024;
+const MAX_SOCKETS = 1024;
 
 /** The environment variables that describe the passed sockets. */
 const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
@@ -16,6 +16,7 @@ export class SocketNotPassed extends Error {
 	readonly code = 'ENOTPASSED';
 }
 
+/** The sockets that a service manager has passed to the process. */
 export class PassedSockets {
 	/**
 	 * The sockets' names, in the order of their descriptors, which begin at 3. Undefined if no service manager has passed sockets.
@@ -41,7 +42,7 @@ export class PassedSockets {
 	/** Returns the sockets for a successor. */
 	bequeathed(): BequeathedPassedSocket[] {
 		return (this.#names ?? []).map((name, at) => {
-			const number = FIRST + at;
+			const number = FIRST_DESCRIPTOR + at;
 			return { number, name, descriptor: this.#newDescriptorByOld?.get(number) ?? number };
 		});
 	}
@@ -50,17 +51,19 @@ export class PassedSockets {
 	 * Returns the descriptor of the socket with an address, as {@link socketAddresses} writes it, or undefined if no socket has it.
 	 */
 	descriptorAt(address: string): number | undefined {
-		for (const [descriptor, at] of this.#located) if (at === address) return descriptor;
+		for (const [descriptor, at] of this.#addressByDescriptor) if (at === address) return descriptor;
 		return undefined;
 	}
 
 	/** Returns the hosts of the TCP sockets with a port. */
 	hostsAt(port: number): string[] {
-		const end = `:${port}`;
-		return [...this.#located.values()].filter(at => at.endsWith(end)).map(at => at.slice(0, -end.length));
+		const portSuffix = `:${port}`;
+		return [...this.#addressByDescriptor.values()]
+			.filter(at => at.endsWith(portSuffix))
+			.map(at => at.slice(0, -portSuffix.length));
 	}
 
-	get #located(): ReadonlyMap<number, string> {
+	get #addressByDescriptor(): ReadonlyMap<number, string> {
 		this.#addresses ??= socketAddresses(this.bequeathed().map(({ descriptor }) => descriptor));
 		return this.#addresses;
 	}
@@ -73,16 +76,18 @@ export class PassedSockets {
 		const names = this.#names;
 		if (/^\d+$/.test(text)) {
 			const descriptor = Number(text);
-			if (names === undefined || names[descriptor - FIRST] !== undefined) {
+			if (names === undefined || names[descriptor - FIRST_DESCRIPTOR] !== undefined) {
 				return this.#newDescriptorByOld?.get(descriptor) ?? descriptor;
 			}
-			throw new SocketNotPassed(`the service manager did not pass this descriptor, but ${told(names)}`);
+			throw new SocketNotPassed(`the service manager did not pass this descriptor, but ${describeSockets(names)}`);
 		}
 		if (names === undefined) throw new SocketNotPassed('no service manager has passed any sockets');
-		const descriptors = names.flatMap((name, at) => (name === text ? [FIRST + at] : []));
+		const descriptors = names.flatMap((name, at) => (name === text ? [FIRST_DESCRIPTOR + at] : []));
 		if (descriptors.length === 1) return this.#newDescriptorByOld?.get(descriptors[0]!) ?? descriptors[0]!;
 		if (descriptors.length === 0) {
-			throw new SocketNotPassed(`the service manager did not pass a socket with this name, but ${told(names)}`);
+			throw new SocketNotPassed(
+				`the service manager did not pass a socket with this name, but ${describeSockets(names)}`,
+			);
 		}
 		const numbers = descriptors.map(descriptor => `fd/${descriptor}`).join(' and ');
 		throw new SocketNotPassed(`${descriptors.length} sockets were passed with this name: write ${numbers}`);
@@ -101,15 +106,18 @@ export function inheritedPassedSockets(passed: readonly BequeathedPassedSocket[]
  * sockets for theirs. The variables are ignored if they name another process.
  */
 export function takePassedSockets(environment: { [name: string]: string | undefined }, pid: number): PassedSockets {
-	const [owner, count, names = ''] = VARIABLES.map(name => environment[name]);
+	const [ownerPid, count, names = ''] = VARIABLES.map(name => environment[name]);
 	for (const name of VARIABLES) delete environment[name];
-	if (owner !== String(pid) || !/^\d{1,4}$/.test(count ?? '')) return new PassedSockets(undefined);
+	if (ownerPid !== String(pid) || !/^\d{1,4}$/.test(count ?? '')) return new PassedSockets(undefined);
 	const nameList = names.split(':');
-	const socketNames = Array.from({ length: Math.min(Number(count), MOST) }, (_, at) => nameList[at] || 'unknown');
+	const socketNames = Array.from(
+		{ length: Math.min(Number(count), MAX_SOCKETS) },
+		(_, at) => nameList[at] || 'unknown',
+	);
 	return new PassedSockets(socketNames);
 }
 
-function told(names: readonly string[]): string {
+function describeSockets(names: readonly string[]): string {
 	if (names.length === 0) return 'none';
-	return names.map((name, at) => `fd/${FIRST + at} (${name})`).join(', ');
+	return names.map((name, at) => `fd/${FIRST_DESCRIPTOR + at} (${name})`).join(', ');
 }

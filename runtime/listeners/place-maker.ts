@@ -14,39 +14,39 @@ const QUIET_MS = 100;
 /** Closes idle connections of some of a thread's servers. */
 export class PlaceMaker {
 	readonly #servers: () => Iterable<ProtocolServer>;
-	readonly #closed: (connections: number) => void;
+	readonly #onClosed: (connections: number) => void;
 	/** Number of slots that have been freed but not used yet. */
 	#freedSlots = 0;
 	#quietUntil = 0;
 
-	/** @param closed Called with the number of connections that were closed. */
-	constructor(servers: () => Iterable<ProtocolServer>, closed: (connections: number) => void) {
+	/** @param onClosed Called with the number of connections that were closed. */
+	constructor(servers: () => Iterable<ProtocolServer>, onClosed: (connections: number) => void) {
 		this.#servers = servers;
-		this.#closed = closed;
+		this.#onClosed = onClosed;
 	}
 
 	/** Returns true if a connection has been closed to make room for a new one. */
-	make(): boolean {
+	makeRoom(): boolean {
 		if (this.#freedSlots > 0) {
 			this.#freedSlots--;
 			return true;
 		}
 		const now = performance.now();
 		if (now < this.#quietUntil) return false;
-		const idle: ClosableConnection[] = [];
+		const idleConnections: ClosableConnection[] = [];
 		for (const server of this.#servers()) {
-			for (const connection of server.closable()) if (connection.idleSince <= now) idle.push(connection);
+			for (const connection of server.closable()) if (connection.idleSince <= now) idleConnections.push(connection);
 		}
-		if (idle.length === 0) {
+		if (idleConnections.length === 0) {
 			this.#quietUntil = now + QUIET_MS;
 			return false;
 		}
-		const longestIdle = idle
+		const longestIdle = idleConnections
 			.map(connection => ({ connection, since: connection.idleSince }))
 			.sort((a, b) => a.since - b.since)
-			.slice(0, Math.max(1, Math.min(MAX_CLOSED, Math.floor(idle.length / IDLE_PER_CLOSED))));
+			.slice(0, Math.max(1, Math.min(MAX_CLOSED, Math.floor(idleConnections.length / IDLE_PER_CLOSED))));
 		for (const { connection } of longestIdle) connection.giveWay();
-		this.#closed(longestIdle.length);
+		this.#onClosed(longestIdle.length);
 		this.#freedSlots = longestIdle.length - 1;
 		return true;
 	}

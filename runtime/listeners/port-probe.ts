@@ -55,10 +55,10 @@ const REASONS: { readonly [code: string]: string } = {
  */
 export async function probeListener(address: ListenerAddress): Promise<ListenerAddress> {
 	const { host, port, only6 = false } = address;
-	const bound = tryBindPort(host, port, only6);
-	if (bound === undefined) return await probeListening(address);
-	if (typeof bound === 'string') throw new ListenError(bound, socketText(address));
-	return { ...address, port: bound.port };
+	const bindResult = tryBindPort(host, port, only6);
+	if (bindResult === undefined) return await probeListening(address);
+	if (typeof bindResult === 'string') throw new ListenError(bindResult, socketText(address));
+	return { ...address, port: bindResult.port };
 }
 
 function probeListening(address: ListenerAddress): Promise<ListenerAddress> {

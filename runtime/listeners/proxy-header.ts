@@ -19,10 +19,10 @@ export type ProxyHeader =
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const PREFIX = Buffer.from('PROXY ', 'latin1');
 /** Maximum length of a version 1 line, including CRLF. */
-const MAX_LINE = 107;
+const MAX_LINE_BYTES = 107;
 /** Maximum length of a version 2 header: addresses, and the extensions that balancers send. */
-const MAX_HEADER = 4096;
-const UNIX_LENGTH = 216;
+const MAX_HEADER_BYTES = 4096;
+const UNIX_ADDRESSES_BYTES = 216;
 /** Type of the extension that carries a CRC32C of the header. */
 const CRC_EXTENSION = 0x03;
 
@@ -30,9 +30,9 @@ const INCOMPLETE: ProxyHeader = { kind: 'incomplete' };
 const NONE: ProxyHeader = { kind: 'none' };
 const MALFORMED: ProxyHeader = { kind: 'malformed' };
 
-/** Parses the first bytes of a connection. The result never depends on how they are split. */
+/** Parses the first bytes of a connection. The result never depends on how the bytes are split among reads. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader {
-	if (startsLike(bytes, SIGNATURE)) return bytes.length < 16 ? shortVersion2(bytes) : parseVersion2(bytes);
+	if (startsLike(bytes, SIGNATURE)) return bytes.length < 16 ? checkShortVersion2(bytes) : parseVersion2(bytes);
 	if (startsLike(bytes, PREFIX)) return parseVersion1(bytes);
 	return NONE;
 }
@@ -44,9 +44,9 @@ function startsLike(bytes: Buffer, prefix: Buffer): boolean {
 }
 
 function parseVersion1(bytes: Buffer): ProxyHeader {
-	const text = bytes.toString('latin1', 0, MAX_LINE);
+	const text = bytes.toString('latin1', 0, MAX_LINE_BYTES);
 	const end = text.indexOf('\r\n');
-	if (end === -1) return text.length < MAX_LINE && !/\n|\r[^\n]/.test(text) ? INCOMPLETE : MALFORMED;
+	if (end === -1) return text.length < MAX_LINE_BYTES && !/\n|\r[^\n]/.test(text) ? INCOMPLETE : MALFORMED;
 	const line = text.slice(0, end);
 	const length = end + 2;
 	if (/^PROXY UNKNOWN(?: [\x20-\x7e]*)?$/.test(line)) return { kind: 'header', length, peer: undefined };
@@ -66,13 +66,13 @@ function parseVersion1(bytes: Buffer): ProxyHeader {
 }
 
 /** Returns an address of the stated family in canonical form; an IPv4-mapped IPv6 address becomes the IPv4 address. */
-function addressOf(text: string, v4: boolean): string | undefined {
+function addressOf(text: string, isIpv4: boolean): string | undefined {
 	const ip = parseIp(text);
-	if (!ip || text.includes(':') === v4) return undefined;
+	if (!ip || text.includes(':') === isIpv4) return undefined;
 	return formatIp(ip);
 }
 
-function shortVersion2(bytes: Buffer): ProxyHeader {
+function checkShortVersion2(bytes: Buffer): ProxyHeader {
 	return bytes.length > 12 && !isCommand(bytes[12]!) ? MALFORMED : INCOMPLETE;
 }
 
@@ -85,8 +85,8 @@ function parseVersion2(bytes: Buffer): ProxyHeader {
 	const family = bytes[13]!;
 	const size = bytes.readUInt16BE(14);
 	const length = 16 + size;
-	if (length > MAX_HEADER) return MALFORMED;
-	const addresses = addressLength(family);
+	if (length > MAX_HEADER_BYTES) return MALFORMED;
+	const addresses = addressesLength(family);
 	if (addresses === undefined || size < addresses) return MALFORMED;
 	if (bytes.length < length) return INCOMPLETE;
 	if (!extensionsAreWhole(bytes, 16 + addresses, length)) return MALFORMED;
@@ -96,7 +96,7 @@ function parseVersion2(bytes: Buffer): ProxyHeader {
 }
 
 /** Returns the length of the addresses; undefined if the transport is not a stream. */
-function addressLength(family: number): number | undefined {
+function addressesLength(family: number): number | undefined {
 	switch (family) {
 		case 0x00:
 			return 0;
@@ -105,7 +105,7 @@ function addressLength(family: number): number | undefined {
 		case 0x21:
 			return 36;
 		case 0x31:
-			return UNIX_LENGTH;
+			return UNIX_ADDRESSES_BYTES;
 	}
 	return undefined;
 }
@@ -113,21 +113,21 @@ function addressLength(family: number): number | undefined {
 function peerOf(bytes: Buffer, family: number): ConnectionPeer {
 	if (family === 0x31) return { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 	const size = family === 0x11 ? 4 : 16;
-	const ports = 16 + size * 2;
+	const portsStart = 16 + size * 2;
 	return {
 		remoteAddress: packedAddress(bytes, 16, size),
-		remotePort: bytes.readUInt16BE(ports),
+		remotePort: bytes.readUInt16BE(portsStart),
 		localAddress: packedAddress(bytes, 16 + size, size),
-		localPort: bytes.readUInt16BE(ports + 2),
+		localPort: bytes.readUInt16BE(portsStart + 2),
 	};
 }
 
 function packedAddress(bytes: Buffer, at: number, size: number): string {
 	if (size === 4) return bytes.subarray(at, at + 4).join('.');
 	const words = [bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4), bytes.readUInt32BE(at + 8)] as const;
-	const last = bytes.readUInt32BE(at + 12);
+	const lastWord = bytes.readUInt32BE(at + 12);
 	const v4 = words[0] === 0 && words[1] === 0 && words[2] === 0xffff;
-	return formatIp({ v4, words: [...words, last], zone: '' });
+	return formatIp({ v4, words: [...words, lastWord], zone: '' });
 }
 
 /** Reports whether the extensions fill their space exactly and the checksum, if present, is correct. */
@@ -140,9 +140,9 @@ function extensionsAreWhole(bytes: Buffer, start: number, end: number): boolean 
 		if (value + size > end) return false;
 		if (bytes[at] === CRC_EXTENSION) {
 			if (size !== 4) return false;
-			const covered = Buffer.from(bytes.subarray(0, end));
-			covered.fill(0, value, value + 4);
-			if (crc32c(covered) !== bytes.readUInt32BE(value)) return false;
+			const headerCopy = Buffer.from(bytes.subarray(0, end));
+			headerCopy.fill(0, value, value + 4);
+			if (crc32c(headerCopy) !== bytes.readUInt32BE(value)) return false;
 		}
 		at = value + size;
 	}

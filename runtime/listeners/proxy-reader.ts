@@ -7,26 +7,26 @@ import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { parseProxyHeader } from './proxy-header.ts';
 
 /** Default milliseconds to wait for the header. */
-const DEFAULT_TIMEOUT = 5000;
+const DEFAULT_TIMEOUT_MS = 5000;
 
 /** Called with the reason for closing a connection: `bad_proxy_header`, `proxy_header_timeout`. */
 export type ProxyRefused = (reason: string) => void;
 
 export class ProxyReader {
-	readonly #timeout: number;
-	readonly #allow: IpRanges | undefined;
-	readonly #deny: IpRanges | undefined;
-	readonly #fallback: ProxyPolicy;
-	readonly #refused: ProxyRefused;
+	readonly #timeoutMs: number;
+	readonly #allowedRanges: IpRanges | undefined;
+	readonly #deniedRanges: IpRanges | undefined;
+	readonly #fallbackPolicy: ProxyPolicy;
+	readonly #onRefused: ProxyRefused;
 
 	/** Throws RangeError for an invalid IP range. */
 	constructor(settings: ProxyProtocolWrapper, refused: ProxyRefused) {
 		const { timeout, allow, deny, fallback_policy } = settings;
-		this.#timeout = timeout ?? DEFAULT_TIMEOUT;
-		this.#allow = allow && new IpRanges(allow);
-		this.#deny = deny && new IpRanges(deny);
-		this.#fallback = fallback_policy ?? (allow || deny ? 'ignore' : 'use');
-		this.#refused = refused;
+		this.#timeoutMs = timeout ?? DEFAULT_TIMEOUT_MS;
+		this.#allowedRanges = allow && new IpRanges(allow);
+		this.#deniedRanges = deny && new IpRanges(deny);
+		this.#fallbackPolicy = fallback_policy ?? (allow || deny ? 'ignore' : 'use');
+		this.#onRefused = refused;
 	}
 
 	/**
@@ -42,17 +42,17 @@ export class ProxyReader {
 			return;
 		}
 		const address = unmapAddress(remoteAddress);
-		if (this.#deny?.contains(address)) {
+		if (this.#deniedRanges?.contains(address)) {
 			this.#refuse(socket, 'bad_proxy_header');
 			return;
 		}
-		const policy = this.#allow?.contains(address) ? 'use' : this.#fallback;
+		const policy = this.#allowedRanges?.contains(address) ? 'use' : this.#fallbackPolicy;
 		if (policy === 'skip') accepted(undefined);
-		else new HeaderWait(socket, policy, this.#timeout, accepted, reason => this.#refuse(socket, reason));
+		else new HeaderWait(socket, policy, this.#timeoutMs, accepted, reason => this.#refuse(socket, reason));
 	}
 
 	#refuse(socket: Socket, reason: string): void {
-		this.#refused(reason);
+		this.#onRefused(reason);
 		socket.on('error', ignore);
 		socket.destroy();
 	}
@@ -62,10 +62,10 @@ export class ProxyReader {
 class HeaderWait {
 	readonly #socket: Socket;
 	readonly #policy: ProxyPolicy;
-	readonly #accepted: (peer: ConnectionPeer | undefined) => void;
+	readonly #onAccepted: (peer: ConnectionPeer | undefined) => void;
 	readonly #refuse: (reason: string) => void;
 	readonly #timer: NodeJS.Timeout | undefined;
-	readonly #onReadable = (): void => this.#take();
+	readonly #onReadable = (): void => this.#readHeader();
 	readonly #onEnd = (): void => this.#ended();
 	#readBytes: Buffer | undefined;
 
@@ -78,7 +78,7 @@ class HeaderWait {
 	) {
 		this.#socket = socket;
 		this.#policy = policy;
-		this.#accepted = accepted;
+		this.#onAccepted = accepted;
 		this.#refuse = refuse;
 		this.#timer = timeout > 0 ? setTimeout(() => this.#onTimeout(), timeout).unref() : undefined;
 		socket.on('readable', this.#onReadable);
@@ -87,7 +87,7 @@ class HeaderWait {
 		socket.once('close', this.#onEnd);
 	}
 
-	#take(): void {
+	#readHeader(): void {
 		const read = this.#socket.read() as Buffer | null;
 		if (read === null) return;
 		const bytes = this.#readBytes ? Buffer.concat([this.#readBytes, read]) : read;
@@ -112,10 +112,10 @@ class HeaderWait {
 		}
 	}
 
-	#accept(rest: Buffer, peer: ConnectionPeer | undefined): void {
+	#accept(bytesAfterHeader: Buffer, peer: ConnectionPeer | undefined): void {
 		this.#socket.off('error', ignore);
-		if (rest.length > 0) this.#socket.unshift(rest);
-		this.#accepted(peer);
+		if (bytesAfterHeader.length > 0) this.#socket.unshift(bytesAfterHeader);
+		this.#onAccepted(peer);
 	}
 
 	/**

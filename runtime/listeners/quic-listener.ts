@@ -32,7 +32,7 @@ const ADVERTISED_SECONDS = 2_592_000;
 const NO_SETTINGS: QuicSettings = {};
 
 /** The refusals that are logged, because they mean that a limit was reached. */
-const REPORTED: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
+const REPORTED_REFUSALS: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
 	...(['too_many_handshakes', 'evicted', 'too_many_connections', 'client_limit', 'client_rate', 'retry'] as const),
 	...(['no_memory'] as const),
 ]);
@@ -79,15 +79,15 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	 */
 	readonly #endpoints: QuicEndpoint[] = [];
 	/** The {@link ClientTrust.key} of the authorities that verified each connection's client. */
-	readonly #verifiedBy = new WeakMap<TlsInfo, string>();
-	#rate: HandshakeRate | undefined;
-	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
-	#opened = false;
+	readonly #trustKeyByTls = new WeakMap<TlsInfo, string>();
+	#handshakeRate: HandshakeRate | undefined;
+	#handshakeLimitMs = DEFAULT_HANDSHAKE_TIMEOUT_MS;
+	#isOpen = false;
 	#warnAgainAt = 0;
 	/** Number of refusals since the last log entry, by reason. */
 	readonly #refusals = new Map<QuicRefusal, number>();
 	#reportAgainAt = 0;
-	#draining = false;
+	#isDraining = false;
 
 	/**
 	 * Binds, or takes duplicates of `inherited` sockets. Throws an error with the system's code, or ENOSYS where HTTP/3 is
@@ -133,32 +133,32 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	/** Starts to accept connections. May be called again after `drain`. */
 	open(): void {
-		this.#draining = false;
+		this.#isDraining = false;
 		for (const endpoint of this.#endpoints) endpoint.resume();
-		if (this.#opened) return;
-		this.#opened = true;
+		if (this.#isOpen) return;
+		this.#isOpen = true;
 		for (const endpoint of this.#endpoints) endpoint.open();
 	}
 
 	/**
 	 * Limits new handshakes.
 	 * @param rate Handshakes per second; undefined for no limit.
-	 * @param limit Milliseconds per handshake; 0 for no limit.
+	 * @param limitMs Milliseconds per handshake; 0 for no limit.
 	 * @param quic Limits of QUIC that differ from the defaults.
 	 */
-	bound(
+	limitHandshakes(
 		rate: HandshakeRate | undefined,
-		limit: number = DEFAULT_HANDSHAKE_TIMEOUT_MS,
+		limitMs: number = DEFAULT_HANDSHAKE_TIMEOUT_MS,
 		quic: QuicSettings = NO_SETTINGS,
 	): void {
 		const limits = quicLimits(quic);
 		for (const endpoint of this.#endpoints) endpoint.limits = limits;
-		this.#rate = rate;
-		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+		this.#handshakeRate = rate;
+		this.#handshakeLimitMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs;
 	}
 
 	get handshakeLimitMs(): number {
-		return this.#limit;
+		return this.#handshakeLimitMs;
 	}
 
 	/** Number of open connections, including unfinished handshakes. */
@@ -175,8 +175,8 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		return this.#http3.closable();
 	}
 
-	retire(which: (tls: TlsInfo | undefined) => boolean): void {
-		this.#http3.retire(which);
+	retire(matches: (tls: TlsInfo | undefined) => boolean): void {
+		this.#http3.retire(matches);
 	}
 
 	/**
@@ -184,7 +184,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	 * allows idle connections to wait.
 	 */
 	drain(waits = NO_WAIT): void {
-		this.#draining = true;
+		this.#isDraining = true;
 		for (const endpoint of this.#endpoints) endpoint.drain(waits.nextRequestMs > 0);
 		// The endpoints stay open, because HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
@@ -192,7 +192,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	/** True between `drain` and the next `open`. */
 	get draining(): boolean {
-		return this.#draining;
+		return this.#isDraining;
 	}
 
 	/** Closes all connections at once, and the socket. */
@@ -216,7 +216,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 				return;
 			}
 			if (certificate !== undefined) tls = { ...tls, client: new PresentedCertificate(certificate) };
-			this.#verifiedBy.set(tls, this.#certificates.trustKey(client));
+			this.#trustKeyByTls.set(tls, this.#certificates.trustKey(client));
 		}
 		this.#deps.completed('tls1.3', resumed);
 		this.#http3.accept(connection, tls);
@@ -229,7 +229,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	admit(address: string): (() => void) | undefined {
-		if (this.#rate?.admits(address, Date.now()) === false) {
+		if (this.#handshakeRate?.admits(address, Date.now()) === false) {
 			this.#deps.failed('rate_limited');
 			return undefined;
 		}
@@ -238,7 +238,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	refused(reason: QuicRefusal): void {
 		this.#deps.counters.refused(reason);
-		if (!REPORTED.has(reason)) return;
+		if (!REPORTED_REFUSALS.has(reason)) return;
 		this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
 		const now = performance.now();
 		if (now < this.#reportAgainAt) return;
@@ -281,7 +281,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */
 	onTrustLost(keys: ReadonlySet<string>): void {
 		this.retire(tls => {
-			const key = tls && this.#verifiedBy.get(tls);
+			const key = tls && this.#trustKeyByTls.get(tls);
 			return key !== undefined && keys.has(key);
 		});
 	}
@@ -294,9 +294,9 @@ function alertReason({ alert, byPeer }: HandshakeAlert): string {
 
 /** Returns the limits of QUIC that a configuration sets. */
 export function quicLimits(settings: QuicSettings): Partial<QuicLimits> {
-	const named = Object.entries(LIMIT_NAMES) as [keyof QuicSettings, keyof QuicLimits][];
+	const limitNames = Object.entries(LIMIT_NAMES) as [keyof QuicSettings, keyof QuicLimits][];
 	return Object.fromEntries(
-		named.flatMap(([name, limit]) => (settings[name] === undefined ? [] : [[limit, settings[name]]])),
+		limitNames.flatMap(([name, limit]) => (settings[name] === undefined ? [] : [[limit, settings[name]]])),
 	);
 }
 

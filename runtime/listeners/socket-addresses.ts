@@ -14,10 +14,10 @@ const LISTENING = '0A';
 export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<number, string> {
 	const addresses = new Map<number, string>();
 	if (descriptors.length === 0) return addresses;
-	const byInode = addressesByInode();
+	const addressOfInode = addressesByInode();
 	for (const descriptor of descriptors) {
 		try {
-			const address = byInode.get(String(fstatSync(descriptor).ino));
+			const address = addressOfInode.get(String(fstatSync(descriptor).ino));
 			if (address !== undefined) addresses.set(descriptor, address);
 		} catch {
 			// The descriptor is not open.
@@ -27,16 +27,16 @@ export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<num
 }
 
 function addressesByInode(): ReadonlyMap<string, string> {
-	const found = new Map<string, string>();
+	const addressByInode = new Map<string, string>();
 	for (const family of ['tcp', 'tcp6']) {
 		for (const [, local, , state, , , , , , inode] of rows(family)) {
-			if (state === LISTENING && inode !== undefined) found.set(inode, tcpAddress(local!));
+			if (state === LISTENING && inode !== undefined) addressByInode.set(inode, tcpAddress(local!));
 		}
 	}
 	for (const [, , , , , , inode, ...path] of rows('unix')) {
-		if (inode !== undefined && path.length > 0) found.set(inode, path.join(' '));
+		if (inode !== undefined && path.length > 0) addressByInode.set(inode, path.join(' '));
 	}
-	return found;
+	return addressByInode;
 }
 
 function rows(file: string): string[][] {

@@ -70,7 +70,7 @@ export class WorkerListener implements ListeningOwner {
 	/** Sets the settings for new connections. Throws RangeError for an invalid IP range. */
 	configure(settings: ServerSettings, admission: Admission | undefined): void {
 		const header = settings.listener_wrappers?.find(
-			(found): found is ProxyProtocolWrapper => found.wrapper === 'proxy_protocol',
+			(wrapper): wrapper is ProxyProtocolWrapper => wrapper.wrapper === 'proxy_protocol',
 		);
 		this.#proxyReader = header && new ProxyReader(header, reason => this.#events.refused(reason));
 		this.#admission = admission;
@@ -87,9 +87,11 @@ export class WorkerListener implements ListeningOwner {
 		const { port, descriptor, inherited } = this.address;
 		const descriptors = inherited ?? (descriptor === undefined ? [] : [descriptor]);
 		for (const [at, socket] of this.#sockets.entries()) {
-			const from = descriptors[at];
+			const inheritedDescriptor = descriptors[at];
 			await socket.listen(
-				from === undefined ? { port, reusePort: shared, ...bindOptions(this.address) } : { descriptor: from },
+				inheritedDescriptor === undefined
+					? { port, reusePort: shared, ...bindOptions(this.address) }
+					: { descriptor: inheritedDescriptor },
 			);
 		}
 		this.#isBound = true;
@@ -119,7 +121,7 @@ export class WorkerListener implements ListeningOwner {
 
 	accepted(socket: Socket | DirectSocket): void {
 		if (!this.#heldConnections || socket instanceof DirectSocket) {
-			this.#take(socket);
+			this.#handleSocket(socket);
 			return;
 		}
 		socket.on('error', ignore);
@@ -132,14 +134,14 @@ export class WorkerListener implements ListeningOwner {
 
 	/** Starts to accept connections, beginning with those that have arrived since binding. */
 	open(): void {
-		const held = this.#heldConnections;
+		const heldConnections = this.#heldConnections;
 		this.#heldConnections = undefined;
-		for (const socket of held ?? []) {
+		for (const socket of heldConnections ?? []) {
 			socket.off('error', ignore);
 			// The client has closed its side without sending anything, so it expects no response. The protocol would miss the `end` event,
 			// which has already been emitted.
 			if (socket.readableEnded) socket.destroy();
-			else this.#take(socket);
+			else this.#handleSocket(socket);
 		}
 	}
 
@@ -159,7 +161,7 @@ export class WorkerListener implements ListeningOwner {
 	 */
 	admit(address: string): (() => void) | undefined {
 		const admission = this.#admission;
-		return admission?.boundsConnections ? admission.admit(address, this.#placeMaker) : () => {};
+		return admission?.limitsConnections ? admission.admit(address, this.#placeMaker) : () => {};
 	}
 
 	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
@@ -174,7 +176,7 @@ export class WorkerListener implements ListeningOwner {
 		this.protocol.close();
 	}
 
-	#take(socket: Socket | DirectSocket): void {
+	#handleSocket(socket: Socket | DirectSocket): void {
 		if (!this.#events.hasRoom()) {
 			this.#refuse(socket, this.#admission?.retryAfter ?? '1');
 			return;
@@ -201,11 +203,11 @@ export class WorkerListener implements ListeningOwner {
 		});
 	}
 
-	/** @param named The peer that a PROXY header names. */
-	#admit(socket: Socket | DirectSocket, named: ConnectionPeer | undefined): void {
-		const peer = named ?? (this.#socket.isUnix ? UNIX_PEER : undefined);
+	/** @param proxyPeer The peer that a PROXY header names. */
+	#admit(socket: Socket | DirectSocket, proxyPeer: ConnectionPeer | undefined): void {
+		const peer = proxyPeer ?? (this.#socket.isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
-		if (admission?.boundsConnections) {
+		if (admission?.limitsConnections) {
 			const address = peer?.remoteAddress ?? socket.remoteAddress;
 			if (address === undefined) {
 				// The connection was reset before it was accepted. Its address is unknown, so it cannot be counted, and no client is waiting
@@ -214,20 +216,20 @@ export class WorkerListener implements ListeningOwner {
 				socket.destroy();
 				return;
 			}
-			const ended = admission.admit(unmapAddress(address), this.#placeMaker);
-			if (!ended) {
+			const release = admission.admit(unmapAddress(address), this.#placeMaker);
+			if (!release) {
 				this.#refuse(socket, admission.retryAfter);
 				return;
 			}
-			if (socket instanceof DirectSocket) socket.whenClosed = ended;
-			else socket.once('close', ended);
+			if (socket instanceof DirectSocket) socket.whenClosed = release;
+			else socket.once('close', release);
 		}
 		this.protocol.accept(socket, this.address.scheme, peer);
 	}
 
 	#refuse(socket: Socket | DirectSocket, retryAfter: string): void {
-		const given = socket instanceof DirectSocket ? socket.toSocket() : socket;
-		this.#rejecter.refuse(given, this.address.scheme, retryAfter);
+		const stream = socket instanceof DirectSocket ? socket.toSocket() : socket;
+		this.#rejecter.refuse(stream, this.address.scheme, retryAfter);
 	}
 
 	#stopListening(gently = false): void {

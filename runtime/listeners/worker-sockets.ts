@@ -11,33 +11,33 @@ import type { ListenerAddress } from './listener-address.ts';
 export class WorkerSockets {
 	/** Sockets by thread, and then by listener key. */
 	readonly #sockets = new Map<number, Map<string, readonly SocketDescriptors[]>>();
-	#closed = false;
+	#isClosed = false;
 
 	/** Adds a thread's listening sockets. */
 	add(thread: number, key: string, sockets: readonly SocketDescriptors[]): void {
-		if (this.#closed) {
+		if (this.#isClosed) {
 			closeAll(sockets);
 			return;
 		}
-		let ofThread = this.#sockets.get(thread);
-		if (!ofThread) {
-			ofThread = new Map();
-			this.#sockets.set(thread, ofThread);
+		let socketsByKey = this.#sockets.get(thread);
+		if (!socketsByKey) {
+			socketsByKey = new Map();
+			this.#sockets.set(thread, socketsByKey);
 		}
-		closeAll(ofThread.get(key) ?? []);
-		ofThread.set(key, sockets);
+		closeAll(socketsByKey.get(key) ?? []);
+		socketsByKey.set(key, sockets);
 	}
 
 	/** Returns the descriptors of all threads' sockets for a listener. */
-	of(key: string): number[] {
-		return [...this.#sockets.values()].flatMap(ofThread => (ofThread.get(key) ?? []).map(({ copy }) => copy));
+	descriptorsOf(key: string): number[] {
+		return [...this.#sockets.values()].flatMap(socketsByKey => (socketsByKey.get(key) ?? []).map(({ copy }) => copy));
 	}
 
 	/** Returns the listeners for a thread's replacement, with the existing sockets. */
-	inherited(thread: number, listeners: readonly ListenerAddress[]): ListenerAddress[] {
-		const ofThread = this.#sockets.get(thread);
+	withInherited(thread: number, listeners: readonly ListenerAddress[]): ListenerAddress[] {
+		const socketsByKey = this.#sockets.get(thread);
 		return listeners.map(listener => {
-			const sockets = ofThread?.get(listener.key);
+			const sockets = socketsByKey?.get(listener.key);
 			if (listener.descriptor !== undefined || sockets === undefined) return listener;
 			return { ...listener, inherited: sockets.map(({ copy }) => copy) };
 		});
@@ -55,10 +55,10 @@ export class WorkerSockets {
 
 	/** Closes the sockets of listeners that are no longer served. */
 	keepOnly(keys: ReadonlySet<string>): void {
-		for (const ofThread of this.#sockets.values()) {
-			for (const [key, sockets] of ofThread) {
+		for (const socketsByKey of this.#sockets.values()) {
+			for (const [key, sockets] of socketsByKey) {
 				if (keys.has(key)) continue;
-				ofThread.delete(key);
+				socketsByKey.delete(key);
 				closeAll(sockets);
 			}
 		}
@@ -72,7 +72,7 @@ export class WorkerSockets {
 
 	/** Closes all sockets. Sockets that are added later are closed immediately. */
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		for (const thread of [...this.#sockets.keys()]) this.release(thread);
 	}
 }

@@ -277,7 +277,7 @@ export class Runtime implements RuntimeControl {
 
 	/** Bound addresses with their real ports. */
 	get listeners(): BoundListener[] {
-		return this.#sockets.bound.map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
+		return this.#sockets.servedAddresses.map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
 	}
 
 	/** Settings of the running document. */
@@ -446,7 +446,9 @@ export class Runtime implements RuntimeControl {
 
 	/** Returns which inherited sockets are used; see `UnconfirmedTerms.used`. */
 	get usedSockets(): string[] {
-		return this.#sockets.bound.flatMap(({ key, http3 }) => (http3 === undefined ? [key] : [key, `udp ${key}`]));
+		return this.#sockets.servedAddresses.flatMap(({ key, http3 }) =>
+			http3 === undefined ? [key] : [key, `udp ${key}`],
+		);
 	}
 
 	/**
@@ -553,7 +555,7 @@ export class Runtime implements RuntimeControl {
 			threads: this.threads,
 			io: ioMode(),
 			tls: tlsMode(),
-			listeners: this.#sockets.bound.map(socketText),
+			listeners: this.#sockets.servedAddresses.map(socketText),
 		});
 	}
 
@@ -646,9 +648,9 @@ export class Runtime implements RuntimeControl {
 				const services = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
 				return answerThreadRequest(question, { ...queues, ...services, unreadyReason: this.unreadyReason });
 			},
-			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
+			introduction: () => this.#tls.initialUpdates().map(update => ({ type: 'tls', update })),
 			onChallengesReceived: (index, number) => this.#tls.challengesTaken(index, number),
-			onThreadEnded: index => this.#tls.ended(index),
+			onThreadEnded: index => this.#tls.threadEnded(index),
 			onThreadReplaced: index => void this.#serialize(() => this.#bringUp(index)),
 		};
 	}
@@ -674,7 +676,7 @@ export class Runtime implements RuntimeControl {
 			const prepared = await prepare();
 			if (prepared.result === 'unchanged') {
 				const { diagnostics } = prepared;
-				await this.#tls.look();
+				await this.#tls.checkTrust();
 				return { result: 'applied', generation: this.#generation, unchanged: true, diagnostics };
 			}
 			if (prepared.result !== 'swap') return prepared;
@@ -718,7 +720,7 @@ export class Runtime implements RuntimeControl {
 		let processLog: PreparedProcessLog | undefined;
 		try {
 			processLog = this.#log.prepare(facts.settings);
-			const listeners = await this.#sockets.bindable(facts.listeners);
+			const listeners = await this.#sockets.prepareAddresses(facts.listeners);
 			this.#joinCluster(facts.settings);
 			// All certificates and trusted authorities are sent to the threads before any of them builds the generation.
 			if (this.#awaitsTakeover) this.#options.onStep?.('threads');
@@ -743,7 +745,7 @@ export class Runtime implements RuntimeControl {
 			pool.discardAll();
 			this.#tls.discard();
 			if (processLog) this.#log.release(processLog);
-			this.#sockets.giveUp();
+			this.#sockets.discardUnserved();
 			await this.#compiler.ask('discard', {}).catch(() => {});
 			return outcomeOfError(error, diagnostics);
 		}
@@ -757,7 +759,7 @@ export class Runtime implements RuntimeControl {
 		const previousThreads = this.threads;
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
-			const listeners = await this.#sockets.bindable(facts.listeners);
+			const listeners = await this.#sockets.prepareAddresses(facts.listeners);
 			const request = { generation: this.#generation, delta, listeners };
 			await this.#threads.resize(threads, request, this.#settings.grace_period);
 			this.log('info', 'runtime', 'changed the number of worker threads', { threads, before: previousThreads });
@@ -778,7 +780,7 @@ export class Runtime implements RuntimeControl {
 		if (!pool || this.#stopping || this.#generation === 0) return;
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
-			const listeners = await this.#sockets.bindable(facts.listeners);
+			const listeners = await this.#sockets.prepareAddresses(facts.listeners);
 			if (await pool.bringUp(index, { generation: this.#generation, delta, listeners })) {
 				this.log('info', 'runtime', 'a worker thread was replaced', { thread: index });
 			}
@@ -798,7 +800,7 @@ export class Runtime implements RuntimeControl {
 	async #stop(hasSuccessor = false): Promise<void> {
 		this.#endRelief();
 		this.#isReady = false;
-		if (hasSuccessor) this.#sockets.leave();
+		if (hasSuccessor) this.#sockets.leaveFiles();
 		else await waitBeforeStop(this.#settings.shutdown_delay, this.#controlWords, this.#log);
 		const message = hasSuccessor ? 'handed over; finishing open connections' : 'stopping';
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });

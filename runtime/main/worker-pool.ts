@@ -203,7 +203,7 @@ export class WorkerPool {
 
 	/** Returns the file descriptors of all threads' sockets for a listener. Another process may inherit them. */
 	descriptorsOf(key: string): number[] {
-		return this.#sockets.of(key);
+		return this.#sockets.descriptorsOf(key);
 	}
 
 	/**
@@ -233,7 +233,7 @@ export class WorkerPool {
 	async bringUp(index: number, request: GenerationBuildRequest): Promise<boolean> {
 		const slot = this.#slotOf(index);
 		if (!slot || slot.isServing) return false;
-		await this.#prepare(slot, { ...request, listeners: this.#sockets.inherited(index, request.listeners) });
+		await this.#prepare(slot, { ...request, listeners: this.#sockets.withInherited(index, request.listeners) });
 		slot.isServing = true;
 		slot.isUnresponsive = false;
 		this.#post(slot, { type: 'activate' });

@@ -3,7 +3,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
-const CHALLENGE = '/.well-known/acme-challenge/';
+const CHALLENGE_PREFIX = '/.well-known/acme-challenge/';
 
 /** The syntax of challenge tokens (RFC 8555 §8.1). */
 const TOKEN = /^[A-Za-z0-9_-]{1,512}$/;
@@ -19,13 +19,13 @@ interface AnsweringThread {
 export function answerChallenge(x: Exchange, thread: AnsweringThread): boolean | Promise<boolean> {
 	const { tls } = thread;
 	const { path, method } = x.request;
-	if (!path.startsWith(CHALLENGE) || (method !== 'GET' && method !== 'HEAD')) return false;
-	const token = path.slice(CHALLENGE.length);
+	if (!path.startsWith(CHALLENGE_PREFIX) || (method !== 'GET' && method !== 'HEAD')) return false;
+	const token = path.slice(CHALLENGE_PREFIX.length);
 	const authorization = tls.keyAuthorization(token);
 	if (authorization !== undefined) return answerWith(x, authorization);
 	if (!tls.sharesChallenges || !TOKEN.test(token)) return false;
-	return tls.sharedAnswer({ type: 'http-01', token }, thread.clientIp(x)).then(found => {
-		return found !== undefined && 'authorization' in found && answerWith(x, found.authorization);
+	return tls.sharedAnswer({ type: 'http-01', token }, thread.clientIp(x)).then(answer => {
+		return answer !== undefined && 'authorization' in answer && answerWith(x, answer.authorization);
 	});
 }
 

@@ -17,9 +17,9 @@ import type { Store } from '../storage/store.ts';
 import { withTimeLimit } from '../threads/within.ts';
 
 /** DER object identifier that marks the address of an OCSP responder in a certificate (RFC 5280 §4.2.2.1). */
-const RESPONDER = Buffer.from('06082b06010505073001', 'hex');
+const RESPONDER_OID = Buffer.from('06082b06010505073001', 'hex');
 /** DER object identifier of the must-staple extension (RFC 7633). */
-const TLS_FEATURE = Buffer.from('06082b06010505070118', 'hex');
+const TLS_FEATURE_OID = Buffer.from('06082b06010505070118', 'hex');
 
 const FIRST_BLOCK = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/;
 
@@ -37,12 +37,12 @@ class FileCertificate implements StapledCertificate {
 	constructor(pair: PublishedCertificate) {
 		this.#pair = pair;
 		const der = Buffer.from(FIRST_BLOCK.exec(pair.chain)?.[1] ?? '', 'base64');
-		this.mustStaple = der.includes(TLS_FEATURE);
+		this.mustStaple = der.includes(TLS_FEATURE_OID);
 		this.record = {
 			name: pair.names[0] ?? pair.id,
 			chain: pair.chain,
 			fingerprint: createHash('sha256').update(der).digest('hex'),
-			hasResponder: der.includes(RESPONDER),
+			hasResponder: der.includes(RESPONDER_OID),
 		};
 	}
 
@@ -60,10 +60,10 @@ class FileCertificate implements StapledCertificate {
 	}
 
 	/** Takes over the OCSP response of the object it replaces, if both hold the same certificate. */
-	succeed(before: FileCertificate): void {
-		if (before.record.fingerprint !== this.record.fingerprint) return;
-		this.ocsp = before.ocsp;
-		this.statusAt = before.statusAt;
+	inheritStaple(previous: FileCertificate): void {
+		if (previous.record.fingerprint !== this.record.fingerprint) return;
+		this.ocsp = previous.ocsp;
+		this.statusAt = previous.statusAt;
 	}
 
 	onRevoked(): string {
@@ -72,21 +72,21 @@ class FileCertificate implements StapledCertificate {
 }
 
 /**
- * Minimum milliseconds between two checks of all files. With more certificates than this, the interval is a millisecond per
- * certificate.
+ * Minimum milliseconds between two checks of all files. With more certificates than this number, the interval is a
+ * millisecond per certificate.
  */
-const CHECK_INTERVAL = 1000;
+const CHECK_INTERVAL_MS = 1000;
 /** After this many milliseconds of work, the event loop gets a turn. */
-const SLICE = 5;
+const SLICE_MS = 5;
 /** Milliseconds that a load waits for OCSP responses of must-staple certificates. */
-const STAPLE_LIMIT = 3000;
+const STAPLE_TIMEOUT_MS = 3000;
 
 /** A certificate and its key, as read from their two files. */
 interface LoadedPair {
-	readonly wanted: LoadedCertificate;
+	readonly files: LoadedCertificate;
 	readonly certificate: FileCertificate;
 	/** Inode, size and modification time of both files, as text. */
-	readonly state: string;
+	readonly fileState: string;
 	/** Expiry of the certificate, in milliseconds since the epoch. */
 	readonly notAfter: number;
 }
@@ -115,13 +115,13 @@ export interface CertificateFilesDeps {
 export class CertificateFiles {
 	readonly #deps: CertificateFilesDeps;
 	readonly #stapler: StatusStapler<FileCertificate>;
-	#served = new Map<string, LoadedPair>();
-	#prepared: Map<string, LoadedPair> | undefined;
+	#servedPairs = new Map<string, LoadedPair>();
+	#preparedPairs: Map<string, LoadedPair> | undefined;
 	#settings: Settings = {};
 	#nextSettings: Settings = {};
 	#timer: NodeJS.Timeout | undefined;
 	/** The last error or file state reported for each certificate, so that each problem is logged once. */
-	readonly #reported = new Map<string, string>();
+	readonly #reportedProblems = new Map<string, string>();
 
 	constructor(deps: CertificateFilesDeps) {
 		this.#deps = deps;
@@ -136,25 +136,29 @@ export class CertificateFiles {
 	}
 
 	/**
-	 * Reads the files that a document names and publishes new and changed certificates. Must-staple certificates wait up to
-	 * {@link STAPLE_LIMIT} ms for their OCSP responses. Rejects with CertificateFileError.
+	 * Reads the files that a document names and publishes new and changed certificates. Must-staple certificates wait
+	 * up to {@link STAPLE_TIMEOUT_MS} for their OCSP responses. Rejects with CertificateFileError.
 	 */
-	async prepare(wanted: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
+	async prepare(requested: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
 		const prepared = new Map<string, LoadedPair>();
 		const newCertificates: FileCertificate[] = [];
-		await inSlices(wanted, one => {
-			const servedPair = this.#served.get(one.id);
+		await inSlices(requested, one => {
+			const servedPair = this.#servedPairs.get(one.id);
 			const state = stateOf(one);
-			if (servedPair?.state === state && servedPair.wanted.key === one.key && servedPair.wanted.digest === one.digest) {
+			if (
+				servedPair?.fileState === state &&
+				servedPair.files.key === one.key &&
+				servedPair.files.digest === one.digest
+			) {
 				prepared.set(one.id, servedPair);
 				return;
 			}
-			const read = readPair(one, state);
-			if (servedPair) read.certificate.succeed(servedPair.certificate);
-			prepared.set(one.id, read);
-			newCertificates.push(read.certificate);
+			const loadedPair = readPair(one, state);
+			if (servedPair) loadedPair.certificate.inheritStaple(servedPair.certificate);
+			prepared.set(one.id, loadedPair);
+			newCertificates.push(loadedPair.certificate);
 		});
-		this.#prepared = prepared;
+		this.#preparedPairs = prepared;
 		this.#nextSettings = settings;
 		if (newCertificates.length === 0) return;
 		await this.#awaitStaples(newCertificates, settings);
@@ -163,11 +167,11 @@ export class CertificateFiles {
 
 	/** Makes the certificates of the last prepared document the active ones, and drops those that it does not name. */
 	activate(): void {
-		const prepared = this.#prepared;
+		const prepared = this.#preparedPairs;
 		if (!prepared) return;
-		this.#prepared = undefined;
+		this.#preparedPairs = undefined;
 		const removedIds: string[] = [];
-		for (const [id, { certificate }] of this.#served) {
+		for (const [id, { certificate }] of this.#servedPairs) {
 			const next = prepared.get(id);
 			if (next) this.#replace(certificate, next.certificate);
 			else {
@@ -175,7 +179,7 @@ export class CertificateFiles {
 				removedIds.push(id);
 			}
 		}
-		this.#served = prepared;
+		this.#servedPairs = prepared;
 		this.#settings = this.#nextSettings;
 		this.#stapler.configure(this.#settings);
 		if (removedIds.length > 0) this.#deps.drop(removedIds);
@@ -186,15 +190,15 @@ export class CertificateFiles {
 
 	/** Discards the last prepared document: drops its new certificates and restores those it replaced. */
 	discard(): void {
-		const prepared = this.#prepared;
+		const prepared = this.#preparedPairs;
 		if (!prepared) return;
-		this.#prepared = undefined;
+		this.#preparedPairs = undefined;
 		const removedIds: string[] = [];
 		const restored: PublishedCertificate[] = [];
-		for (const [id, read] of prepared) {
-			const before = this.#served.get(id);
-			if (before === read) continue;
-			read.certificate.isDropped = true;
+		for (const [id, loadedPair] of prepared) {
+			const before = this.#servedPairs.get(id);
+			if (before === loadedPair) continue;
+			loadedPair.certificate.isDropped = true;
 			if (before) restored.push(before.certificate.publication);
 			else removedIds.push(id);
 		}
@@ -204,7 +208,10 @@ export class CertificateFiles {
 
 	/** The expiry of each certificate, in milliseconds since the epoch. */
 	get expiry(): readonly { readonly subject: string; readonly notAfter: number }[] {
-		return [...this.#served.values()].map(({ certificate, notAfter }) => ({ subject: certificate.name, notAfter }));
+		return [...this.#servedPairs.values()].map(({ certificate, notAfter }) => ({
+			subject: certificate.name,
+			notAfter,
+		}));
 	}
 
 	/** Counts of OCSP fetches by result. */
@@ -218,25 +225,25 @@ export class CertificateFiles {
 
 	/** Checks every file. Publishes valid changes; logs invalid ones and keeps serving the previous certificate. */
 	async #checkFiles(): Promise<void> {
-		const served = this.#served;
-		const changed: FileCertificate[] = [];
-		await inSlices([...served.values()], ({ wanted, state: before, certificate }) => {
+		const served = this.#servedPairs;
+		const changedCertificates: FileCertificate[] = [];
+		await inSlices([...served.values()], ({ files: wanted, fileState: before, certificate }) => {
 			try {
 				const state = stateOf(wanted);
-				if (state === before || this.#reported.get(wanted.id) === state) return;
-				this.#reported.set(wanted.id, state);
-				const read = readPair(wanted, state);
-				if (this.#served !== served) return;
-				served.set(wanted.id, read);
-				read.certificate.succeed(certificate);
-				this.#replace(certificate, read.certificate);
-				this.#reported.delete(wanted.id);
-				changed.push(read.certificate);
+				if (state === before || this.#reportedProblems.get(wanted.id) === state) return;
+				this.#reportedProblems.set(wanted.id, state);
+				const loadedPair = readPair(wanted, state);
+				if (this.#servedPairs !== served) return;
+				served.set(wanted.id, loadedPair);
+				loadedPair.certificate.inheritStaple(certificate);
+				this.#replace(certificate, loadedPair.certificate);
+				this.#reportedProblems.delete(wanted.id);
+				changedCertificates.push(loadedPair.certificate);
 			} catch (error) {
 				const message = (error as Error).message;
-				if (this.#reported.get(wanted.id) === message) return;
+				if (this.#reportedProblems.get(wanted.id) === message) return;
 				if (!(error instanceof CertificateFileError && error.code !== 'tls/unreadable-file')) {
-					this.#reported.set(wanted.id, message);
+					this.#reportedProblems.set(wanted.id, message);
 				}
 				this.#deps.log(
 					'error',
@@ -249,14 +256,14 @@ export class CertificateFiles {
 				);
 			}
 		});
-		await this.#awaitStaples(changed, this.#settings);
-		if (changed.length > 0 && this.#served === served) {
-			this.#deps.publish(changed.map(({ publication }) => publication));
-			for (const { id } of changed)
+		await this.#awaitStaples(changedCertificates, this.#settings);
+		if (changedCertificates.length > 0 && this.#servedPairs === served) {
+			this.#deps.publish(changedCertificates.map(({ publication }) => publication));
+			for (const { id } of changedCertificates)
 				this.#deps.log('info', 'tls', 'certificate file reloaded', { certificate: id.slice(5) });
 		}
-		for (const { certificate } of this.#served.values()) this.#stapler.check(certificate);
-		this.#timer = this.#served.size > 0 ? this.#scheduleCheck() : undefined;
+		for (const { certificate } of this.#servedPairs.values()) this.#stapler.check(certificate);
+		this.#timer = this.#servedPairs.size > 0 ? this.#scheduleCheck() : undefined;
 	}
 
 	/**
@@ -267,22 +274,22 @@ export class CertificateFiles {
 			({ mustStaple, record, ocsp }) => mustStaple && record.hasResponder && !ocsp,
 		);
 		if (settings.ocsp_stapling === false || withoutStaple.length === 0) return;
-		const fetched = Promise.all(withoutStaple.map(one => this.#stapler.refresh(one)));
+		const responses = Promise.all(withoutStaple.map(one => this.#stapler.refresh(one)));
 		await withTimeLimit(
-			fetched.then(() => {}),
-			STAPLE_LIMIT,
+			responses.then(() => {}),
+			STAPLE_TIMEOUT_MS,
 		);
 	}
 
 	/** Retires a certificate that `next` replaces; does nothing if they are the same object. */
-	#replace(before: FileCertificate, next: FileCertificate): void {
-		if (before === next) return;
-		before.isDropped = true;
-		if (before.record.fingerprint !== next.record.fingerprint) void this.#stapler.forget(before);
+	#replace(previous: FileCertificate, next: FileCertificate): void {
+		if (previous === next) return;
+		previous.isDropped = true;
+		if (previous.record.fingerprint !== next.record.fingerprint) void this.#stapler.forget(previous);
 	}
 
 	#scheduleCheck(): NodeJS.Timeout {
-		return setTimeout(() => void this.#checkFiles(), Math.max(CHECK_INTERVAL, this.#served.size)).unref();
+		return setTimeout(() => void this.#checkFiles(), Math.max(CHECK_INTERVAL_MS, this.#servedPairs.size)).unref();
 	}
 }
 
@@ -292,7 +299,7 @@ function stateOf({ certificate, key }: LoadedCertificate): string {
 			const { size, mtimeMs, ino } = statSync(path);
 			return `${ino} ${size} ${mtimeMs}`;
 		} catch (error) {
-			throw unreadable(path, error);
+			throw unreadableError(path, error);
 		}
 	});
 	return states.join();
@@ -300,44 +307,44 @@ function stateOf({ certificate, key }: LoadedCertificate): string {
 
 function readPair(wanted: LoadedCertificate, state: string): LoadedPair {
 	const { certificate, key } = wanted;
-	const certificateBytes = readWhole(certificate);
-	const keyBytes = key === certificate ? certificateBytes : readWhole(key);
+	const certificateBytes = readBytes(certificate);
+	const keyBytes = key === certificate ? certificateBytes : readBytes(key);
 	// The compiler has already checked a certificate and key with this digest.
-	const same = certificatePairDigest(certificateBytes, keyBytes) === wanted.digest;
-	const pair = same ? wanted : checkCertificatePair(certificateBytes, keyBytes, certificate, key);
+	const isChecked = certificatePairDigest(certificateBytes, keyBytes) === wanted.digest;
+	const pair = isChecked ? wanted : checkCertificatePair(certificateBytes, keyBytes, certificate, key);
 	if (isFileMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
 	const chain = certificateBytes.toString('latin1').match(PEM_CERTIFICATE) ?? [];
 	const privateKey = PEM_KEY.exec(keyBytes.toString('latin1'))?.[0] ?? '';
 	const published = { id: wanted.id, names: pair.names, chain: `${chain.join('\n')}\n`, key: `${privateKey}\n` };
-	return { wanted, certificate: new FileCertificate(published), state, notAfter: pair.notAfter };
+	return { files: wanted, certificate: new FileCertificate(published), fileState: state, notAfter: pair.notAfter };
 }
 
-function readWhole(path: string): Buffer {
+function readBytes(path: string): Buffer {
 	try {
 		return readFileSync(path);
 	} catch (error) {
-		throw unreadable(path, error);
+		throw unreadableError(path, error);
 	}
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 const PEM_KEY = /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END (?:[A-Z]+ )?PRIVATE KEY-----/;
 
-function unreadable(path: string, error: unknown): CertificateFileError {
+function unreadableError(path: string, error: unknown): CertificateFileError {
 	const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
 	return new CertificateFileError('tls/unreadable-file', `The file \`${path}\` cannot be read: ${code}.`);
 }
 
 /**
- * Runs a function for every item, and yields to the event loop every {@link SLICE} ms. Passing the work to a thread pool would
- * cost more than the work itself.
+ * Runs a function for every item, and yields to the event loop after each {@link SLICE_MS} milliseconds of work. Passing the work to a
+ * thread pool would cost more than the work itself.
  */
 async function inSlices<T>(items: readonly T[], run: (item: T) => void): Promise<void> {
-	let began = performance.now();
+	let sliceStart = performance.now();
 	for (const item of items) {
 		run(item);
-		if (performance.now() - began < SLICE) continue;
+		if (performance.now() - sliceStart < SLICE_MS) continue;
 		await new Promise(resolve => setImmediate(resolve));
-		began = performance.now();
+		sliceStart = performance.now();
 	}
 }

@@ -39,8 +39,8 @@ export class CertificateTable {
 
 	/** Returns the best certificate for a lower-case name and a client's abilities. */
 	find(name: string, client: ClientAbilities): TableCertificate | undefined {
-		const found = lookUpName(this.#byName, name);
-		return found === undefined || found instanceof TableCertificate ? found : chooseCertificate(found, client);
+		const match = lookUpName(this.#byName, name);
+		return match === undefined || match instanceof TableCertificate ? match : chooseCertificate(match, client);
 	}
 
 	/**
@@ -48,8 +48,8 @@ export class CertificateTable {
 	 * only if none has the exact name.
 	 */
 	all(name: string): readonly TableCertificate[] {
-		const found = lookUpName(this.#byName, name);
-		return found === undefined ? [] : found instanceof TableCertificate ? [found] : found;
+		const match = lookUpName(this.#byName, name);
+		return match === undefined ? [] : match instanceof TableCertificate ? [match] : match;
 	}
 
 	#addName(name: string, certificate: TableCertificate): void {
@@ -77,7 +77,7 @@ export class CertificateTable {
 
 /** Orders managed certificates before those from files, and then by ID so that all threads agree. */
 function byPreference(a: TableCertificate, b: TableCertificate): number {
-	const x = a.published.id;
-	const y = b.published.id;
-	return Number(a.fromFile) - Number(b.fromFile) || (x < y ? -1 : x > y ? 1 : 0);
+	const idA = a.published.id;
+	const idB = b.published.id;
+	return Number(a.fromFile) - Number(b.fromFile) || (idA < idB ? -1 : idA > idB ? 1 : 0);
 }

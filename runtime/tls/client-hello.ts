@@ -19,19 +19,19 @@ export type ClientHelloProblem = 'incomplete' | 'not-tls' | 'malformed';
 /** Maximum size of a ClientHello in bytes, including record headers; far more than any real client sends. */
 export const MAX_HELLO_BYTES: number = 64 * 1024;
 
-const RECORD_HEAD = 5;
-const MESSAGE_HEAD = 4;
+const RECORD_HEADER_BYTES = 5;
+const MESSAGE_HEADER_BYTES = 4;
 const MAX_RECORD_BYTES = 16_384 + 256;
-const HANDSHAKE = 22;
+const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
 const MAX_NAME_LENGTH = 255;
 
 /** Parses the ClientHello at the start of `bytes`, which may be split across several records. Never throws. */
 export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem {
 	if (bytes.length === 0) return 'incomplete';
-	if (bytes[0] !== HANDSHAKE) return 'not-tls';
+	if (bytes[0] !== HANDSHAKE_RECORD) return 'not-tls';
 	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
-	const message = handshakeMessage(bytes);
+	const message = extractMessage(bytes);
 	return typeof message === 'string' ? message : readMessage(message);
 }
 
@@ -39,36 +39,36 @@ export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem
  * Returns the handshake message without its record headers. It is called each time more bytes arrive, and a hostile client may
  * send one-byte records, so nothing is copied before the message is complete.
  */
-function handshakeMessage(bytes: Buffer): Buffer | ClientHelloProblem {
-	const head: number[] = [];
+function extractMessage(bytes: Buffer): Buffer | ClientHelloProblem {
+	const headerBytes: number[] = [];
 	let length = 0;
 	let size = Infinity;
 	for (let at = 0; ; ) {
-		if (bytes.length < at + RECORD_HEAD) return 'incomplete';
-		if (bytes[at] !== HANDSHAKE) return 'malformed';
-		const announced = bytes.readUInt16BE(at + 3);
-		if (announced === 0 || announced > MAX_RECORD_BYTES) return 'malformed';
-		const start = at + RECORD_HEAD;
-		at = start + announced;
+		if (bytes.length < at + RECORD_HEADER_BYTES) return 'incomplete';
+		if (bytes[at] !== HANDSHAKE_RECORD) return 'malformed';
+		const recordBytes = bytes.readUInt16BE(at + 3);
+		if (recordBytes === 0 || recordBytes > MAX_RECORD_BYTES) return 'malformed';
+		const start = at + RECORD_HEADER_BYTES;
+		at = start + recordBytes;
 		const fragmentEnd = Math.min(at, bytes.length);
 		length += fragmentEnd - start;
-		for (let i = start; i < fragmentEnd && head.length < MESSAGE_HEAD; i++) head.push(bytes[i]!);
-		if (head.length > 0 && head[0] !== CLIENT_HELLO) return 'malformed';
-		if (size === Infinity && head.length === MESSAGE_HEAD) {
-			size = MESSAGE_HEAD + ((head[1]! << 16) | (head[2]! << 8) | head[3]!);
+		for (let i = start; i < fragmentEnd && headerBytes.length < MESSAGE_HEADER_BYTES; i++) headerBytes.push(bytes[i]!);
+		if (headerBytes.length > 0 && headerBytes[0] !== CLIENT_HELLO) return 'malformed';
+		if (size === Infinity && headerBytes.length === MESSAGE_HEADER_BYTES) {
+			size = MESSAGE_HEADER_BYTES + ((headerBytes[1]! << 16) | (headerBytes[2]! << 8) | headerBytes[3]!);
 			if (size > MAX_HELLO_BYTES) return 'malformed';
 		}
-		if (length >= size) return contentOf(bytes, size);
+		if (length >= size) return joinRecords(bytes, size);
 		if (bytes.length < at) return 'incomplete';
 	}
 }
 
 /** Joins the contents of the records at the start of `bytes`, up to `size` bytes. The records must contain at least that many. */
-function contentOf(bytes: Buffer, size: number): Buffer {
+function joinRecords(bytes: Buffer, size: number): Buffer {
 	const pieces: Buffer[] = [];
 	let remaining = size;
 	for (let at = 0; remaining > 0; ) {
-		const start = at + RECORD_HEAD;
+		const start = at + RECORD_HEADER_BYTES;
 		at = start + bytes.readUInt16BE(at + 3);
 		pieces.push(bytes.subarray(start, Math.min(at, start + remaining)));
 		remaining -= at - start;
@@ -93,7 +93,7 @@ class Cursor {
 		return this.end - this.at;
 	}
 
-	number(size: 1 | 2): number {
+	readNumber(size: 1 | 2): number {
 		const at = this.skip(size);
 		if (at < 0) return 0;
 		return size === 1 ? this.bytes[at]! : (this.bytes[at]! << 8) | this.bytes[at + 1]!;
@@ -112,14 +112,14 @@ class Cursor {
 	}
 
 	/** Reads a vector whose length is encoded in `lengthSize` bytes. */
-	vector(lengthSize: 1 | 2): Cursor {
-		const length = this.number(lengthSize);
+	readVector(lengthSize: 1 | 2): Cursor {
+		const length = this.readNumber(lengthSize);
 		const at = this.skip(length);
 		return at < 0 ? new Cursor(this.bytes, 0, 0) : new Cursor(this.bytes, at, at + length);
 	}
 
 	/** The remaining bytes. */
-	get rest(): Buffer {
+	get remainingBytes(): Buffer {
 		return this.bytes.subarray(this.at, this.end);
 	}
 }
@@ -147,37 +147,37 @@ class ReadHello implements ClientHello {
 	}
 
 	get cipherSuites(): readonly string[] {
-		return ids(this.#suites.rest);
+		return toHexIds(this.#suites.remainingBytes);
 	}
 
 	get signatureSchemes(): readonly string[] {
-		return this.#schemes ? ids(this.#schemes.rest) : [];
+		return this.#schemes ? toHexIds(this.#schemes.remainingBytes) : [];
 	}
 }
 
 function readMessage(message: Buffer): ClientHello | 'malformed' {
 	const cursor = new Cursor(message, 0, message.length);
 	cursor.skip(4 + 2 + 32);
-	cursor.vector(1);
-	const suites = cursor.vector(2);
-	cursor.vector(1);
+	cursor.readVector(1);
+	const suites = cursor.readVector(2);
+	cursor.readVector(1);
 	if (cursor.failed) return 'malformed';
 	let serverName = '';
 	let alpn: readonly string[] = [];
 	let schemes: Cursor | undefined;
 	let ticket: Buffer | undefined;
-	const extensions = cursor.remaining > 0 ? cursor.vector(2) : cursor;
+	const extensions = cursor.remaining > 0 ? cursor.readVector(2) : cursor;
 	while (extensions.remaining > 0) {
-		const type = extensions.number(2);
-		const body = extensions.vector(2);
+		const type = extensions.readNumber(2);
+		const body = extensions.readVector(2);
 		if (extensions.failed) return 'malformed';
 		if (type === 0) serverName = readServerName(body);
 		else if (type === 16) alpn = readAlpn(body);
-		else if (type === 13) schemes = body.vector(2);
-		else if (type === 35) ticket ??= body.rest;
+		else if (type === 13) schemes = body.readVector(2);
+		else if (type === 35) ticket ??= body.remainingBytes;
 		else if (type === 41) {
-			const identities = body.vector(2);
-			ticket = identities.vector(2).rest;
+			const identities = body.readVector(2);
+			ticket = identities.readVector(2).remainingBytes;
 		}
 		if (body.failed) return 'malformed';
 	}
@@ -187,10 +187,10 @@ function readMessage(message: Buffer): ClientHello | 'malformed' {
 
 /** Returns the first DNS name. An invalid name counts as absent; OpenSSL decides whether the handshake fails. */
 function readServerName(body: Cursor): string {
-	const list = body.vector(2);
+	const list = body.readVector(2);
 	while (list.remaining > 0) {
-		const type = list.number(1);
-		const name = list.vector(2);
+		const type = list.readNumber(1);
+		const name = list.readVector(2);
 		if (list.failed) break;
 		if (type !== 0) continue;
 		if (name.remaining > MAX_NAME_LENGTH) return '';
@@ -203,10 +203,10 @@ function readServerName(body: Cursor): string {
 }
 
 function readAlpn(body: Cursor): string[] {
-	const list = body.vector(2);
+	const list = body.readVector(2);
 	const protocols: string[] = [];
 	while (list.remaining > 0) {
-		const name = list.vector(1);
+		const name = list.readVector(1);
 		if (list.failed || name.remaining === 0) {
 			body.failed = true;
 			break;
@@ -216,8 +216,8 @@ function readAlpn(body: Cursor): string[] {
 	return protocols;
 }
 
-function ids(list: Buffer): string[] {
-	const found: string[] = [];
-	for (let at = 0; at + 1 < list.length; at += 2) found.push(list.toString('hex', at, at + 2));
-	return found;
+function toHexIds(list: Buffer): string[] {
+	const hexIds: string[] = [];
+	for (let at = 0; at + 1 < list.length; at += 2) hexIds.push(list.toString('hex', at, at + 2));
+	return hexIds;
 }

@@ -13,7 +13,7 @@ import type { Store } from '../storage/store.ts';
 import type { ClientTrust } from './tls-update.ts';
 
 /** Timeout in milliseconds for fetching a trust pool over HTTP. */
-const FETCH_LIMIT = 10_000;
+const FETCH_TIMEOUT_MS = 10_000;
 /** Maximum bytes of a trust pool fetched over HTTP. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
@@ -49,19 +49,17 @@ export async function loadPoolCertificates(pool: TrustPool, deps: TrustDeps): Pr
 		case 'inline':
 			return pool.certificates.map(pemOfDer);
 		case 'file':
-			return (
-				await Promise.all(pool.files.map(file => certificatesOfFile(resolve(deps.workingDirectory, file))))
-			).flat();
+			return (await Promise.all(pool.files.map(file => readCertificates(resolve(deps.workingDirectory, file))))).flat();
 		case 'system':
 			return getCACertificates('system');
 		case 'combined':
 			return (await Promise.all(pool.of.map(part => loadPoolCertificates(part, deps)))).flat();
 		case 'storage': {
 			const store = await deps.store(pool.storage as StoreSelection | undefined);
-			return (await Promise.all(pool.keys.map(key => storedCertificates(key, store)))).flat();
+			return (await Promise.all(pool.keys.map(key => readStoredCertificates(key, store)))).flat();
 		}
 		case 'http':
-			return (await Promise.all(pool.endpoints.map(fetched))).flat();
+			return (await Promise.all(pool.endpoints.map(fetchCertificates))).flat();
 		case 'pki_root':
 		case 'pki_intermediate': {
 			const field = pool.source === 'pki_root' ? 'root' : 'intermediate';
@@ -79,9 +77,9 @@ function fingerprint(pem: string): string {
 }
 
 async function authorityOf(id: string, manager: CertificateManager) {
-	const found = await manager.authority?.(id).catch(() => undefined);
-	if (!found) throw new TrustError(`The trusted internal authority \`${id}\` does not exist.`);
-	return found;
+	const authority = await manager.authority?.(id).catch(() => undefined);
+	if (!authority) throw new TrustError(`The trusted internal authority \`${id}\` does not exist.`);
+	return authority;
 }
 
 function pemOfDer(base64: string): string {
@@ -92,7 +90,7 @@ function pemOfDer(base64: string): string {
 	}
 }
 
-async function certificatesOfFile(path: string): Promise<string[]> {
+async function readCertificates(path: string): Promise<string[]> {
 	try {
 		return parsePemCertificates(await readFile(path, 'latin1'));
 	} catch (error) {
@@ -105,7 +103,7 @@ async function certificatesOfFile(path: string): Promise<string[]> {
 	}
 }
 
-async function storedCertificates(key: string, store: Store): Promise<string[]> {
+async function readStoredCertificates(key: string, store: Store): Promise<string[]> {
 	let value: Buffer | undefined;
 	try {
 		value = await store.read(key);
@@ -121,9 +119,9 @@ async function storedCertificates(key: string, store: Store): Promise<string[]> 
 	}
 }
 
-async function fetched(url: string): Promise<string[]> {
+async function fetchCertificates(url: string): Promise<string[]> {
 	try {
-		const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_LIMIT), redirect: 'error' });
+		const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS), redirect: 'error' });
 		if (!response.ok) throw new TypeError(`the response has status ${response.status}`);
 		let text = '';
 		for await (const piece of response.body ?? []) {
@@ -143,9 +141,9 @@ async function leafFingerprints(
 ) {
 	const fromFolders = (await Promise.all(folders.map(folder => pemFiles(resolve(workingDirectory, folder))))).flat();
 	const paths = [...files.map(file => resolve(workingDirectory, file)), ...fromFolders];
-	const fromFiles = (await Promise.all(paths.map(certificatesOfFile))).flat();
-	const all = [...certificates.map(pemOfDer), ...fromFiles, ...pem];
-	return all.map(fingerprint);
+	const fromFiles = (await Promise.all(paths.map(readCertificates))).flat();
+	const pems = [...certificates.map(pemOfDer), ...fromFiles, ...pem];
+	return pems.map(fingerprint);
 }
 
 async function pemFiles(folder: string): Promise<string[]> {

@@ -16,7 +16,7 @@ export type ClientVerdict = Pick<ClientProof, 'authorized' | 'authorizationError
 
 /** Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake. */
 export function clientRefusalReason(
-	socket: ClientVerdict,
+	verification: ClientVerdict,
 	auth: ClientAuth,
 	tls: ThreadTls,
 	certificate: X509Certificate | undefined,
@@ -27,21 +27,21 @@ export function clientRefusalReason(
 		case 'require':
 			return certificate ? leafRefusal(auth, tls, certificate) : 'client_certificate_missing';
 		case 'verify_if_given':
-			return certificate ? verdict(socket, auth, tls, certificate) : undefined;
+			return certificate ? trustRefusal(verification, auth, tls, certificate) : undefined;
 		case 'require_and_verify':
-			return certificate ? verdict(socket, auth, tls, certificate) : 'client_certificate_missing';
+			return certificate ? trustRefusal(verification, auth, tls, certificate) : 'client_certificate_missing';
 		default:
 			return 'client_certificate_untrusted';
 	}
 }
 
-function verdict(
-	socket: ClientVerdict,
+function trustRefusal(
+	verification: ClientVerdict,
 	auth: ClientAuth,
 	tls: ThreadTls,
 	certificate: X509Certificate,
 ): ClientRefusal | undefined {
-	if (auth.trust_pool && !socket.authorized) return refusalByNode(socket);
+	if (auth.trust_pool && !verification.authorized) return refusalByNode(verification);
 	if (!auth.trust_pool && !auth.trusted_leaves) return 'client_certificate_untrusted';
 	return leafRefusal(auth, tls, certificate);
 }

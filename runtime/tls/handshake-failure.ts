@@ -9,8 +9,8 @@ export function classifyHandshakeFailure(
 	{ code, message }: Error & { readonly code?: string },
 	socket: TLSSocket | DirectSocket,
 ): string {
-	// If Node has rejected the client's certificate, `error` only says that the connection was closed, so the reason is taken from
-	// the socket.
+	// If Node has rejected the client's certificate, the error only says that the connection was closed, so the
+	// reason is taken from the socket.
 	if (!(socket instanceof DirectSocket) && socket.authorizationError) return refusalByNode(socket);
 	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
 	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';

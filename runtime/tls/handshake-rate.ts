@@ -4,17 +4,17 @@ import { DEFAULT_HANDSHAKES_PER_CLIENT } from '../../compiler/modules/options/se
 import { clientKey, firstSlot, hashText, secondSlot, sharedHashSeed } from '../threads/client-counts.ts';
 
 /** Number of cells per row. Each client is counted in one cell of each of two rows. */
-const CELLS = 8192;
-const SEED = 2 * CELLS;
-const LISTENER = SEED + 1;
+const CELLS_PER_ROW = 8192;
+const SEED_SLOT = 2 * CELLS_PER_ROW;
+const LISTENER_SLOT = SEED_SLOT + 1;
 
 /** Number of Int32 values in the shared memory of one listener, regardless of the number of threads. */
-export const HANDSHAKE_SLOTS: number = LISTENER + 1;
+export const HANDSHAKE_SLOTS: number = LISTENER_SLOT + 1;
 
 /** Number of low bits of a cell that hold the count. The high bits hold the second to which the count belongs. */
 const COUNT_BITS = 20;
 /** Maximum count that a cell can hold. */
-const MOST = 2 ** COUNT_BITS - 1;
+const MAX_COUNT = 2 ** COUNT_BITS - 1;
 
 /**
  * Handshake counts of one listener, shared by all threads. Each cell counts the handshakes of one second, and starts again at 0 in
@@ -25,19 +25,19 @@ export class HandshakeRate {
 	readonly #seed: number;
 	#maxRate = 0;
 	#maxClientRate = DEFAULT_HANDSHAKES_PER_CLIENT;
-	#sparesOwn = true;
+	#exemptsLoopback = true;
 
 	/** @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
 	constructor(buffer: SharedArrayBuffer) {
 		this.#cells = new Int32Array(buffer);
-		this.#seed = sharedHashSeed(this.#cells, SEED);
+		this.#seed = sharedHashSeed(this.#cells, SEED_SLOT);
 	}
 
 	/** Sets the limits. The default limit per client exempts loopback addresses, which belong to local proxies and tests. */
-	configure({ handshakes = 0, handshakes_per_client: ofClient }: ServerLimits): void {
+	configure({ handshakes = 0, handshakes_per_client: maxClientRate }: ServerLimits): void {
 		this.#maxRate = handshakes;
-		this.#maxClientRate = ofClient ?? DEFAULT_HANDSHAKES_PER_CLIENT;
-		this.#sparesOwn = ofClient === undefined;
+		this.#maxClientRate = maxClientRate ?? DEFAULT_HANDSHAKES_PER_CLIENT;
+		this.#exemptsLoopback = maxClientRate === undefined;
 	}
 
 	/** Counts a handshake and reports whether the handshake is within the limits. `now` is in milliseconds since the epoch. */
@@ -45,15 +45,15 @@ export class HandshakeRate {
 		const second = Math.floor(now / 1000);
 		// The client is checked first, so that its rejected handshakes do not use up the listener's limit.
 		if (!this.#admitsClient(address, second)) return false;
-		return this.#maxRate === 0 || this.#add(LISTENER, second) <= this.#maxRate;
+		return this.#maxRate === 0 || this.#add(LISTENER_SLOT, second) <= this.#maxRate;
 	}
 
 	#admitsClient(address: string, second: number): boolean {
 		if (this.#maxClientRate === 0 || address === '') return true;
-		if (this.#sparesOwn && (address.startsWith('127.') || address === '::1')) return true;
+		if (this.#exemptsLoopback && (address.startsWith('127.') || address === '::1')) return true;
 		const hash = hashText(clientKey(address), this.#seed);
-		const firstCount = this.#add(firstSlot(hash) % CELLS, second);
-		const secondCount = this.#add(CELLS + (secondSlot(hash) % CELLS), second);
+		const firstCount = this.#add(firstSlot(hash) % CELLS_PER_ROW, second);
+		const secondCount = this.#add(CELLS_PER_ROW + (secondSlot(hash) % CELLS_PER_ROW), second);
 		return Math.min(firstCount, secondCount) <= this.#maxClientRate;
 	}
 
@@ -62,7 +62,7 @@ export class HandshakeRate {
 		const stamp = (second << COUNT_BITS) | 0;
 		for (;;) {
 			const oldValue = Atomics.load(this.#cells, cell);
-			const count = (oldValue & ~MOST) === stamp ? Math.min((oldValue & MOST) + 1, MOST) : 1;
+			const count = (oldValue & ~MAX_COUNT) === stamp ? Math.min((oldValue & MAX_COUNT) + 1, MAX_COUNT) : 1;
 			if (Atomics.compareExchange(this.#cells, cell, oldValue, stamp | count) === oldValue) return count;
 		}
 	}

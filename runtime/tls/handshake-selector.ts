@@ -10,22 +10,22 @@ import { chooseCertificate, type TableCertificate } from './table-certificate.ts
 export class HandshakeSelector {
 	readonly settings: ListenerTls;
 	readonly handshakers: HandshakerCache;
-	readonly #names: ReadonlyMap<string, number>;
+	readonly #policyByName: ReadonlyMap<string, number>;
 	/** For each policy, the IDs of the certificates that it names; undefined if it names at most one. */
 	readonly #policyIds: readonly (ReadonlySet<string> | undefined)[];
 
 	constructor(settings: ListenerTls, handshakers: HandshakerCache) {
 		this.settings = settings;
 		this.handshakers = handshakers;
-		this.#names = new Map(Object.entries(settings.names));
+		this.#policyByName = new Map(Object.entries(settings.names));
 		this.#policyIds = settings.policies.map(({ certificates: ids = [] }) =>
 			ids.length > 1 ? new Set(ids) : undefined,
 		);
 	}
 
 	/** Returns the index of the policy for a name. */
-	policyOf(name: string): number {
-		return lookUpName(this.#names, name) ?? this.settings.other;
+	policyIndexOf(name: string): number {
+		return lookUpName(this.#policyByName, name) ?? this.settings.other;
 	}
 
 	policy(index: number): HandshakePolicy {
@@ -36,19 +36,24 @@ export class HandshakeSelector {
 	 * Returns a certificate of the policy that covers the name, or else the policy's first certificate. If the policy names no
 	 * certificates, or none of them is loaded, returns any certificate for the name.
 	 */
-	certificate(policy: number, name: string, hello: ClientHello, table: CertificateTable): TableCertificate | undefined {
-		const ids = this.policy(policy).certificates;
+	selectCertificate(
+		policyIndex: number,
+		name: string,
+		hello: ClientHello,
+		table: CertificateTable,
+	): TableCertificate | undefined {
+		const ids = this.policy(policyIndex).certificates;
 		if (ids === undefined) return table.find(name, hello);
-		const policyIds = this.#policyIds[policy];
+		const policyIds = this.#policyIds[policyIndex];
 		if (policyIds === undefined) return table.byId(ids[0]!) ?? table.find(name, hello);
-		const forName = table.all(name).filter(({ published }) => policyIds.has(published.id));
-		if (forName.length > 0) return chooseCertificate(inOrder(forName, ids), hello);
+		const certificatesForName = table.all(name).filter(({ published }) => policyIds.has(published.id));
+		if (certificatesForName.length > 0) return chooseCertificate(inOrder(certificatesForName, ids), hello);
 		// The table returns no wildcard certificates if another site's certificate has the exact name, so this policy's certificates
 		// are looked up by ID.
-		const loaded = ids.flatMap(id => table.byId(id) ?? []);
-		const covering = loaded.filter(certificate => covers(certificate, name));
-		if (loaded.length === 0) return table.find(name, hello);
-		return chooseCertificate(covering.length > 0 ? covering : loaded, hello);
+		const loadedCertificates = ids.flatMap(id => table.byId(id) ?? []);
+		const coveringCertificates = loadedCertificates.filter(certificate => covers(certificate, name));
+		if (loadedCertificates.length === 0) return table.find(name, hello);
+		return chooseCertificate(coveringCertificates.length > 0 ? coveringCertificates : loadedCertificates, hello);
 	}
 }
 

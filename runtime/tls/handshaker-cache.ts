@@ -49,15 +49,15 @@ export class HandshakerCache {
 	 * the policy's trusted client certificates are not known; the handshake must then fail.
 	 * @throws If OpenSSL rejects the certificate or its key.
 	 */
-	get(policy: number, certificate: TableCertificate, ticket?: Buffer): Handshaker | undefined {
+	get(policyIndex: number, certificate: TableCertificate, ticket?: Buffer): Handshaker | undefined {
 		const { ticketKeys } = this.#tls;
-		const key = ticketKeyIndex(ticketKeys, ticket);
-		const index = key === 0 ? policy : policy + key * this.#policies.length;
+		const keyIndex = ticketKeyIndex(ticketKeys, ticket);
+		const index = keyIndex === 0 ? policyIndex : policyIndex + keyIndex * this.#policies.length;
 		let byPolicy = this.#handshakers.get(certificate.serial);
 		const cached = byPolicy?.[index];
 		if (cached) return cached;
-		const newest = key === 0 ? undefined : ticketKeys[0];
-		const handshaker = this.#make(this.#policies[policy]!, certificate, ticketKeys[key], newest);
+		const newestKey = keyIndex === 0 ? undefined : ticketKeys[0];
+		const handshaker = this.#create(this.#policies[policyIndex]!, certificate, ticketKeys[keyIndex], newestKey);
 		if (!handshaker) return undefined;
 		if (!byPolicy) {
 			if (this.#handshakers.size >= MAX_CERTIFICATES) this.#drop(this.#handshakers.keys().next().value!);
@@ -75,12 +75,12 @@ export class HandshakerCache {
 		if (!handshaker) {
 			if (this.#challenges.size >= 100) this.#dropChallenges();
 			const options = { ...handshakeSettings({}), ca: [], cert: certificate.chain, key: certificate.key };
-			const ended = (socket: TLSSocket | DirectSocket): void => {
+			const closeSocket = (socket: TLSSocket | DirectSocket): void => {
 				if (!(socket instanceof DirectSocket)) socket.on('error', () => {});
 				socket.resume();
 				socket.end();
 			};
-			const outcome = { secured: ended, failed: this.#outcome.failed };
+			const outcome = { secured: closeSocket, failed: this.#outcome.failed };
 			handshaker = new PlainHandshaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
 			this.#challenges.set(key, handshaker);
 		}
@@ -109,7 +109,7 @@ export class HandshakerCache {
 	}
 
 	/** @param newestKey The key that encrypts new tickets if `ticketKeys` only decrypts; undefined if `ticketKeys` does both. */
-	#make(
+	#create(
 		policy: HandshakePolicy,
 		{ published }: TableCertificate,
 		ticketKeys: Buffer | undefined,
@@ -127,14 +127,14 @@ export class HandshakerCache {
 			...(ticketKeys ? { ticketKeys, newestKey } : {}),
 			sessionIdContext: clientAuth.context,
 		};
-		const { client_auth: asks, insecure_secrets_log: file } = policy;
-		if (asks === undefined && file === undefined && ocsp === undefined) {
+		const { client_auth: clientAuthPolicy, insecure_secrets_log: secretsLogFile } = policy;
+		if (clientAuthPolicy === undefined && secretsLogFile === undefined && ocsp === undefined) {
 			return new PlainHandshaker(options, this.#outcome);
 		}
 		const duties = {
 			ocspResponse: ocsp && Buffer.from(ocsp),
 			clientTerms: clientAuth.terms,
-			onSecret: file === undefined ? undefined : (line: string) => logSecret(file, line),
+			onSecret: secretsLogFile === undefined ? undefined : (line: string) => logSecret(secretsLogFile, line),
 		};
 		return new ServerHandshaker(options, duties, this.#outcome);
 	}

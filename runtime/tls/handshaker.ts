@@ -31,7 +31,7 @@ export interface Handshaker {
 	/** Starts the handshake on a stream. The caller must have put the bytes that it has read back into the stream. */
 	handshake(socket: Socket): void;
 	/** Settings for a handshake without a stream. */
-	readonly terms: HandshakeOptions;
+	readonly directOptions: HandshakeOptions;
 	readonly outcome: HandshakeOutcome;
 	/** Frees native memory, which the garbage collector would free only much later. Handshakes in progress are not affected. */
 	close(): void;
@@ -59,35 +59,35 @@ export class HandshakeAborted extends Error {
 
 /** A handshaker without client authentication. A connection costs only a socket and four listeners. */
 export class PlainHandshaker implements Handshaker {
-	readonly terms: HandshakeOptions;
+	readonly directOptions: HandshakeOptions;
 	readonly outcome: HandshakeOutcome;
-	readonly #terms: Terms;
+	readonly #directOptions: DirectHandshakeOptions;
 	#options: SocketOptions | undefined;
 
 	constructor(options: HandshakerOptions, outcome: HandshakeOutcome) {
-		this.#terms = new Terms(options, {});
-		this.terms = this.#terms;
+		this.#directOptions = new DirectHandshakeOptions(options, {});
+		this.directOptions = this.#directOptions;
 		this.outcome = outcome;
 	}
 
 	close(): void {
-		this.#terms.close();
+		this.#directOptions.close();
 	}
 
 	get #socketOptions(): SocketOptions {
 		this.#options ??= {
 			isServer: true,
-			secureContext: this.terms.context!,
+			secureContext: this.directOptions.context!,
 			requestCert: false,
 			rejectUnauthorized: false,
-			ALPNProtocols: this.terms.protocols,
+			ALPNProtocols: this.directOptions.protocols,
 		};
 		return this.#options;
 	}
 
-	handshake(raw: Socket): void {
-		const socket: HandshakingSocket = new TLSSocket(raw, this.#socketOptions);
-		copyPeerAddress(socket, raw);
+	handshake(connection: Socket): void {
+		const socket: HandshakingSocket = new TLSSocket(connection, this.#socketOptions);
+		copyPeerAddress(socket, connection);
 		socket[OUTCOME] = this.outcome;
 		socket.on('secure', secured);
 		socket.on('error', failed);
@@ -126,7 +126,7 @@ export class ServerHandshaker implements Handshaker {
 	readonly outcome: HandshakeOutcome;
 	readonly #options: HandshakerOptions;
 	readonly #duties: HandshakeDuties;
-	#terms: Terms | undefined;
+	#directOptions: DirectHandshakeOptions | undefined;
 	#server: Server | undefined;
 
 	constructor(options: HandshakerOptions, duties: HandshakeDuties, outcome: HandshakeOutcome) {
@@ -135,9 +135,9 @@ export class ServerHandshaker implements Handshaker {
 		this.outcome = outcome;
 	}
 
-	get terms(): HandshakeOptions {
-		this.#terms ??= new Terms(this.#options, this.#duties);
-		return this.#terms;
+	get directOptions(): HandshakeOptions {
+		this.#directOptions ??= new DirectHandshakeOptions(this.#options, this.#duties);
+		return this.#directOptions;
 	}
 
 	handshake(socket: Socket): void {
@@ -146,26 +146,26 @@ export class ServerHandshaker implements Handshaker {
 	}
 
 	close(): void {
-		this.#terms?.close();
+		this.#directOptions?.close();
 		const context = this.#server && sharedContextOf(this.#server);
 		if (context) closeContext(context);
-		this.#terms = undefined;
+		this.#directOptions = undefined;
 		this.#server = undefined;
 	}
 
 	#createServer(): Server {
 		const { newestKey, ...options } = this.#options;
-		const { ocspResponse: stapled, clientTerms: client, onSecret: secret } = this.#duties;
+		const { ocspResponse, clientTerms, onSecret } = this.#duties;
 		const server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
 		const context = sharedContextOf(server);
-		if (client && context) clientVerifier()?.enableFor(context, client.criteria);
+		if (clientTerms && context) clientVerifier()?.enableFor(context, clientTerms.criteria);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		server.on('secureConnection', socket => this.outcome.secured(socket));
 		server.on('tlsClientError', (error, socket) => this.outcome.failed(error, socket));
-		if (secret) server.on('keylog', line => secret(line.toString('latin1').trimEnd()));
-		if (stapled) {
+		if (onSecret) server.on('keylog', line => onSecret(line.toString('latin1').trimEnd()));
+		if (ocspResponse) {
 			server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
-				answer(null, Buffer.from(stapled)),
+				answer(null, Buffer.from(ocspResponse)),
 			);
 		}
 		return server;
@@ -176,7 +176,7 @@ export class ServerHandshaker implements Handshaker {
  * The settings of handshakes without streams. Handshakes by Node and by OpenSSL directly use separate contexts, because the
  * callbacks of each context work only with its own kind of connection. Each context is created when it is first needed.
  */
-class Terms implements HandshakeOptions {
+class DirectHandshakeOptions implements HandshakeOptions {
 	readonly protocols: Uint8Array;
 	readonly ocspResponse: Uint8Array | undefined;
 	readonly #options: HandshakerOptions;
@@ -191,13 +191,13 @@ class Terms implements HandshakeOptions {
 		this.#options = options;
 		this.#duties = duties;
 		this.#isForNode = duties.clientTerms === undefined && duties.onSecret === undefined;
-		this.protocols = wireForm(options.ALPNProtocols);
+		this.protocols = encodeProtocols(options.ALPNProtocols);
 		this.ocspResponse = duties.ocspResponse;
-		if (this.openssl === undefined && this.#isForNode) this.#context = this.#make();
+		if (this.openssl === undefined && this.#isForNode) this.#context = this.#createContext();
 	}
 
 	get context(): SecureContext | undefined {
-		if (this.#isForNode) this.#context ??= this.#make();
+		if (this.#isForNode) this.#context ??= this.#createContext();
 		return this.#context;
 	}
 
@@ -205,7 +205,7 @@ class Terms implements HandshakeOptions {
 		if (this.#openssl !== undefined) return this.#openssl;
 		const thread = directTls();
 		if (thread === undefined || (this.#duties.clientTerms && clientVerifier() === undefined)) return undefined;
-		this.#openssl = new OpensslContext(thread, this.#make(), this.protocols, this.#duties);
+		this.#openssl = new OpensslContext(thread, this.#createContext(), this.protocols, this.#duties);
 		return this.#openssl;
 	}
 
@@ -216,7 +216,7 @@ class Terms implements HandshakeOptions {
 		closeContext(this.#openssl.context);
 	}
 
-	#make(): SecureContext {
+	#createContext(): SecureContext {
 		const { ALPNProtocols: _, newestKey, ...settings } = this.#options;
 		const context = createSecureContext(settings);
 		if (newestKey && settings.ticketKeys) renewTickets(context, settings.ticketKeys as Buffer, newestKey);
@@ -225,6 +225,6 @@ class Terms implements HandshakeOptions {
 }
 
 /** Encodes ALPN protocol names, each preceded by its length (RFC 7301 §3.1). */
-function wireForm(protocols: readonly string[]): Uint8Array {
+function encodeProtocols(protocols: readonly string[]): Uint8Array {
 	return Buffer.concat(protocols.map(name => Buffer.concat([Buffer.of(name.length), Buffer.from(name, 'latin1')])));
 }

@@ -26,11 +26,11 @@ export class PendingHandshake implements PeekOwner {
 	 */
 	readonly selector: HandshakeSelector;
 	/** The bytes that have been read but not yet passed to the handshake. */
-	read: Buffer | undefined = undefined;
+	readBytes: Buffer | undefined = undefined;
 	/** True once the ClientHello has been read or found invalid. */
-	peekDone = false;
+	isPeekDone = false;
 	serverName = '';
-	policy = 0;
+	policyIndex = 0;
 	/** The session ticket that the client offers. */
 	ticket: Buffer | undefined = undefined;
 	/** The value of {@link ThreadTls.trustLosses} when the handshake began. */
@@ -55,7 +55,7 @@ export class PendingHandshake implements PeekOwner {
 	// Implements PeekOwner, which is used for connections without a stream.
 
 	peeked(count: number): void {
-		if (!this.peekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));
+		if (!this.isPeekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));
 	}
 
 	ended(): void {

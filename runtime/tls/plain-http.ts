@@ -5,7 +5,7 @@ import { parseAuthority } from '../../compiler/exchange/authority.ts';
 /** Maximum bytes of a request head that is read for a redirect. */
 const MAX_HEAD_BYTES = 16 * 1024;
 /** Milliseconds within which the head must arrive. */
-const HEAD_LIMIT = 5000;
+const HEAD_TIMEOUT_MS = 5000;
 
 const METHOD = /^[A-Z]{2,20} /;
 const EXPLANATION = 'Client sent an HTTP request to an HTTPS server.\n';
@@ -16,33 +16,34 @@ export function looksLikeHttp(bytes: Buffer): boolean {
 }
 
 /**
- * Answers a request and closes the connection: with 308 to HTTPS if `redirect` is true and the host is known, and with 400 if not.
- * @param first The bytes read so far.
+ * Answers a request and closes the connection: with 308 to HTTPS if `redirect` is true and the host is known, and
+ * with 400 if not.
+ * @param firstBytes The bytes read so far.
  */
-export function answerPlainHttp(socket: Socket, first: Buffer, redirect: boolean, port: number): void {
+export function answerPlainHttp(socket: Socket, firstBytes: Buffer, redirect: boolean, port: number): void {
 	if (!redirect) {
 		finish(socket, '400 Bad Request', '', EXPLANATION);
 		return;
 	}
-	let head = first.toString('latin1');
-	const timer = setTimeout(() => socket.destroy(), HEAD_LIMIT).unref();
-	const look = (): void => {
-		const end = head.indexOf('\r\n\r\n');
-		if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
+	let head = firstBytes.toString('latin1');
+	const timer = setTimeout(() => socket.destroy(), HEAD_TIMEOUT_MS).unref();
+	const answerWhenComplete = (): void => {
+		const headEnd = head.indexOf('\r\n\r\n');
+		if (headEnd === -1 && head.length <= MAX_HEAD_BYTES) return;
 		clearTimeout(timer);
 		socket.off('data', onData);
-		const target = end === -1 ? undefined : redirectTarget(head.slice(0, end), port);
+		const target = headEnd === -1 ? undefined : redirectTarget(head.slice(0, headEnd), port);
 		if (target === undefined) finish(socket, '400 Bad Request', '', EXPLANATION);
 		else finish(socket, '308 Permanent Redirect', `Location: ${target}\r\n`, '');
 	};
 	const onData = (bytes: Buffer): void => {
 		head += bytes.toString('latin1');
-		look();
+		answerWhenComplete();
 	};
 	socket.once('close', () => clearTimeout(timer));
 	socket.on('data', onData);
 	socket.resume();
-	look();
+	answerWhenComplete();
 }
 
 /** Returns the target of the redirect, or undefined if the head is not a request with one valid host. */

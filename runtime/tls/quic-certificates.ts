@@ -17,7 +17,7 @@ import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
 /** Maximum number of handshakes that wait for on-demand certificates. */
-const MAX_WAITING = 64;
+const MAX_WAITING_HANDSHAKES = 64;
 /** TLS alerts (RFC 8446 §6). */
 const HANDSHAKE_FAILURE = 40;
 const INTERNAL_ERROR = 80;
@@ -74,23 +74,27 @@ export class QuicCertificates {
 		const selector = this.#deps.selector();
 		const { default_sni: defaultName, fallback_sni: fallback } = selector.settings;
 		const name = hello.serverName || defaultName || hello.localAddress;
-		const index = selector.policyOf(name);
-		const policy = selector.policy(index);
+		const policyIndex = selector.policyIndexOf(name);
+		const policy = selector.policy(policyIndex);
 		if (!servesHttp3(policy)) return this.#refuse('not_over_quic', HANDSHAKE_FAILURE);
 		const client: ClientHello = { ...hello, alpn: ['h3'], ticket: undefined };
-		let certificate = selector.certificate(index, name, client, tls.certificates);
+		let certificate = selector.selectCertificate(policyIndex, name, client, tls.certificates);
 		if (certificate === undefined && tls.onDemand) {
 			if (this.#request(hello, name, resume)) return 'wait';
 			certificate = tls.certificates.find(name, client);
 		}
 		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, client);
 		if (certificate === undefined) return this.#refuse('no_certificate', UNRECOGNIZED_NAME);
-		const { client_auth: auth, insecure_secrets_log: file } = policy;
-		const quicCertificate = certificateOf(certificate, policy);
-		if (auth === undefined && file === undefined) return quicCertificate;
+		const { client_auth: auth, insecure_secrets_log: secretsLogFile } = policy;
+		const quicCertificate = toQuicCertificate(certificate, policy);
+		if (auth === undefined && secretsLogFile === undefined) return quicCertificate;
 		const clientAuth = auth && this.#clientAuth(auth);
 		if (auth !== undefined && clientAuth === undefined) return this.#refuse('no_certificate', INTERNAL_ERROR);
-		return { ...quicCertificate, clientAuth, keyLog: file === undefined ? undefined : line => logSecret(file, line) };
+		return {
+			...quicCertificate,
+			clientAuth,
+			keyLog: secretsLogFile === undefined ? undefined : line => logSecret(secretsLogFile, line),
+		};
 	}
 
 	/**
@@ -105,11 +109,11 @@ export class QuicCertificates {
 
 	/** Returns the reason to reject the client of a completed handshake, or undefined to accept it. */
 	refusal(
-		{ auth: demanded, verified }: QuicClientFacts,
+		{ auth: handshakeAuth, verified }: QuicClientFacts,
 		certificate: X509Certificate | undefined,
 	): ClientRefusal | undefined {
 		const { tls } = this.#deps;
-		const { auth, trustLosses } = demanded as HandshakeClientAuth;
+		const { auth, trustLosses } = handshakeAuth as HandshakeClientAuth;
 		// The authority that verified this certificate may have been removed during the handshake.
 		if (certificate && trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
 		const verdict = { authorized: verified, authorizationError: new Error('rejected') };
@@ -126,15 +130,15 @@ export class QuicCertificates {
 		const pendingRequest = this.#requests.get(name);
 		if (pendingRequest !== undefined) {
 			if (pendingRequest.obtained !== undefined) return false;
-			if (pendingRequest.waiting.length >= MAX_WAITING) return false;
+			if (pendingRequest.waiting.length >= MAX_WAITING_HANDSHAKES) return false;
 			pendingRequest.waiting.push(resume);
 			return true;
 		}
-		if (this.#requests.size >= MAX_WAITING) return false;
+		if (this.#requests.size >= MAX_WAITING_HANDSHAKES) return false;
 		const newRequest = { waiting: [resume], obtained: undefined as boolean | undefined };
 		this.#requests.set(name, newRequest);
 		const { cipherSuites, signatureSchemes, localAddress: localIp, remoteAddress: remoteIp } = hello;
-		const answered = (obtained: boolean): void => {
+		const handleAnswer = (obtained: boolean): void => {
 			newRequest.obtained = obtained;
 			for (const wake of newRequest.waiting) wake();
 			// The entry is kept until the waiting handshakes have chosen again, in a later turn of the event loop. Afterwards, a new
@@ -143,7 +147,7 @@ export class QuicCertificates {
 		};
 		const hints = { name, cipherSuites, signatureSchemes, localIp, remoteIp };
 		// An async function turns any error into a rejection, because this code runs in a callback of OpenSSL, which must not throw.
-		void (async () => this.#deps.obtain(hints))().then(answered, () => answered(false));
+		void (async () => this.#deps.obtain(hints))().then(handleAnswer, () => handleAnswer(false));
 		return true;
 	}
 
@@ -153,7 +157,7 @@ export class QuicCertificates {
 	}
 }
 
-function certificateOf({ published, serial }: TableCertificate, policy: HandshakePolicy): QuicCertificate {
+function toQuicCertificate({ published, serial }: TableCertificate, policy: HandshakePolicy): QuicCertificate {
 	const { chain, key, ocsp } = published;
 	const curves = policy.curves?.flatMap(name => TLS_CURVE_NAMES[name] ?? []) ?? [];
 	return { serial, chain, key, ocsp, groups: curves.length > 0 ? curves.join(':') : undefined };

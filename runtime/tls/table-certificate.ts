@@ -20,7 +20,7 @@ export class TableCertificate {
 
 	/** The kind of the certificate's key: `rsa`, `ed25519`, or the name of an elliptic curve. */
 	get keyKind(): string {
-		this.#keyKind ??= kindOf(this.published.chain);
+		this.#keyKind ??= keyKindOf(this.published.chain);
 		return this.#keyKind;
 	}
 
@@ -31,7 +31,7 @@ export class TableCertificate {
 }
 
 /** The signature scheme (RFC 8446 §4.2.3) that each kind of non-RSA key requires. */
-const SCHEMES: { readonly [kind: string]: string } = {
+const SCHEME_BY_KEY_KIND: { readonly [kind: string]: string } = {
 	prime256v1: '0403',
 	secp384r1: '0503',
 	secp521r1: '0603',
@@ -49,28 +49,28 @@ const ECDSA_SUITES: ReadonlySet<string> = new Set([
  * the cheapest, or else the first RSA certificate, or else the first certificate of any kind.
  */
 export function chooseCertificate(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
-	const first = candidates[0]!;
-	let rsa: TableCertificate | undefined;
+	const firstCandidate = candidates[0]!;
+	let rsaCandidate: TableCertificate | undefined;
 	let schemes: readonly string[] | undefined;
 	for (const candidate of candidates) {
 		// Managed certificates come first in the list. They take precedence over certificates from files, because a site has
 		// requested them.
-		if (candidate.fromFile !== first.fromFile) break;
+		if (candidate.fromFile !== firstCandidate.fromFile) break;
 		if (candidate.keyKind === 'rsa') {
-			rsa ??= candidate;
+			rsaCandidate ??= candidate;
 			continue;
 		}
-		schemes ??= takesCurves(client) ? client.signatureSchemes : [];
-		if (schemes.includes(SCHEMES[candidate.keyKind] ?? '')) return candidate;
+		schemes ??= supportsEcdsa(client) ? client.signatureSchemes : [];
+		if (schemes.includes(SCHEME_BY_KEY_KIND[candidate.keyKind] ?? '')) return candidate;
 	}
-	return rsa ?? first;
+	return rsaCandidate ?? firstCandidate;
 }
 
-function takesCurves({ cipherSuites }: ClientAbilities): boolean {
+function supportsEcdsa({ cipherSuites }: ClientAbilities): boolean {
 	return cipherSuites.some(suite => suite.startsWith('13') || ECDSA_SUITES.has(suite));
 }
 
-function kindOf(chain: string): string {
+function keyKindOf(chain: string): string {
 	try {
 		const { asymmetricKeyType: type, asymmetricKeyDetails: details } = new X509Certificate(chain).publicKey;
 		return type === 'ec' ? (details?.namedCurve ?? 'ec') : (type ?? '');

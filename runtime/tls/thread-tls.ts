@@ -47,10 +47,10 @@ export class ThreadTls {
 	sharesChallenges = false;
 	#trust: ReadonlyMap<string, ClientTrust> = new Map();
 	readonly #listeners = new Set<ThreadTlsListener>();
-	#answers = NO_ANSWERS;
-	#tokens = 0;
+	#challengeAnswers = NO_ANSWERS;
+	#tokenCount = 0;
 	#pendingLookups = 0;
-	readonly #limits = new LookupLimiter();
+	readonly #lookupLimiter = new LookupLimiter();
 	readonly #acknowledge: (number: number) => void;
 	readonly #ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined>;
 
@@ -67,15 +67,15 @@ export class ThreadTls {
 	}
 
 	/** Applies an update from the main thread. */
-	take(update: TlsUpdate): void {
+	applyUpdate(update: TlsUpdate): void {
 		switch (update.kind) {
 			case 'certificates':
-				for (const certificate of update.set) this.#gone(this.certificates.set(certificate));
-				for (const id of update.dropped) this.#gone(this.certificates.delete(id));
+				for (const certificate of update.set) this.#reportGone(this.certificates.set(certificate));
+				for (const id of update.dropped) this.#reportGone(this.certificates.delete(id));
 				return;
 			case 'challenges':
-				this.#answers = update.answers;
-				this.#tokens = Object.keys(update.answers.http01).length;
+				this.#challengeAnswers = update.answers;
+				this.#tokenCount = Object.keys(update.answers.http01).length;
 				this.#acknowledge(update.number);
 				return;
 			case 'on_demand':
@@ -88,14 +88,14 @@ export class ThreadTls {
 				this.ticketKeys = update.keys.map(key => Buffer.from(key));
 				break;
 			case 'trust':
-				this.#takeTrust(new Map(update.trust.map(trust => [trust.key, trust])));
+				this.#applyTrust(new Map(update.trust.map(trust => [trust.key, trust])));
 				break;
 		}
 		for (const listener of this.#listeners) listener.onSettingsChanged();
 	}
 
-	#takeTrust(trust: ReadonlyMap<string, ClientTrust>): void {
-		const lostKeys = lostTrust(this.#trust, trust);
+	#applyTrust(trust: ReadonlyMap<string, ClientTrust>): void {
+		const lostKeys = findLostKeys(this.#trust, trust);
 		this.#trust = trust;
 		if (lostKeys.size === 0) return;
 		this.trustLosses++;
@@ -116,25 +116,25 @@ export class ThreadTls {
 	}
 
 	/** True if an HTTP-01 challenge is pending in this process, or may be pending in another process that shares the store. */
-	get challenged(): boolean {
-		return this.#tokens > 0 || this.sharesChallenges;
+	get mayHaveChallenge(): boolean {
+		return this.#tokenCount > 0 || this.sharesChallenges;
 	}
 
 	/** Returns the key authorization for an HTTP-01 token. */
 	keyAuthorization(token: string): string | undefined {
-		const { http01 } = this.#answers;
+		const { http01 } = this.#challengeAnswers;
 		return Object.hasOwn(http01, token) ? http01[token] : undefined;
 	}
 
 	/** Returns the certificate that answers the TLS-ALPN-01 challenge for a name. */
 	challengeCertificate(name: string): { readonly chain: string; readonly key: string } | undefined {
-		const { alpn } = this.#answers;
+		const { alpn } = this.#challengeAnswers;
 		return Object.hasOwn(alpn, name) ? alpn[name] : undefined;
 	}
 
 	/** Looks up the answer to a challenge of another process. Resolves to undefined if there is none or the client is rate-limited. */
 	async sharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
-		if (!this.sharesChallenges || this.#pendingLookups >= MAX_LOOKUPS || !this.#limits.take(clientKey(client)))
+		if (!this.sharesChallenges || this.#pendingLookups >= MAX_LOOKUPS || !this.#lookupLimiter.take(clientKey(client)))
 			return undefined;
 		this.#pendingLookups++;
 		try {
@@ -144,7 +144,7 @@ export class ThreadTls {
 		}
 	}
 
-	#gone(certificate: TableCertificate | undefined): void {
+	#reportGone(certificate: TableCertificate | undefined): void {
 		if (certificate) for (const listener of this.#listeners) listener.onCertificateGone(certificate);
 	}
 }
@@ -153,23 +153,24 @@ export class ThreadTls {
  * Returns the {@link ClientTrust.key}s whose trusted certificates have become fewer, so that clients verified by removed ones may
  * no longer be trusted.
  */
-function lostTrust(
-	before: ReadonlyMap<string, ClientTrust>,
-	after: ReadonlyMap<string, ClientTrust>,
+function findLostKeys(
+	oldTrusts: ReadonlyMap<string, ClientTrust>,
+	newTrusts: ReadonlyMap<string, ClientTrust>,
 ): ReadonlySet<string> {
 	const lostKeys = new Set<string>();
-	for (const [key, old] of before) {
-		const now = after.get(key);
-		if (!now || !holdsAll(now.authorities, old.authorities) || !trustsLeaves(now, old)) lostKeys.add(key);
+	for (const [key, oldTrust] of oldTrusts) {
+		const newTrust = newTrusts.get(key);
+		if (!newTrust || !includesAll(newTrust.authorities, oldTrust.authorities) || !trustsLeaves(newTrust, oldTrust))
+			lostKeys.add(key);
 	}
 	return lostKeys;
 }
 
-function holdsAll(list: readonly string[], members: readonly string[]): boolean {
-	const known = new Set(list);
-	return members.every(member => known.has(member));
+function includesAll(list: readonly string[], members: readonly string[]): boolean {
+	const knownItems = new Set(list);
+	return members.every(member => knownItems.has(member));
 }
 
 function trustsLeaves({ leaves: now }: ClientTrust, { leaves: old }: ClientTrust): boolean {
-	return now === undefined || (old !== undefined && holdsAll(now, old));
+	return now === undefined || (old !== undefined && includesAll(now, old));
 }

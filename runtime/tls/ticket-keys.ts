@@ -9,7 +9,7 @@ const KEY_BYTES = 48;
 /** Size, in bytes, of the key name, with which every ticket begins. */
 const NAME_BYTES = 16;
 /** Number of keys that decrypt tickets: the current one and the previous one. */
-const KEPT = 2;
+const KEPT_KEYS = 2;
 
 /** Generates and rotates ticket keys, on the main thread. */
 export class TicketKeys {
@@ -27,7 +27,7 @@ export class TicketKeys {
 
 	/** Adds a new key and drops the oldest one. */
 	rotate(): readonly Uint8Array[] {
-		this.#keys = [randomBytes(KEY_BYTES), ...this.#keys.slice(0, KEPT - 1)];
+		this.#keys = [randomBytes(KEY_BYTES), ...this.#keys.slice(0, KEPT_KEYS - 1)];
 		return this.#keys;
 	}
 }

@@ -57,7 +57,7 @@ const NO_READINGS: CertificateReadings = { attempts: [], expiry: [], ocsp: [], m
 const MAX_PER_MESSAGE = 200;
 
 /** Maximum milliseconds to wait until all threads have acknowledged the answers to challenges. */
-const CHALLENGE_LIMIT = 10_000;
+const CHALLENGE_TIMEOUT_MS = 10_000;
 
 /** The TLS state of the process. */
 export class TlsControl implements CertificateSink {
@@ -66,7 +66,7 @@ export class TlsControl implements CertificateSink {
 	readonly #certificates = new Map<string, PublishedCertificate>();
 	readonly #pendingChallenges = new Map<number, { readonly threads: Set<number>; readonly resolve: () => void }>();
 	#answers: ChallengeAnswers = { http01: {}, alpn: {} };
-	#challenges = 0;
+	#challengeCount = 0;
 	readonly #trust: TrustWatch;
 	/** The trusted client certificates that were last sent to the threads, as JSON. */
 	#sentTrust = '[]';
@@ -75,15 +75,15 @@ export class TlsControl implements CertificateSink {
 	/** Open stores, by their settings. */
 	readonly #stores = new Map<string, Promise<Store>>();
 	readonly #ticketKeys: TicketKeys;
-	#rotation: NodeJS.Timeout | undefined;
+	#rotationTimer: NodeJS.Timeout | undefined;
 	#manager: Promise<CertificateManager> | undefined;
 	#sharedChallenges: Promise<SharedChallenges> | undefined;
 	#startedManager: CertificateManager | undefined;
-	#managing = false;
+	#isManaging = false;
 	#onDemand = false;
 	#nextOnDemand = false;
-	#sharing = false;
-	#nextSharing = false;
+	#sharesChallenges = false;
+	#nextSharesChallenges = false;
 
 	constructor(deps: TlsControlDeps) {
 		this.#deps = deps;
@@ -102,12 +102,12 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/** Returns the updates that bring a new thread up to date. */
-	introduction(): TlsUpdate[] {
+	initialUpdates(): TlsUpdate[] {
 		return [
 			{ kind: 'tickets', keys: this.#ticketKeys.current },
 			{ kind: 'trust', trust: this.#trust.trust },
 			{ kind: 'on_demand', asked: this.#onDemand },
-			{ kind: 'shared_challenges', asked: this.#sharing },
+			{ kind: 'shared_challenges', asked: this.#sharesChallenges },
 			...chunks([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
 			{ kind: 'challenges', number: 0, answers: this.#answers },
 		];
@@ -152,24 +152,24 @@ export class TlsControl implements CertificateSink {
 		await this.#files.prepare(planned?.loaded ?? [], settings);
 		const managed = planned?.managed;
 		const needsManager = managed && managed.policies.length + managed.authorities.length > 0;
-		if (needsManager || this.#managing) {
+		if (needsManager || this.#isManaging) {
 			const manager = await this.#startManager();
 			const { http_port = 80, https_port = 443 } = settings;
 			await manager.prepare(managed ?? { policies: [], authorities: [], http_port, https_port }, settings);
 		}
-		this.#managing ||= needsManager === true;
+		this.#isManaging ||= needsManager === true;
 		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
 		// The update is sent before activation, because the first client may arrive as soon as the document is active.
 		if (this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: true });
-		this.#nextSharing = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
+		this.#nextSharesChallenges = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
 		await this.#trust.prepare(planned?.client_auth ?? []);
 		// Until the load is committed or discarded, threads need the trusted certificates of the active and of the new document.
 		this.#sendTrust();
 	}
 
 	/** Checks immediately, in addition to the periodic checks, whether trusted client certificates have changed. */
-	look(): Promise<void> {
-		return this.#trust.look();
+	checkTrust(): Promise<void> {
+		return this.#trust.checkNow();
 	}
 
 	/**
@@ -194,11 +194,11 @@ export class TlsControl implements CertificateSink {
 
 	#openStore(selection: StoreSelection | undefined): Promise<Store> {
 		const key = JSON.stringify(selection ?? {});
-		const open = this.#stores.get(key);
-		if (open) return open;
-		const opening = import('../storage/open-store.ts').then(({ openStore }) => openStore(selection, this.#deps));
-		this.#stores.set(key, opening);
-		return opening;
+		const existingStore = this.#stores.get(key);
+		if (existingStore) return existingStore;
+		const newStore = import('../storage/open-store.ts').then(({ openStore }) => openStore(selection, this.#deps));
+		this.#stores.set(key, newStore);
+		return newStore;
 	}
 
 	/**
@@ -232,8 +232,8 @@ export class TlsControl implements CertificateSink {
 			const all = [...this.#certificates.values()];
 			return all.find(one => one.names.includes(name)) ?? all.find(one => one.names.includes(wildcard));
 		};
-		const found = find();
-		if (found) return found;
+		const existingCertificate = find();
+		if (existingCertificate) return existingCertificate;
 		await this.obtain({ name, signatureSchemes: [], cipherSuites: [], localIp: '', remoteIp: '' });
 		return find();
 	}
@@ -246,11 +246,11 @@ export class TlsControl implements CertificateSink {
 		this.#sendTrust();
 		if (this.#onDemand && !this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
 		this.#onDemand = this.#nextOnDemand;
-		if (this.#sharing !== this.#nextSharing) {
-			this.#deps.broadcast({ kind: 'shared_challenges', asked: this.#nextSharing });
+		if (this.#sharesChallenges !== this.#nextSharesChallenges) {
+			this.#deps.broadcast({ kind: 'shared_challenges', asked: this.#nextSharesChallenges });
 		}
-		this.#sharing = this.#nextSharing;
-		this.#rotation ??= setInterval(() => this.#rotate(), SESSION_LIFETIME_SECONDS * 1000).unref();
+		this.#sharesChallenges = this.#nextSharesChallenges;
+		this.#rotationTimer ??= setInterval(() => this.#rotate(), SESSION_LIFETIME_SECONDS * 1000).unref();
 	}
 
 	/** Discards the last prepared document. */
@@ -261,7 +261,7 @@ export class TlsControl implements CertificateSink {
 		this.#sendTrust();
 		if (this.#nextOnDemand && !this.#onDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
 		this.#nextOnDemand = this.#onDemand;
-		this.#nextSharing = this.#sharing;
+		this.#nextSharesChallenges = this.#sharesChallenges;
 	}
 
 	publish(certificates: readonly PublishedCertificate[]): void {
@@ -276,11 +276,11 @@ export class TlsControl implements CertificateSink {
 
 	setChallenges(answers: ChallengeAnswers): Promise<void> {
 		this.#answers = answers;
-		const number = ++this.#challenges;
+		const number = ++this.#challengeCount;
 		const threads = new Set(this.#deps.broadcast({ kind: 'challenges', number, answers }));
 		if (threads.size === 0) return Promise.resolve();
 		return new Promise(resolve => {
-			const timer = setTimeout(() => this.#resolveChallenge(number), CHALLENGE_LIMIT).unref();
+			const timer = setTimeout(() => this.#resolveChallenge(number), CHALLENGE_TIMEOUT_MS).unref();
 			this.#pendingChallenges.set(number, {
 				threads,
 				resolve: () => {
@@ -299,7 +299,7 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/** Stops waiting for a dead thread. Its replacement gets the current state when it starts. */
-	ended(thread: number): void {
+	threadEnded(thread: number): void {
 		for (const number of [...this.#pendingChallenges.keys()]) this.challengesTaken(thread, number);
 	}
 
@@ -330,11 +330,11 @@ export class TlsControl implements CertificateSink {
 	async answerAcme(
 		request: AcmeServerRequest,
 		settings: AcmeServerSettings,
-		process: Settings,
+		processSettings: Settings,
 	): Promise<AcmeServerAnswer> {
 		try {
 			const manager = await this.#startManager();
-			if (manager.answerAcme) return await manager.answerAcme(request, settings, process);
+			if (manager.answerAcme) return await manager.answerAcme(request, settings, processSettings);
 		} catch (error) {
 			this.#deps.log('error', 'pki.acme', 'an ACME request failed', { cause: (error as Error).message });
 		}
@@ -344,7 +344,7 @@ export class TlsControl implements CertificateSink {
 	async close(): Promise<void> {
 		this.#files.close();
 		this.#trust.close();
-		clearInterval(this.#rotation);
+		clearInterval(this.#rotationTimer);
 		for (const number of [...this.#pendingChallenges.keys()]) this.#resolveChallenge(number);
 		await this.#startedManager?.close();
 	}
@@ -383,9 +383,9 @@ function sharesChallenges(issuers: readonly IssuerSettings[]): boolean {
 }
 
 function chunks(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {
-	const all: PublishedCertificate[][] = [];
+	const messages: PublishedCertificate[][] = [];
 	for (let at = 0; at < certificates.length; at += MAX_PER_MESSAGE) {
-		all.push(certificates.slice(at, at + MAX_PER_MESSAGE));
+		messages.push(certificates.slice(at, at + MAX_PER_MESSAGE));
 	}
-	return all;
+	return messages;
 }

@@ -5,9 +5,9 @@ import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 /** Counts handshakes. */
 export class TlsObserver {
 	readonly #pages: SeriesPages;
-	readonly #done = new Map<string, SeriesPlace>();
-	readonly #resumed = new Map<string, SeriesPlace>();
-	readonly #failed = new Map<string, SeriesPlace>();
+	readonly #completedPlaces = new Map<string, SeriesPlace>();
+	readonly #resumedPlaces = new Map<string, SeriesPlace>();
+	readonly #failedPlaces = new Map<string, SeriesPlace>();
 
 	constructor(pages: SeriesPages) {
 		this.#pages = pages;
@@ -15,20 +15,21 @@ export class TlsObserver {
 
 	/** Counts a successful handshake. */
 	completed(version: string, resumed: boolean): void {
-		const done = this.#done.get(version) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version, result: 'ok' });
-		this.#done.set(version, done);
-		done.page[done.slot]!++;
+		const place =
+			this.#completedPlaces.get(version) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version, result: 'ok' });
+		this.#completedPlaces.set(version, place);
+		place.page[place.slot]!++;
 		if (!resumed) return;
-		const again = this.#resumed.get(version) ?? this.#allocate(TLS_FAMILIES.resumptions.name, { version });
-		this.#resumed.set(version, again);
-		again.page[again.slot]!++;
+		const resumedPlace = this.#resumedPlaces.get(version) ?? this.#allocate(TLS_FAMILIES.resumptions.name, { version });
+		this.#resumedPlaces.set(version, resumedPlace);
+		resumedPlace.page[resumedPlace.slot]!++;
 	}
 
 	/** Counts a failed handshake. Each distinct reason becomes a metric label, so there must be only a few. */
 	failed(reason: string): void {
 		const place =
-			this.#failed.get(reason) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version: '', result: reason });
-		this.#failed.set(reason, place);
+			this.#failedPlaces.get(reason) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version: '', result: reason });
+		this.#failedPlaces.set(reason, place);
 		place.page[place.slot]!++;
 	}
 

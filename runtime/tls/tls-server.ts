@@ -40,13 +40,13 @@ import type { ThreadTls } from './thread-tls.ts';
 /** Maximum concurrent handshakes per thread and listener. Connections beyond it are closed. */
 const MAX_HANDSHAKES = 8192;
 /** Milliseconds that a connection waits for an on-demand certificate. */
-const CERTIFICATE_LIMIT = 60_000;
+const CERTIFICATE_TIMEOUT_MS = 60_000;
 /** Milliseconds between checks for handshakes past their deadline. */
-const WATCH_INTERVAL = 500;
+const WATCH_INTERVAL_MS = 500;
 /** Size in bytes of the buffer for reading ClientHellos. */
 const PEEK_BYTES = 16 * 1024;
 /** Maximum connections waiting for on-demand certificates. */
-const MAX_WAITING = 256;
+const MAX_WAITING_CONNECTIONS = 256;
 
 /** Alerts sent in the clear, before the handshake begins (RFC 8446 §6). */
 const ALERTS = { unrecognized_name: 112, decode_error: 50, internal_error: 80, no_application_protocol: 120 } as const;
@@ -82,7 +82,7 @@ export interface Http3Side {
 	/** Number of connections, including unfinished handshakes. */
 	readonly connections: number;
 	closable(): Iterable<ClosableConnection>;
-	retire(which: (tls: TlsInfo | undefined) => boolean): void;
+	retire(matches: (tls: TlsInfo | undefined) => boolean): void;
 	drain(waits?: RequestWaits): void;
 	close(): void;
 }
@@ -90,25 +90,25 @@ export interface Http3Side {
 /** The TLS of one listener on one thread. */
 export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** The HTTP/3 side; undefined if the listener neither offers HTTP/3 nor still has HTTP/3 connections. */
-	datagrams: Http3Side | undefined = undefined;
+	http3Side: Http3Side | undefined = undefined;
 	readonly #deps: TlsServerDeps;
 	#selector: HandshakeSelector;
 	#settingsText = '';
 	#protocols = '';
-	#waitingForCertificate = 0;
-	#rate: HandshakeRate | undefined;
-	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
-	#draining = false;
+	#waitingCount = 0;
+	#handshakeRate: HandshakeRate | undefined;
+	#handshakeLimitMs = DEFAULT_HANDSHAKE_TIMEOUT_MS;
+	#isDraining = false;
 	/**
 	 * True if new connections are refused. During a gentle drain, new connections are not refused, because a connection that was
 	 * accepted earlier may arrive late, after its PROXY header.
 	 */
 	#isRefusing = false;
 	#peekMemory: Buffer | undefined;
-	readonly #pending = new Map<Socket | DirectSocket, PendingHandshake>();
+	readonly #pendingHandshakes = new Map<Socket | DirectSocket, PendingHandshake>();
 	#deadlineTimer: NodeJS.Timeout | undefined;
 	/** The {@link ClientTrust.key} that each connection's client was verified with. */
-	readonly #verifiedBy = new WeakMap<TlsInfo, string>();
+	readonly #trustKeyByTls = new WeakMap<TlsInfo, string>();
 
 	constructor(deps: TlsServerDeps) {
 		this.#deps = deps;
@@ -125,19 +125,19 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		if (speaksHttp2(this.#protocols) && !speaksHttp2(protocols)) this.#deps.http2?.retire(() => true);
 		this.#settingsText = text;
 		this.#protocols = protocols;
-		const before = this.#selector;
+		const previousSelector = this.#selector;
 		this.#selector = this.#createSelector(JSON.parse(text) as ListenerTls);
-		before.handshakers.clear();
+		previousSelector.handshakers.clear();
 	}
 
 	/**
 	 * Limits new handshakes.
 	 * @param rate Handshakes per second; undefined for no limit.
-	 * @param limit Milliseconds per handshake; 0 for no limit.
+	 * @param limitMs Milliseconds per handshake; 0 for no limit.
 	 */
-	bound(rate: HandshakeRate | undefined, limit: number = DEFAULT_HANDSHAKE_TIMEOUT_MS): void {
-		this.#rate = rate;
-		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+	limitHandshakes(rate: HandshakeRate | undefined, limitMs: number = DEFAULT_HANDSHAKE_TIMEOUT_MS): void {
+		this.#handshakeRate = rate;
+		this.#handshakeLimitMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs;
 	}
 
 	/** The current handshake settings. */
@@ -146,7 +146,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/** True if the host of a request must match the server name of its handshake. */
-	get strict(): boolean {
+	get requiresSameHost(): boolean {
 		return this.#selector.settings.strict_sni_host;
 	}
 
@@ -161,45 +161,51 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */
 	onTrustLost(keys: ReadonlySet<string>): void {
 		const isAffected = (tls: TlsInfo | undefined): boolean => {
-			const key = tls && this.#verifiedBy.get(tls);
+			const key = tls && this.#trustKeyByTls.get(tls);
 			return key !== undefined && keys.has(key);
 		};
 		this.retire(isAffected);
 	}
 
-	accept(given: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
-		if (given.destroyed) return;
-		if (given instanceof DirectSocket) {
-			this.#accept(given, undefined, peer);
+	accept(accepted: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+		if (accepted.destroyed) return;
+		if (accepted instanceof DirectSocket) {
+			this.#accept(accepted, undefined, peer);
 			return;
 		}
-		given.on('error', ignore);
-		const withoutStream = directTls() && takeFromStream(given);
-		this.#accept(withoutStream?.socket ?? given, withoutStream?.read, peer);
+		accepted.on('error', ignore);
+		const withoutStream = directTls() && takeFromStream(accepted);
+		this.#accept(withoutStream?.socket ?? accepted, withoutStream?.read, peer);
 	}
 
-	/** @param read Bytes after the PROXY header that have been read with it. */
-	#accept(socket: Socket | DirectSocket, read: Buffer | undefined, peer: ConnectionPeer | undefined): void {
-		const direct = socket instanceof DirectSocket;
-		if (this.#isRefusing || this.#pending.size >= MAX_HANDSHAKES) {
+	/** @param extraBytes Bytes after the PROXY header that have been read with it. */
+	#accept(socket: Socket | DirectSocket, extraBytes: Buffer | undefined, peer: ConnectionPeer | undefined): void {
+		const isDirect = socket instanceof DirectSocket;
+		if (this.#isRefusing || this.#pendingHandshakes.size >= MAX_HANDSHAKES) {
 			this.#deps.failed('too_many_handshakes');
 			socket.destroy();
 			return;
 		}
-		if (this.#rate?.admits(peer?.remoteAddress ?? unmapAddress(socket.remoteAddress), Date.now()) === false) {
+		if (this.#handshakeRate?.admits(peer?.remoteAddress ?? unmapAddress(socket.remoteAddress), Date.now()) === false) {
 			this.#deps.failed('rate_limited');
 			socket.destroy();
 			return;
 		}
-		const pending = new PendingHandshake(this, socket, peer, this.#selector, performance.now() + this.#limit);
-		this.#pending.set(socket, pending);
-		this.#deadlineTimer ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
-		if (direct) {
+		const pending = new PendingHandshake(
+			this,
+			socket,
+			peer,
+			this.#selector,
+			performance.now() + this.#handshakeLimitMs,
+		);
+		this.#pendingHandshakes.set(socket, pending);
+		this.#deadlineTimer ??= setInterval(() => this.#closeExpired(), WATCH_INTERVAL_MS).unref();
+		if (isDirect) {
 			socket.peek(this.peekMemory, pending, directTls() !== undefined);
-			if (read) this.onHelloBytes(pending, read);
+			if (extraBytes) this.onHelloBytes(pending, extraBytes);
 		} else {
 			addHandshakeListeners(socket, pending);
-			socket.on('data', takeHello);
+			socket.on('data', onHelloData);
 		}
 	}
 
@@ -211,21 +217,21 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	onHelloBytes(pending: PendingHandshake, bytes: Buffer): void {
 		const { socket } = pending;
-		const read = pending.read === undefined ? bytes : Buffer.concat([pending.read, bytes]);
+		const read = pending.readBytes === undefined ? bytes : Buffer.concat([pending.readBytes, bytes]);
 		const hello = readClientHello(read);
 		if (hello === 'incomplete' && read.length < MAX_HELLO_BYTES) {
-			pending.read = read === bytes ? Buffer.from(bytes) : read;
+			pending.readBytes = read === bytes ? Buffer.from(bytes) : read;
 			return;
 		}
-		pending.read = read;
-		pending.peekDone = true;
-		if (!(socket instanceof DirectSocket)) socket.off('data', takeHello);
+		pending.readBytes = read;
+		pending.isPeekDone = true;
+		if (!(socket instanceof DirectSocket)) socket.off('data', onHelloData);
 		if (typeof hello === 'string') {
-			this.#noHello(pending, read, hello);
+			this.#handleNoHello(pending, read, hello);
 			return;
 		}
 		if (!(socket instanceof DirectSocket)) {
-			pending.read = undefined;
+			pending.readBytes = undefined;
 			socket.pause();
 			socket.unshift(read);
 		}
@@ -235,64 +241,64 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** Closes a connection whose client has closed its side before its ClientHello was complete. */
 	onEnd(pending: PendingHandshake): void {
 		const { socket } = pending;
-		if (!pending.peekDone || socket instanceof DirectSocket) socket.destroy();
+		if (!pending.isPeekDone || socket instanceof DirectSocket) socket.destroy();
 	}
 
 	/** Called when the connection is closed or has been passed to its protocol. */
 	forget({ socket }: PendingHandshake): void {
-		if (!this.#pending.delete(socket)) return;
-		if (this.#draining) this.#deps.ended();
+		if (!this.#pendingHandshakes.delete(socket)) return;
+		if (this.#isDraining) this.#deps.ended();
 	}
 
 	drain(waits = NO_WAIT): void {
-		this.#draining = true;
+		this.#isDraining = true;
 		this.#isRefusing = waits.nextRequestMs === 0;
 		this.#deps.http1.drain(waits);
 		this.#deps.http2?.drain();
-		this.datagrams?.drain(waits);
+		this.http3Side?.drain(waits);
 	}
 
-	retire(which: (tls: TlsInfo | undefined) => boolean): void {
-		this.#deps.http1.retire(which);
-		this.#deps.http2?.retire(which);
-		this.datagrams?.retire(which);
+	retire(matches: (tls: TlsInfo | undefined) => boolean): void {
+		this.#deps.http1.retire(matches);
+		this.#deps.http2?.retire(matches);
+		this.http3Side?.retire(matches);
 	}
 
 	get connections(): number {
 		const { http1, http2 } = this.#deps;
-		return this.#pending.size + http1.connections + (http2?.connections ?? 0) + this.connectionsWithoutSocket;
+		return this.#pendingHandshakes.size + http1.connections + (http2?.connections ?? 0) + this.connectionsWithoutSocket;
 	}
 
 	get connectionsWithoutSocket(): number {
-		return this.datagrams?.connections ?? 0;
+		return this.http3Side?.connections ?? 0;
 	}
 
 	*closable(): Generator<ClosableConnection> {
-		for (const [socket, { deadline }] of this.#pending) {
-			yield { idleSince: deadline - this.#limit + UNUSED_GRACE_MS, giveWay: () => socket.destroy() };
+		for (const [socket, { deadline }] of this.#pendingHandshakes) {
+			yield { idleSince: deadline - this.#handshakeLimitMs + UNUSED_GRACE_MS, giveWay: () => socket.destroy() };
 		}
 		yield* this.#deps.http1.closable();
 		if (this.#deps.http2) yield* this.#deps.http2.closable();
-		if (this.datagrams) yield* this.datagrams.closable();
+		if (this.http3Side) yield* this.http3Side.closable();
 	}
 
 	close(): void {
 		this.#deps.tls.unlisten(this);
-		for (const socket of this.#pending.keys()) socket.destroy();
+		for (const socket of this.#pendingHandshakes.keys()) socket.destroy();
 		this.#deps.http1.close();
 		this.#deps.http2?.close();
-		this.datagrams?.close();
+		this.http3Side?.close();
 	}
 
 	/** Closes connections past their deadline. One timer serves all handshakes and stops when there are none. */
-	#endLate(): void {
+	#closeExpired(): void {
 		const now = performance.now();
-		for (const [socket, { deadline }] of this.#pending) {
+		for (const [socket, { deadline }] of this.#pendingHandshakes) {
 			if (now < deadline) continue;
 			this.#deps.failed('timeout');
 			socket.destroy();
 		}
-		if (this.#pending.size > 0) return;
+		if (this.#pendingHandshakes.size > 0) return;
 		clearInterval(this.#deadlineTimer);
 		this.#deadlineTimer = undefined;
 	}
@@ -305,7 +311,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		return new HandshakeSelector(settings, handshakers);
 	}
 
-	#noHello(pending: PendingHandshake, read: Buffer, state: string): void {
+	#handleNoHello(pending: PendingHandshake, read: Buffer, state: string): void {
 		const { socket } = pending;
 		if (state === 'not-tls' && looksLikeHttp(read)) {
 			this.#deps.failed('plain_http');
@@ -316,7 +322,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		this.#deps.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
 		if (state === 'not-tls') socket.destroy();
-		else alert(socket, 'decode_error');
+		else sendAlert(socket, 'decode_error');
 	}
 
 	#dispatch(pending: PendingHandshake, hello: ClientHello): void {
@@ -326,14 +332,14 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		// Reading the local address costs a system call, so it is done only if the client sent no name.
 		const name = hello.serverName || selector.settings.default_sni || unmapAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
-			const challenged = hello.serverName || unmapAddress(socket.localAddress);
-			const certificate = this.#deps.tls.challengeCertificate(challenged);
+			const challengedName = hello.serverName || unmapAddress(socket.localAddress);
+			const certificate = this.#deps.tls.challengeCertificate(challengedName);
 			if (certificate) {
-				this.#begin(pending, selector.handshakers.challenge(challenged, certificate));
+				this.#begin(pending, selector.handshakers.challenge(challengedName, certificate));
 				return;
 			}
 			if (this.#deps.tls.sharesChallenges) {
-				void this.#askOthers(pending, this.#wait(pending, hello), challenged);
+				void this.#askOthers(pending, this.#pauseForLookup(pending, hello), challengedName);
 				return;
 			}
 		}
@@ -346,10 +352,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	async #askOthers(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
 		const { socket } = pending;
 		const client = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
-		const found = await this.#deps.tls.sharedAnswer({ type: 'tls-alpn-01', name }, client);
+		const answer = await this.#deps.tls.sharedAnswer({ type: 'tls-alpn-01', name }, client);
 		if (socket.destroyed) return;
-		if (found !== undefined && 'certificate' in found) {
-			this.#begin(pending, pending.selector.handshakers.challenge(name, found.certificate));
+		if (answer !== undefined && 'certificate' in answer) {
+			this.#begin(pending, pending.selector.handshakers.challenge(name, answer.certificate));
 			return;
 		}
 		this.#chooseCertificate(pending, hello, name);
@@ -357,24 +363,24 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	#chooseCertificate(pending: PendingHandshake, hello: ClientHello, name: string): void {
 		const { selector } = pending;
-		pending.policy = selector.policyOf(name);
-		const certificate = selector.certificate(pending.policy, name, hello, this.#deps.tls.certificates);
+		pending.policyIndex = selector.policyIndexOf(name);
+		const certificate = selector.selectCertificate(pending.policyIndex, name, hello, this.#deps.tls.certificates);
 		if (certificate) {
 			this.#handshake(pending, certificate);
 			return;
 		}
-		void this.#obtain(pending, this.#wait(pending, hello), name);
+		void this.#obtain(pending, this.#pauseForLookup(pending, hello), name);
 	}
 
 	/**
 	 * Pauses reading while a lookup is in progress. Copies the bytes read so far out of the shared buffer and returns a
 	 * ClientHello that refers to the copy.
 	 */
-	#wait(pending: PendingHandshake, hello: ClientHello): ClientHello {
+	#pauseForLookup(pending: PendingHandshake, hello: ClientHello): ClientHello {
 		pending.socket.pause();
-		if (pending.read === undefined) return hello;
-		pending.read = Buffer.from(pending.read);
-		const helloCopy = readClientHello(pending.read) as ClientHello;
+		if (pending.readBytes === undefined) return hello;
+		pending.readBytes = Buffer.from(pending.readBytes);
+		const helloCopy = readClientHello(pending.readBytes) as ClientHello;
 		pending.ticket = helloCopy.ticket;
 		return helloCopy;
 	}
@@ -383,17 +389,17 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const { obtain, tls } = this.#deps;
 		const { socket } = pending;
 		let certificate: TableCertificate | undefined;
-		if (tls.onDemand && this.#waitingForCertificate < MAX_WAITING) {
-			pending.deadline = performance.now() + CERTIFICATE_LIMIT;
-			this.#waitingForCertificate++;
+		if (tls.onDemand && this.#waitingCount < MAX_WAITING_CONNECTIONS) {
+			pending.deadline = performance.now() + CERTIFICATE_TIMEOUT_MS;
+			this.#waitingCount++;
 			const remoteIp = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
 			const { cipherSuites, signatureSchemes } = hello;
 			const localIp = unmapAddress(socket.localAddress);
-			const published = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
-			this.#waitingForCertificate--;
+			const isPublished = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
+			this.#waitingCount--;
 			if (socket.destroyed) return;
-			pending.deadline = performance.now() + this.#limit;
-			if (published) certificate = tls.certificates.find(name, hello);
+			pending.deadline = performance.now() + this.#handshakeLimitMs;
+			if (isPublished) certificate = tls.certificates.find(name, hello);
 		}
 		const { fallback_sni: fallback } = pending.selector.settings;
 		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, hello);
@@ -402,14 +408,14 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			return;
 		}
 		this.#deps.failed('no_certificate');
-		alert(socket, 'unrecognized_name');
+		sendAlert(socket, 'unrecognized_name');
 	}
 
 	#handshake(pending: PendingHandshake, certificate: TableCertificate): void {
 		let handshaker: Handshaker | undefined;
 		try {
 			pending.trustLosses = this.#deps.tls.trustLosses;
-			handshaker = pending.selector.handshakers.get(pending.policy, certificate, pending.ticket);
+			handshaker = pending.selector.handshakers.get(pending.policyIndex, certificate, pending.ticket);
 			// The ticket is a part of the buffer of read bytes, and would keep that buffer in memory.
 			pending.ticket = undefined;
 			if (handshaker) this.#begin(pending, handshaker);
@@ -419,7 +425,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		if (handshaker) return;
 		this.#deps.failed('no_certificate');
-		alert(pending.socket, 'internal_error');
+		sendAlert(pending.socket, 'internal_error');
 	}
 
 	/** Starts the handshake. Throws if OpenSSL rejects the certificate. */
@@ -429,24 +435,24 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			handshaker.handshake(socket);
 			return;
 		}
-		const { terms } = handshaker;
-		if (!canStartTls(socket, terms)) {
-			handshaker.handshake(this.#streamOf(socket, pending));
+		const { directOptions } = handshaker;
+		if (!canStartTls(socket, directOptions)) {
+			handshaker.handshake(this.#toStream(socket, pending));
 			return;
 		}
-		const read = pending.read!;
-		pending.read = undefined;
-		startTls(socket, read, terms, handshaker.outcome);
+		const read = pending.readBytes!;
+		pending.readBytes = undefined;
+		startTls(socket, read, directOptions, handshaker.outcome);
 	}
 
 	/** Converts a connection into a stream, with the bytes read so far put back. */
-	#streamOf(direct: DirectSocket, pending: PendingHandshake): Socket {
-		const read = Buffer.from(pending.read!);
-		pending.read = undefined;
+	#toStream(direct: DirectSocket, pending: PendingHandshake): Socket {
+		const read = Buffer.from(pending.readBytes!);
+		pending.readBytes = undefined;
 		const socket = direct.toSocket();
 		socket.on('error', ignore);
-		this.#pending.delete(direct);
-		this.#pending.set(socket, pending);
+		this.#pendingHandshakes.delete(direct);
+		this.#pendingHandshakes.set(socket, pending);
 		pending.socket = socket;
 		addHandshakeListeners(socket, pending);
 		socket.pause();
@@ -460,27 +466,27 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	#secured(socket: TLSSocket | DirectSocket): void {
-		const raw = socket instanceof DirectSocket ? socket : underlyingConnection(socket);
-		const pending = raw && this.#pending.get(raw);
+		const connection = socket instanceof DirectSocket ? socket : underlyingConnection(socket);
+		const pending = connection && this.#pendingHandshakes.get(connection);
 		if (!pending) {
 			socket.destroy();
 			return;
 		}
 		const deps = this.#deps;
-		const auth = pending.selector.policy(pending.policy).client_auth;
-		const client = auth && proofOf(socket);
+		const auth = pending.selector.policy(pending.policyIndex).client_auth;
+		const client = auth && readClientProof(socket);
 		let info: TlsInfo;
 		if (socket instanceof DirectSocket) {
 			info = describeHandshake(handshakeFacts(socket), pending.serverName, client?.certificate);
 			socket.tls = info;
 		} else info = attachTlsInfo(socket, pending.serverName, client?.certificate);
 		if (auth) {
-			const refusal = client ? this.#refusal(pending, client, auth) : 'client_certificate_untrusted';
+			const refusal = client ? this.#findRefusal(pending, client, auth) : 'client_certificate_untrusted';
 			if (refusal) {
 				this.#refuse(socket, refusal);
 				return;
 			}
-			this.#verifiedBy.set(info, canonicalJson(auth));
+			this.#trustKeyByTls.set(info, canonicalJson(auth));
 		}
 		deps.completed(info.version, info.resumed);
 		const { http1, http2 } = deps;
@@ -494,7 +500,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.forget(pending);
 	}
 
-	#refusal(pending: PendingHandshake, client: ClientProof, auth: ClientAuth): ClientRefusal | undefined {
+	#findRefusal(pending: PendingHandshake, client: ClientProof, auth: ClientAuth): ClientRefusal | undefined {
 		const { tls } = this.#deps;
 		// The CA that verified this certificate may have been removed during the handshake.
 		if (client.certificate && pending.trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
@@ -525,7 +531,7 @@ function takeFromStream(stream: Socket): { socket: DirectSocket; read: Buffer | 
 	return { socket, read: read ?? undefined };
 }
 
-function proofOf(socket: TLSSocket | DirectSocket): ClientProof | undefined {
+function readClientProof(socket: TLSSocket | DirectSocket): ClientProof | undefined {
 	if (socket instanceof DirectSocket) return clientProof(socket);
 	const { authorized, authorizationError } = socket;
 	return { certificate: socket.getPeerX509Certificate(), authorized, authorizationError };
@@ -536,7 +542,7 @@ function speaksHttp2(protocols: string): boolean {
 }
 
 /** Sends a fatal alert and closes the connection. */
-function alert(socket: Socket | DirectSocket, description: keyof typeof ALERTS): void {
+function sendAlert(socket: Socket | DirectSocket, description: keyof typeof ALERTS): void {
 	socket.resume();
 	socket.write(Buffer.from([21, 3, 3, 0, 2, 2, ALERTS[description]]));
 	socket.end();
@@ -547,15 +553,15 @@ function alert(socket: Socket | DirectSocket, description: keyof typeof ALERTS):
 function addHandshakeListeners(socket: PendingSocket, pending: PendingHandshake): void {
 	socket[PENDING] = pending;
 	socket.on('close', forget);
-	socket.on('end', leave);
+	socket.on('end', onStreamEnd);
 }
 
-function takeHello(this: PendingSocket, bytes: Buffer): void {
+function onHelloData(this: PendingSocket, bytes: Buffer): void {
 	const pending = this[PENDING]!;
 	pending.owner.onHelloBytes(pending, bytes);
 }
 
-function leave(this: PendingSocket): void {
+function onStreamEnd(this: PendingSocket): void {
 	const pending = this[PENDING]!;
 	pending.owner.onEnd(pending);
 }

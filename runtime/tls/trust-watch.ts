@@ -10,12 +10,12 @@ import type { ClientTrust } from './tls-update.ts';
  * Minimum milliseconds between two checks of all files. With more `client_auth`s than this, the interval is a millisecond per
  * `client_auth`.
  */
-const CHECK_INTERVAL = 1000;
+const CHECK_INTERVAL_MS = 1000;
 /** Milliseconds after which sources other than files (stores, URLs, internal CAs) are loaded again. */
-const RELOAD_INTERVAL = 60_000;
+const RELOAD_INTERVAL_MS = 60_000;
 
 /** The trusted certificates of one `client_auth`, and what is needed to notice a change. */
-interface Watched {
+interface WatchedTrust {
 	readonly auth: ClientAuth;
 	readonly trust: ClientTrust;
 	/** Paths, inodes, sizes and modification times of the files, as text. */
@@ -38,13 +38,13 @@ export interface TrustWatchDeps {
  */
 export class TrustWatch {
 	readonly #deps: TrustWatchDeps;
-	#served = new Map<string, Watched>();
-	#prepared: Map<string, Watched> | undefined;
+	#activeTrust = new Map<string, WatchedTrust>();
+	#preparedTrust: Map<string, WatchedTrust> | undefined;
 	#timer: NodeJS.Timeout | undefined;
-	#looking: Promise<void> = Promise.resolve();
+	#checkInProgress: Promise<void> = Promise.resolve();
 	/** The file states that could not be loaded, so that each failure is logged once. */
-	readonly #reported = new Map<string, string>();
-	#closed = false;
+	readonly #reportedStates = new Map<string, string>();
+	#isClosed = false;
 
 	constructor(deps: TrustWatchDeps) {
 		this.#deps = deps;
@@ -55,82 +55,83 @@ export class TrustWatch {
 	 * document's entry is used.
 	 */
 	get trust(): readonly ClientTrust[] {
-		const byKey = new Map([...this.#served, ...(this.#prepared ?? [])]);
+		const byKey = new Map([...this.#activeTrust, ...(this.#preparedTrust ?? [])]);
 		return [...byKey.values()].map(({ trust }) => trust);
 	}
 
 	/** Loads the trust that a document needs. Rejects with TrustError. */
-	async prepare(wanted: readonly ClientAuth[]): Promise<void> {
-		const read = await Promise.all(wanted.map(auth => this.#read(auth)));
-		this.#prepared = new Map(read.map(one => [one.trust.key, one]));
+	async prepare(auths: readonly ClientAuth[]): Promise<void> {
+		const loaded = await Promise.all(auths.map(auth => this.#read(auth)));
+		this.#preparedTrust = new Map(loaded.map(one => [one.trust.key, one]));
 	}
 
 	/** Commits the last prepared document. */
 	activate(): void {
-		this.#served = this.#prepared ?? this.#served;
-		this.#prepared = undefined;
-		this.#reported.clear();
-		this.#lookLater();
+		this.#activeTrust = this.#preparedTrust ?? this.#activeTrust;
+		this.#preparedTrust = undefined;
+		this.#reportedStates.clear();
+		this.#scheduleCheck();
 	}
 
 	/** Discards the last prepared document. */
 	discard(): void {
-		this.#prepared = undefined;
+		this.#preparedTrust = undefined;
 	}
 
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		clearTimeout(this.#timer);
 	}
 
-	async #read(auth: ClientAuth): Promise<Watched> {
+	async #read(auth: ClientAuth): Promise<WatchedTrust> {
 		const { trustDeps } = this.#deps;
 		// The files' state is recorded before they are read, so that a change during the reading is noticed at the next check.
-		const state = stateOf(filesOf(auth, trustDeps.workingDirectory));
+		const state = fileStatesOf(filesOf(auth, trustDeps.workingDirectory));
 		const trust = await loadClientTrust(auth, trustDeps);
 		return { auth, trust, state, readAt: performance.now() };
 	}
 
-	#lookLater(): void {
-		if (this.#closed || this.#served.size === 0) return;
-		const wait = Math.max(CHECK_INTERVAL, this.#served.size);
+	#scheduleCheck(): void {
+		if (this.#isClosed || this.#activeTrust.size === 0) return;
+		const wait = Math.max(CHECK_INTERVAL_MS, this.#activeTrust.size);
 		this.#timer ??= setTimeout(() => {
-			void this.look().finally(() => {
+			void this.checkNow().finally(() => {
 				this.#timer = undefined;
-				this.#lookLater();
+				this.#scheduleCheck();
 			});
 		}, wait).unref();
 	}
 
 	/** Reloads changed trust pools. Failures are logged and leave the previous pool in place. Never rejects. */
-	async look(): Promise<void> {
-		this.#looking = this.#looking.then(() => this.#checkSources());
-		await this.#looking;
+	async checkNow(): Promise<void> {
+		this.#checkInProgress = this.#checkInProgress.then(() => this.#checkSources());
+		await this.#checkInProgress;
 	}
 
 	async #checkSources(): Promise<void> {
-		const served = this.#served;
+		const served = this.#activeTrust;
 		let changed = false;
-		for (const [key, before] of served) {
-			const state = stateOf(filesOf(before.auth, this.#deps.trustDeps.workingDirectory));
-			const due = isReloaded(before.auth.trust_pool) && performance.now() - before.readAt >= RELOAD_INTERVAL;
-			if (!due && (state === before.state || state === this.#reported.get(key))) continue;
-			const fields = { sources: sourcesOf(before.auth) };
+		for (const [key, previous] of served) {
+			const state = fileStatesOf(filesOf(previous.auth, this.#deps.trustDeps.workingDirectory));
+			const isReloadDue =
+				isReloaded(previous.auth.trust_pool) && performance.now() - previous.readAt >= RELOAD_INTERVAL_MS;
+			if (!isReloadDue && (state === previous.state || state === this.#reportedStates.get(key))) continue;
+			const fields = { sources: sourcesOf(previous.auth) };
 			try {
-				const now = await this.#read(before.auth);
+				const reloaded = await this.#read(previous.auth);
 				// If a configuration was loaded meanwhile, everything has been read again, so the rest of this check is skipped.
-				if (this.#served !== served || this.#prepared) break;
-				served.set(key, now);
-				this.#reported.delete(key);
-				if (JSON.stringify(now.trust) === JSON.stringify(before.trust)) continue;
+				if (this.#activeTrust !== served || this.#preparedTrust) break;
+				served.set(key, reloaded);
+				this.#reportedStates.delete(key);
+				if (JSON.stringify(reloaded.trust) === JSON.stringify(previous.trust)) continue;
 				changed = true;
 				this.#deps.log('info', 'tls', 'trusted client certificates reloaded', fields);
 			} catch (error) {
 				const cause = (error as Error).message;
-				const known = this.#reported.get(key);
-				this.#reported.set(key, state);
-				served.set(key, { ...before, readAt: performance.now() });
-				if (known === state) continue;
+				const reportedState = this.#reportedStates.get(key);
+				this.#reportedStates.set(key, state);
+				served.set(key, { ...previous, readAt: performance.now() });
+				if (reportedState === state) continue;
 				const message = 'trusted client certificates cannot be reloaded; the previous ones stay in use';
 				this.#deps.log('error', 'tls', message, { ...fields, cause });
 			}
@@ -141,9 +142,9 @@ export class TrustWatch {
 
 /** Returns the paths of the files that a `client_auth` names, directly or through a folder. */
 function filesOf({ trust_pool: pool, trusted_leaves: leaves }: ClientAuth, workingDirectory: string): string[] {
-	const named = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? [])];
+	const namedFiles = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? [])];
 	const inFolders = (leaves?.folders ?? []).flatMap(folder => pemFiles(resolve(workingDirectory, folder)));
-	return [...named.map(file => resolve(workingDirectory, file)), ...inFolders];
+	return [...namedFiles.map(file => resolve(workingDirectory, file)), ...inFolders];
 }
 
 function poolFiles(pool: TrustPool): readonly string[] {
@@ -160,7 +161,7 @@ function pemFiles(folder: string): string[] {
 	}
 }
 
-function stateOf(files: readonly string[]): string {
+function fileStatesOf(files: readonly string[]): string {
 	const states = files.map(file => {
 		try {
 			const { ino, size, mtimeMs } = statSync(file);

@@ -142,7 +142,7 @@ export class RequestHost implements ProtocolHost {
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.strictHost) requireSameHost(x);
 		const { tls } = this.#thread;
-		if (tls.challenged && x.connection.tls === undefined) {
+		if (tls.mayHaveChallenge && x.connection.tls === undefined) {
 			const challengeResult = answerChallenge(x, this.#thread);
 			if (challengeResult === true) return undefined;
 			if (challengeResult !== false)

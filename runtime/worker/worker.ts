@@ -9,7 +9,7 @@ import { compileClientIp, compilePeerTrust } from '../../compiler/exchange/clien
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
-import { connectionRoom, descriptorLimit } from '../listeners/descriptor-limit.ts';
+import { descriptorLimit, maxConnectionsPerThread } from '../listeners/descriptor-limit.ts';
 import { http3Unavailable, withoutHttp3 } from '../listeners/http3-probe.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
@@ -139,7 +139,7 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#hostFacts = hostFacts(start.workingDirectory, start.environment, stopsAt);
 		this.#control = control;
 		this.row = counterRow(start.counters);
-		this.#maxConnections = connectionRoom(descriptorLimit(), start.threads);
+		this.#maxConnections = maxConnectionsPerThread(descriptorLimit(), start.threads);
 		this.#pages = new SeriesPages(
 			buffer => this.#send({ type: 'page', buffer }),
 			series => this.#send({ type: 'series', series }),
@@ -206,7 +206,7 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#leases.memoryArrived(message.key, message.buffer);
 				return;
 			case 'tls':
-				this.tls.take(message.update);
+				this.tls.applyUpdate(message.update);
 				return;
 			case 'answer':
 				this.#mainThread.handleReply(message);
@@ -500,12 +500,12 @@ class DataPlaneWorker implements RequestHostThread {
 		const handshakes = this.generations.newest.tables.get(address.key)?.tls;
 		if (protocol instanceof TlsServer && handshakes !== undefined) {
 			protocol.configure(handshakes);
-			host.strictHost = protocol.strict;
+			host.strictHost = protocol.requiresSameHost;
 			const rate = this.#handshakeRates.get(address.key);
 			rate?.configure(server.limits ?? {});
-			protocol.bound(rate, server.timeouts?.handshake);
+			protocol.limitHandshakes(rate, server.timeouts?.handshake);
 			this.#configureQuic(protocol, host, address.key);
-			this.#quicListeners.get(address.key)?.bound(rate, server.timeouts?.handshake, server.quic);
+			this.#quicListeners.get(address.key)?.limitHandshakes(rate, server.timeouts?.handshake, server.quic);
 		}
 		host.admission = this.#gates.use(listener.address, server.limits);
 		listener.configure(server, host.admission);
@@ -521,7 +521,7 @@ class DataPlaneWorker implements RequestHostThread {
 		const quic = this.#quicListeners.get(key);
 		const offersHttp3 = quic !== undefined && host.protocols.includes('h3');
 		if (quic !== undefined) {
-			protocol.datagrams = quic;
+			protocol.http3Side = quic;
 			if (offersHttp3) quic.open();
 			else if (!quic.draining) {
 				quic.drain();
@@ -531,7 +531,9 @@ class DataPlaneWorker implements RequestHostThread {
 		host.altSvc = offersHttp3 ? quic.advertisement : undefined;
 		const { selector } = protocol;
 		const allAdvertise = selector.settings.policies.every(advertisesHttp3);
-		host.advertisesHttp3 = allAdvertise ? undefined : name => advertisesHttp3(selector.policy(selector.policyOf(name)));
+		host.advertisesHttp3 = allAdvertise
+			? undefined
+			: name => advertisesHttp3(selector.policy(selector.policyIndexOf(name)));
 	}
 
 	/**
@@ -545,7 +547,7 @@ class DataPlaneWorker implements RequestHostThread {
 			this.#placeMaker.reset();
 			return true;
 		}
-		if (this.#placeMaker.make()) return true;
+		if (this.#placeMaker.makeRoom()) return true;
 		this.row[overloadSlot('descriptors')]!++;
 		return false;
 	}
@@ -565,7 +567,7 @@ class DataPlaneWorker implements RequestHostThread {
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
 		// Closes idle connections, which frees descriptors for new connections.
-		this.#placeMaker.make();
+		this.#placeMaker.makeRoom();
 		const now = performance.now();
 		if (now < this.#nextAcceptReport) return;
 		this.#nextAcceptReport = now + 60_000;

@@ -34,7 +34,7 @@ replaced('leave no memory behind', async () => {
 	const round = async (at: number): Promise<string> => {
 		const { certificate, key } = pairs[at % pairs.length]!;
 		const set = [{ id: 'one', names: ['a.test'], chain: certificate, key }];
-		listener.tls.take({ kind: 'certificates', set, dropped: [] });
+		listener.tls.applyUpdate({ kind: 'certificates', set, dropped: [] });
 		return handshake(listener.port);
 	};
 	const resident = async (): Promise<number> => {

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { connectionRoom } from '../../../runtime/listeners/descriptor-limit.ts';
+import { maxConnectionsPerThread } from '../../../runtime/listeners/descriptor-limit.ts';
 import { PlaceMaker } from '../../../runtime/listeners/place-maker.ts';
 import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
 import { TestAuthority } from '../../certificates.ts';
@@ -22,10 +22,10 @@ import { eventually, respondingSite, withServer } from '../running-server.ts';
 const descriptors = suite('file descriptors');
 
 descriptors('client connections may use the descriptors that the rest of the process does not need', () => {
-	assert.is(connectionRoom(1024, 2), 416);
-	assert.is(connectionRoom(100_000, 4), 22_500);
-	assert.is(connectionRoom(40, 2), 16);
-	assert.is(connectionRoom(undefined, 2), Infinity);
+	assert.is(maxConnectionsPerThread(1024, 2), 416);
+	assert.is(maxConnectionsPerThread(100_000, 4), 22_500);
+	assert.is(maxConnectionsPerThread(40, 2), 16);
+	assert.is(maxConnectionsPerThread(undefined, 2), Infinity);
 });
 
 descriptors('a flood of connections is turned away, and the Admin API stays reachable', async () => {
@@ -196,12 +196,12 @@ descriptors('a busy connection is not closed to make room', () => {
 			closed += count;
 		},
 	);
-	assert.ok(places.make());
+	assert.ok(places.makeRoom());
 	assert.equal(given, ['idle 23', 'idle 22', 'idle 21']);
-	assert.ok(places.make() && places.make());
+	assert.ok(places.makeRoom() && places.makeRoom());
 	assert.is(closed, 3, 'places already made are used first');
 	connections.splice(2);
-	assert.not.ok(places.make());
+	assert.not.ok(places.makeRoom());
 	assert.is(given.length, 3);
 });
 

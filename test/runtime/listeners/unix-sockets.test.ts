@@ -105,7 +105,7 @@ unix(
 			() => {},
 		);
 		const open = (at: string) =>
-			sockets.bindable([{ key: `unix/${at}`, host: `unix/${at}`, port: 0, scheme: 'http' }]).then(
+			sockets.prepareAddresses([{ key: `unix/${at}`, host: `unix/${at}`, port: 0, scheme: 'http' }]).then(
 				([address]) => `descriptor ${address!.descriptor}`,
 				error => (error as Error).message,
 			);
@@ -117,7 +117,7 @@ unix(
 		await new Promise(resolve => other.close(resolve));
 		renameSync(`${file}.kept`, file);
 		assert.match(await open(file), /^descriptor \d+$/);
-		sockets.giveUp();
+		sockets.discardUnserved();
 		assert.not.ok(existsSync(file));
 		writeFileSync(file, 'mine');
 		assert.match(await open(file), /a file with this name exists that is not a socket/);

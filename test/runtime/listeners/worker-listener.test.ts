@@ -36,7 +36,7 @@ listeners('a client that was reset before it was accepted is not counted', async
 	const counted: string[] = [];
 	await listener.bind(false);
 	listener.configure({}, {
-		boundsConnections: true,
+		limitsConnections: true,
 		retryAfter: '1',
 		admit: (address: string) => {
 			counted.push(address);

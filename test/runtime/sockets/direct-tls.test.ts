@@ -84,7 +84,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		});
 		tls = new ThreadTls(() => {});
 		published = { id: 'one', names: ['example.test'], chain: certificate, key };
-		tls.take({ kind: 'certificates', set: [published], dropped: [] });
+		tls.applyUpdate({ kind: 'certificates', set: [published], dropped: [] });
 		server = new TlsServer({
 			tls,
 			port: 0,
@@ -475,7 +475,8 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			await rest(socket);
 			return [resumed, ticket!];
 		};
-		const use = (...which: readonly number[]): void => tls.take({ kind: 'tickets', keys: which.map(at => keys[at]!) });
+		const use = (...which: readonly number[]): void =>
+			tls.applyUpdate({ kind: 'tickets', keys: which.map(at => keys[at]!) });
 		use(0);
 		const first = await reused(undefined);
 		const second = await reused(first[1]);
@@ -491,13 +492,13 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			[first, second, third, fourth, fifth, tooOld].map(([resumed]) => resumed),
 			[false, true, true, true, true, false],
 		);
-		tls.take({ kind: 'tickets', keys: [] });
+		tls.applyUpdate({ kind: 'tickets', keys: [] });
 		await allClosed();
 	});
 
 	direct('a response of the authority is stapled for clients that ask', async () => {
 		const ocsp = randomBytes(700);
-		tls.take({ kind: 'certificates', set: [{ ...published, ocsp }], dropped: [] });
+		tls.applyUpdate({ kind: 'certificates', set: [{ ...published, ocsp }], dropped: [] });
 		const socket = connectTls({
 			host: '127.0.0.1',
 			port,
@@ -508,7 +509,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const [response] = (await once(socket, 'OCSPResponse')) as [Buffer];
 		assert.ok(response.equals(ocsp));
 		socket.destroy();
-		tls.take({ kind: 'certificates', set: [published], dropped: [] });
+		tls.applyUpdate({ kind: 'certificates', set: [published], dropped: [] });
 		(await open()).destroy();
 		await allClosed();
 	});

@@ -29,7 +29,7 @@ export async function hostileHandshakes(count: number): Promise<HostileOutcome> 
 	useDirectTls(true);
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: [NAME] });
 	const tls = new ThreadTls(() => {});
-	tls.take({ kind: 'certificates', set: [{ id: 'one', names: [NAME], chain: certificate, key }], dropped: [] });
+	tls.applyUpdate({ kind: 'certificates', set: [{ id: 'one', names: [NAME], chain: certificate, key }], dropped: [] });
 	const failures = new Map<string, number>();
 	const http1 = {
 		accept: (socket: Socket | DirectSocket) => void socket.destroy(),

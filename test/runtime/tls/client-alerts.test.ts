@@ -87,7 +87,7 @@ async function seen(
 		{ id: 'a', names: ['a.test'], chain, key: server.key },
 	]);
 	try {
-		one.tls.take({ kind: 'trust', trust: [trustOf(auth)] });
+		one.tls.applyUpdate({ kind: 'trust', trust: [trustOf(auth)] });
 		const found: [Shown, string, string | undefined][] = [];
 		for (const [name, pair] of Object.entries(certificates)) {
 			const own = pair ? { cert: pair.certificate, key: pair.key } : {};

@@ -26,12 +26,12 @@ handshakes(
 			const answer = stapled ? { ocsp: new Uint8Array([48, 3, 10, 1, 6]) } : {};
 			const one = await startTlsListener({}, [{ ...(await published('one', ['a.test'])), ...answer }]);
 			try {
-				one.tls.take({ kind: 'tickets', keys: keys.current });
+				one.tls.applyUpdate({ kind: 'tickets', keys: keys.current });
 				for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
 					const options = { servername: 'a.test', maxVersion };
 					let { session } = await tlsGet(one.port, options);
 					for (let change = 0; change < 4; change++) {
-						one.tls.take({ kind: 'tickets', keys: keys.rotate() });
+						one.tls.applyUpdate({ kind: 'tickets', keys: keys.rotate() });
 						const resumed = await tlsGet(one.port, { ...options, session: session! });
 						assert.ok(resumed.reused, `${maxVersion}, change ${change + 1}`);
 						assert.ok(resumed.session, `${maxVersion}: a ticket under the new key`);
@@ -50,7 +50,7 @@ handshakes('one rotation of ticket keys ends no session on any thread; the secon
 	const threads = [await startTlsListener({}, certificates), await startTlsListener({}, certificates)];
 	const keys = new TicketKeys();
 	const tell = (now: readonly Uint8Array[]) => {
-		for (const { tls } of threads) tls.take({ kind: 'tickets', keys: now });
+		for (const { tls } of threads) tls.applyUpdate({ kind: 'tickets', keys: now });
 	};
 	tell(keys.current);
 	for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
@@ -92,7 +92,7 @@ handshakes('of two certificates for a name, a client gets one that it can verify
 		assert.is(await kind(name, { cipher: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'ec', name);
 	}
 	// After one certificate is removed, the other is used.
-	listener.tls.take({ kind: 'certificates', set: [], dropped: ['file /curve'] });
+	listener.tls.applyUpdate({ kind: 'certificates', set: [], dropped: ['file /curve'] });
 	assert.is(await kind('both.test', {}), 'rsa');
 	assert.is(await kind('x.both.test', {}), 'rsa');
 	listener.close();
@@ -108,7 +108,7 @@ handshakes('handshakes beyond the limit of a client per second are closed and co
 	}
 	const rate = new StandingRate(new SharedArrayBuffer(4 * HANDSHAKE_SLOTS));
 	rate.configure({ handshakes_per_client: 3 });
-	listener.server.bound(rate);
+	listener.server.limitHandshakes(rate);
 	const outcomes: boolean[] = [];
 	for (let tries = 0; tries < 5; tries++) {
 		outcomes.push((await tlsFailure(listener.port, { servername: 'a.test' })).startsWith('answered'));
@@ -141,7 +141,7 @@ handshakes('rates are counted per client and per listener, across all threads', 
 
 handshakes('a handshake past its deadline is closed', async () => {
 	const listener = await startTlsListener({}, [await published('one', ['a.test'])]);
-	listener.server.bound(undefined, 100);
+	listener.server.limitHandshakes(undefined, 100);
 	const begun = performance.now();
 	const socket = connect(listener.port, '127.0.0.1', () => socket.write(Buffer.from([22, 3, 1])));
 	await new Promise(resolve => socket.on('close', resolve));

@@ -24,7 +24,7 @@ export async function startTlsListener(
 	certificates: readonly PublishedCertificate[],
 ): Promise<TestTlsListener> {
 	const tls = new ThreadTls(() => {});
-	tls.take({ kind: 'certificates', set: certificates, dropped: [] });
+	tls.applyUpdate({ kind: 'certificates', set: certificates, dropped: [] });
 	const failures: string[] = [];
 	const memory = Buffer.allocUnsafeSlow(4096);
 	const http1 = {

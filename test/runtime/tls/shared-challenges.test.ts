@@ -155,7 +155,7 @@ shared(
 				return undefined;
 			},
 		);
-		tls.take({ kind: 'shared_challenges', asked: true });
+		tls.applyUpdate({ kind: 'shared_challenges', asked: true });
 		const ask = (token: string) => {
 			const x = fakeExchange({ target: `/.well-known/acme-challenge/${token}` });
 			return answerChallenge(x, { tls, clientIp: () => '192.0.2.1' });
@@ -192,7 +192,7 @@ shared('lookups are limited in a flood of unknown tokens; other clients are answ
 			return 'token' in question && question.token === 'known' ? { authorization: 'known.thumbprint' } : undefined;
 		},
 	);
-	tls.take({ kind: 'shared_challenges', asked: true });
+	tls.applyUpdate({ kind: 'shared_challenges', asked: true });
 	const ask = (token: string, client: string) => {
 		const x = fakeExchange({ target: `/.well-known/acme-challenge/${token}` });
 		return answerChallenge(x, { tls, clientIp: () => client });

@@ -92,14 +92,14 @@ async function listen(way: Way, byOpenssl: boolean): Promise<Listener> {
 		},
 	});
 	const tls = new ThreadTls(() => {});
-	tls.take({ kind: 'certificates', set: certificates, dropped: [] });
+	tls.applyUpdate({ kind: 'certificates', set: certificates, dropped: [] });
 	const trust = [asks, demands].map(auth => ({
 		key: canonicalJson(auth),
 		authorities: [authority.pem],
 		leaves: undefined,
 	}));
-	tls.take({ kind: 'trust', trust });
-	tls.take({ kind: 'tickets', keys: [Buffer.alloc(48, 7)] });
+	tls.applyUpdate({ kind: 'trust', trust });
+	tls.applyUpdate({ kind: 'tickets', keys: [Buffer.alloc(48, 7)] });
 	const server = new TlsServer({
 		...{ tls, port: 0, protocols: () => ['h1'], http1, http2: undefined, obtain: async () => false },
 		completed: (version, resumed) => void events.push(`completed ${version} ${resumed}`),

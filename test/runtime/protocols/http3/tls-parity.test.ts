@@ -189,7 +189,7 @@ test('without the trusted certificates of its clients, a site fails its handshak
 	const { ThreadTls } = await import('../../../../runtime/tls/thread-tls.ts');
 	const tls = new ThreadTls(() => {});
 	const { certificate: chain, key } = await authority.issue({ names: ['set.test'] });
-	tls.take({ kind: 'certificates', set: [{ id: 'a', names: ['set.test'], chain, key }], dropped: [] });
+	tls.applyUpdate({ kind: 'certificates', set: [{ id: 'a', names: ['set.test'], chain, key }], dropped: [] });
 	const policies = [{ client_auth: { mode: 'require' } as const }];
 	const settings = { policies, names: {}, other: 0, strict_sni_host: true };
 	const selector = new HandshakeSelector(settings, undefined as never);
