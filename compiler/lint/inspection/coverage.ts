@@ -32,6 +32,13 @@ export function areDisjoint(one: Matcher, other: Matcher): boolean {
 	return left.values.every(a => right.values.every(b => disjoint(a, b)));
 }
 
+/** Returns true only if it is certain that no request for a path, given without placeholders, can match. */
+export function excludesPath(matcher: Matcher, path: string): boolean {
+	if (matcher.type === 'all') return operandsOf(matcher).some(part => excludesPath(part, path));
+	const list = valuesOf(matcher);
+	return list?.kind === 'path' && list.values.every(pattern => arePathsDisjoint(pattern, path.toLowerCase()));
+}
+
 /**
  * Returns the values of a matcher that lists alternatives, in lower case if it ignores case. Returns undefined for other
  * matchers, and for values with placeholders.
@@ -83,17 +90,19 @@ export function coversPath(wide: string, narrow: string): boolean {
 }
 
 function arePathsDisjoint(a: string, b: string): boolean {
-	const [left, right] = [a, b].map(pattern => {
-		if (LITERAL.test(pattern)) return { text: pattern, prefix: false };
-		return pattern.endsWith('*') && LITERAL.test(pattern.slice(0, -1))
-			? { text: pattern.slice(0, -1), prefix: true }
-			: undefined;
-	}) as [{ text: string; isPrefix: boolean } | undefined, { text: string; prefix: boolean } | undefined];
+	const [left, right] = [parsePathPattern(a), parsePathPattern(b)];
 	if (!left || !right) return false;
-	if (left.isPrefix && right.prefix) return !left.text.startsWith(right.text) && !right.text.startsWith(left.text);
+	if (left.isPrefix && right.isPrefix) return !left.text.startsWith(right.text) && !right.text.startsWith(left.text);
 	if (left.isPrefix) return !right.text.startsWith(left.text);
-	if (right.prefix) return !left.text.startsWith(right.text);
+	if (right.isPrefix) return !left.text.startsWith(right.text);
 	return left.text !== right.text;
+}
+
+/** Returns the text of a pattern that is a path or a prefix of paths; undefined for other patterns. */
+function parsePathPattern(pattern: string): { readonly text: string; readonly isPrefix: boolean } | undefined {
+	if (LITERAL.test(pattern)) return { text: pattern, isPrefix: false };
+	const text = pattern.slice(0, -1);
+	return pattern.endsWith('*') && LITERAL.test(text) ? { text, isPrefix: true } : undefined;
 }
 
 /** By kind of value, a function that reports whether `wide` matches every request that `narrow` matches. */

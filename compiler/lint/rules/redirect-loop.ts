@@ -1,5 +1,8 @@
 /** The lint rule `redirect/loop`. */
+import { isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
 import { traitsOf } from '../inspection/answering.ts';
+import { excludesPath } from '../inspection/coverage.ts';
+import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { conditionsOf, sampleGet, samplePaths, siteOrigins } from '../inspection/sample-request.ts';
@@ -21,6 +24,7 @@ export const redirectLoop: LintRule = {
 	].join('\n'),
 	dependsOn: 'served site',
 	check: async cx => {
+		if (mustEnd(cx)) return;
 		for (const walkedStep of cx.walked.steps) {
 			const redirect = traitsOf(walkedStep.step).redirectsTo?.(walkedStep.step);
 			const { site } = walkedStep.pipeline;
@@ -35,6 +39,35 @@ export const redirectLoop: LintRule = {
 		}
 	},
 };
+
+/** Matches targets that are paths of the same site, written as they are compared. */
+const OWN_PATH = /^\/(?!\/)(?:[\w/-]|\.(?![./]|$))*$/;
+
+/**
+ * Returns true only if it is certain that the redirects of a site lead to paths that it does not redirect. That is so in most
+ * sites, and requests take long.
+ */
+function mustEnd({ scope: { site }, walked }: LintContext): boolean {
+	if (!site?.addresses.every(hasNoPath)) return false;
+	const redirects: { readonly walkedStep: WalkedStep; readonly to: string }[] = [];
+	for (const walkedStep of walked.steps) {
+		const { redirectsTo, changesTarget, routeOf } = traitsOf(walkedStep.step);
+		if (changesTarget || routeOf) return false;
+		const redirect = redirectsTo?.(walkedStep.step);
+		if (redirect && !redirect.isByPage) redirects.push({ walkedStep, to: redirect.to });
+	}
+	if (fieldEditsOf(walked).some(({ name }) => name.toLowerCase() === 'location')) return false;
+	return redirects.every(
+		({ to }) =>
+			OWN_PATH.test(to) &&
+			redirects.every(({ walkedStep }) => conditionsOf(walkedStep).some(condition => excludesPath(condition, to))),
+	);
+}
+
+function hasNoPath(text: string): boolean {
+	const address = parseSiteAddress(text);
+	return isSiteAddress(address) && address.path === '';
+}
 
 async function findLoop(walkedStep: WalkedStep, site: number, cx: LintContext): Promise<string[] | undefined> {
 	const conditions = conditionsOf(walkedStep);

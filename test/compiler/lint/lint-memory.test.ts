@@ -71,6 +71,22 @@ memory('finds a loop through a site that was edited, in a site that was not', as
 	]);
 });
 
+memory('follows redirects whose paths seem to be disjoint until something rewrites them', async () => {
+	const text = (line: string): string => `a.test {\n\t${line}\n\tredir /old/* /new\n\trespond hi\n}\n`;
+	const codes = await codesAfterEach([
+		text('header X-A b'),
+		text('rewrite /new /old/'),
+		text('redir /new /old/'),
+		text('redir /new* /newer'),
+	]);
+	assert.equal(codes, [
+		[],
+		['redirect/loop'],
+		['redirect/loop', 'redirect/loop'],
+		['redirect/loop', 'path/prefix-without-slash', 'redirect/loop'],
+	]);
+});
+
 memory('finds a secret once a file contains it', async () => {
 	const site = 'a.test {\n\treverse_proxy 127.0.0.1:9000 {\n\t\theader_up Authorization {$TOKEN}\n\t}\n}\n';
 	assert.equal(await codesAfterEach([site, `# abcdefgh12345678\n${site}`, site]), [[], ['secret/in-file'], []]);
