@@ -1,11 +1,11 @@
 /**
- * Runs every `*.test.ts` under test/ except peers, long tests and benches, each in its own process. Prints
- * `N passed, N failed` on a line of its own at the end. A file that fails, hangs or runs no test counts as failed. Tests start
- * the single binary, which is built first; SVC_BIN names another, such as the checkout's cli/svc.
+ * Runs every `*.test.ts` under test/ except peers, long tests and benches, each in its own process. Prints `N passed, N failed`
+ * on a line of its own at the end. A file that fails, hangs or runs no test counts as failed. The tests run the single binary,
+ * which is built first; SVC_BIN names another program, such as the checkout's cli/svc.
  *
  * Usage: node test/run.ts [--long] [word …]. A word that is part of a test file's path selects that file; several such words
- * select all files that match any of them. The remaining words select the cases whose names contain all of them. `--long`
- * runs only the files under test/long/; those under test/long/timed/, which measure time, run last and one at a time.
+ * select all files that match any of them. The remaining words select the cases whose names contain all of them. `--long` runs
+ * only the files under test/long/; those under test/long/timed/, which measure time, run last and one at a time.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,29 +14,29 @@ import path from 'node:path';
 import { THREAD_CODE_VARIABLE } from '../runtime/threads/thread-source.ts';
 
 /**
- * Milliseconds after which a test file is killed, because uvu waits forever for an open server. It is several times as long as the
- * longest test takes on an idle machine.
+ * Milliseconds after which a test file is killed, because uvu waits forever for an open server. The time is several times as long
+ * as the longest test takes on an idle machine.
  */
-const TIMEOUT = 900_000;
+const FILE_TIMEOUT_MS = 900_000;
 
 /**
- * Where test processes cache compiled code: in the launcher's folder (cli/svc), because they load the same modules. The cache
- * halves the startup time of a process. The second environment variable hides the first from servers that a test starts, as in
- * cli/svc.
+ * Environment variables that make test processes cache compiled code. The cache is in the folder of the launcher (cli/svc),
+ * because test processes load the same modules; it halves their startup time. The second variable hides the first from servers
+ * that a test starts, as in cli/svc.
  */
-const COMPILED = {
+const COMPILE_CACHE_VARIABLES = {
 	NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/svc'),
 	SVC_LAUNCHER_CACHE: '1',
 };
 
-/** The number of seconds that each file took when it last ran. The files that took longest start first. */
-const DURATIONS = path.join(import.meta.dirname, '../node_modules/.cache/svc-test-seconds.json');
+/** The file with the number of seconds that each test file took when it last ran. The files that took longest start first. */
+const DURATIONS_FILE = path.join(import.meta.dirname, '../node_modules/.cache/svc-test-seconds.json');
 
 /**
- * Number of files that run at a time. Test files wait for sockets, timers and child processes during nearly half of their time; one
- * more than there are processors keeps all of these busy.
+ * Number of files that run at the same time. A test file waits for sockets, timers and child processes for nearly half of its
+ * time. One more file than there are processors therefore keeps all processors busy.
  */
-const PARALLEL = availableParallelism() + 1;
+const PARALLEL_FILES = availableParallelism() + 1;
 
 /** The result of one test file. */
 export interface FileResult {
@@ -58,7 +58,7 @@ export function testFiles(folder: string, skip: readonly string[]): string[] {
 
 const running = new Set<ChildProcess>();
 
-// Ctrl-C reaches only this process group, so the signal is passed on.
+// Ctrl-C signals only the process group of this process, so the signal is forwarded to the test files.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 	process.on(signal, () => {
 		for (const child of running) killGroup(child);
@@ -76,12 +76,20 @@ function killGroup({ pid }: ChildProcess): void {
 
 /**
  * Runs one test file.
- * @param words Only cases whose names contain all of these words run. There may be none.
+ * @param words Only the cases whose names contain all of these words run. If there are no words, all cases run.
  */
-export function runFile(file: string, timeout: number = TIMEOUT, words: readonly string[] = []): Promise<FileResult> {
+export function runFile(
+	file: string,
+	timeout: number = FILE_TIMEOUT_MS,
+	words: readonly string[] = [],
+): Promise<FileResult> {
 	const started = performance.now();
 	return new Promise(resolve => {
-		const env = { ...COMPILED, ...process.env, ...(words.length > 0 ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}) };
+		const env = {
+			...COMPILE_CACHE_VARIABLES,
+			...process.env,
+			...(words.length > 0 ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}),
+		};
 		const filter = words.length > 0 ? ['--import', path.join(import.meta.dirname, 'case-filter.ts')] : [];
 		// The test gets its own process group, so that the processes it has started end with it if it must be killed.
 		const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...filter, file], {
@@ -125,9 +133,9 @@ export function runFile(file: string, timeout: number = TIMEOUT, words: readonly
 }
 
 /**
- * Builds the binary for the tests, unless SVC_BIN names one: the binary is what users run, and its start takes a third of the CPU
- * time that the start of a checkout takes. Runtimes inside a test's own process start their threads from the same build. Both are
- * removed when this process ends. Throws the build's output if it fails.
+ * Builds the binary for the tests, unless SVC_BIN names one. The binary is what users run, and its start takes a third of the CPU
+ * time of a checkout's start. Runtimes inside a test's own process start their threads from the same build. The build is removed
+ * when this process ends. If it fails, throws its output.
  */
 export function useBuiltBinary(): void {
 	if (process.env.SVC_BIN !== undefined) return;
@@ -142,9 +150,10 @@ export function useBuiltBinary(): void {
 }
 
 /**
- * Runs files, a few at a time, and prints one line for each. Returns the sums. With SVC_TEST_RETRY=1, as in CI, a file that
- * fails runs again by itself after all others. The second result counts, and the line says that it is a retry. A shared
- * machine that was slow for a moment then does not fail the run, and tests that depend on its speed remain visible.
+ * Runs files, a few at a time, and prints one line for each. Returns the sums of passed and failed tests. With SVC_TEST_RETRY=1,
+ * as in CI, a file that fails runs again by itself after all others. The second result counts, and the line says that it is a
+ * retry. A shared machine that was slow for a moment then does not fail the run, and tests that depend on its speed remain
+ * visible.
  */
 export async function runFiles(
 	files: readonly string[],
@@ -165,11 +174,11 @@ export async function runFiles(
 	};
 	const work = async (): Promise<void> => {
 		for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-			const result = await runFile(file, TIMEOUT, words);
+			const result = await runFile(file, FILE_TIMEOUT_MS, words);
 			if (result.passed + result.failed === 0) continue;
 			const retry = result.failed > 0 && process.env.SVC_TEST_RETRY === '1';
 			report(result, retry ? ', to be run again' : '');
-			// If only some cases ran, their duration says little about the whole file.
+			// If only some cases ran, their duration does not show how long the whole file takes.
 			if (words.length === 0) durations[path.relative(root, file)] = Math.round(result.seconds * 10) / 10;
 			if (retry) {
 				retried.push(file);
@@ -180,10 +189,10 @@ export async function runFiles(
 		}
 	};
 	await Promise.all(Array.from({ length: parallel }, work));
-	mkdirSync(path.dirname(DURATIONS), { recursive: true });
-	writeFileSync(DURATIONS, JSON.stringify(durations));
+	mkdirSync(path.dirname(DURATIONS_FILE), { recursive: true });
+	writeFileSync(DURATIONS_FILE, JSON.stringify(durations));
 	for (const file of retried) {
-		const result = await runFile(file, TIMEOUT, words);
+		const result = await runFile(file, FILE_TIMEOUT_MS, words);
 		report(result, result.failed ? ', for the second time' : ', at the second attempt');
 		passed += result.passed;
 		failed += result.failed;
@@ -194,13 +203,16 @@ export async function runFiles(
 /** Reads the durations of earlier runs: seconds by file, relative to `root`. A clean checkout has none. */
 function readDurations(): { [file: string]: number } {
 	try {
-		return JSON.parse(readFileSync(DURATIONS, 'utf8'));
+		return JSON.parse(readFileSync(DURATIONS_FILE, 'utf8'));
 	} catch {
 		return {};
 	}
 }
 
-/** Sorts files so that the longest start first, and no long file runs alone at the end. Files of unknown duration come first. */
+/**
+ * Sorts files so that those with the longest duration start first, and no long file is left running alone at the end. Files of
+ * unknown duration come before all others.
+ */
 export function longestFirst(
 	files: readonly string[],
 	root: string,
@@ -224,7 +236,8 @@ export function selectCases(
 	const words = wanted.filter(word => !parts.includes(word));
 	const files = all.filter(file => parts.length === 0 || parts.some(part => inPath(file, part)));
 	if (words.length === 0) return { files, words };
-	// The name of a case may be composed at run time, and golden cases are named after their folders.
+	// All words of a case's name need not occur in the file: names may be composed at run time, and golden cases are named after
+	// their folders.
 	const mayMatch = (file: string): boolean => {
 		const text = readFileSync(file, 'utf8');
 		const lower = text.toLowerCase();
@@ -265,7 +278,7 @@ if (import.meta.main) {
 	const timed = path.join(root, 'long', 'timed') + path.sep;
 	const isTimed = (file: string): boolean => file.startsWith(timed);
 	const untimed = files.filter(file => !isTimed(file));
-	const beside = await runFiles(longestFirst(untimed, root), root, PARALLEL, words);
+	const beside = await runFiles(longestFirst(untimed, root), root, PARALLEL_FILES, words);
 	const alone = await runFiles(files.filter(isTimed), root, 1, words);
 	reportRun(beside.passed + alone.passed, beside.failed + alone.failed);
 }

@@ -1,4 +1,7 @@
-/** Random reads from a tree of 100,000 files: every response is right, and neither memory nor open descriptors grow. */
+/**
+ * Random reads from a tree of 100,000 files: every response is correct, and neither memory nor the number of open descriptors
+ * grows.
+ */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import path from 'node:path';
@@ -9,21 +12,21 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 const FOLDERS = 100;
 const FILES = 1000;
 /** Number of large files, whose descriptors the server keeps open. It exceeds the number that may stay open. */
-const LARGE = 600;
+const LARGE_FILES = 600;
 const CLIENTS = 16;
 /** Number of seconds until memory has stabilized. */
-const WARM = 5;
+const WARM_UP_SECONDS = 5;
 /** Number of seconds of measurement after memory has stabilized. */
-const LONG = 9;
+const MEASURED_SECONDS = 9;
 /** Permitted memory growth in bytes: fluctuations of the garbage collector. */
-const GROWTH = 40 * 1024 * 1024;
+const MAX_GROWTH_BYTES = 40 * 1024 * 1024;
 
 const many = suite('a tree of 100,000 files');
 let server: ServerProcess | undefined;
 let port = 0;
 const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
 
-/** Returns a file's content: its own path, repeated, so that no two files are alike. */
+/** Returns the content of a file: its own path, repeated, so that no two files have the same content. */
 function textOf(name: string, length: number): string {
 	return `${name}\n`.repeat(Math.ceil(length / (name.length + 1))).slice(0, length);
 }
@@ -40,7 +43,7 @@ many.before(async () => {
 		}
 	}
 	mkdirSync(path.join(root, 'large'));
-	for (let file = 0; file < LARGE; file++) {
+	for (let file = 0; file < LARGE_FILES; file++) {
 		writeFileSync(path.join(root, 'large', `${file}.txt`), textOf(`large/${file}`, 70_000));
 	}
 	[port = 0] = await freePorts(1);
@@ -82,12 +85,12 @@ many('random reads return the right content, and memory and descriptors do not g
 	};
 	let answers = 0;
 	let mostOpen = 0;
-	/** The lowest resident memory in each second, which approximates what remains after a garbage collection. */
-	const floors: number[] = [];
+	/** The lowest resident memory in each second, in bytes. It approximates what remains after a garbage collection. */
+	const lowestMemory: number[] = [];
 	const client = async (): Promise<void> => {
-		while (over() < WARM + LONG) {
+		while (over() < WARM_UP_SECONDS + MEASURED_SECONDS) {
 			const isLarge = below(10) === 0;
-			const file = below(isLarge ? LARGE : FILES);
+			const file = below(isLarge ? LARGE_FILES : FILES);
 			const name = isLarge ? `large/${file}` : `${below(FOLDERS)}/${file}`;
 			const text = await ask(name);
 			if (text !== textOf(name, isLarge ? 70_000 : lengthOf(file))) assert.unreachable(`${name} has the wrong content`);
@@ -95,21 +98,22 @@ many('random reads return the right content, and memory and descriptors do not g
 			if (answers % 200 !== 0) continue;
 			mostOpen = Math.max(mostOpen, open());
 			const second = Math.floor(over());
-			floors[second] = Math.min(floors[second] ?? Number.POSITIVE_INFINITY, resident());
+			lowestMemory[second] = Math.min(lowestMemory[second] ?? Number.POSITIVE_INFINITY, resident());
 		}
 	};
 	await Promise.all(Array.from({ length: CLIENTS }, client));
-	const least = (from: number, to: number): number => Math.min(...floors.slice(from, to).filter(floor => floor > 0));
-	const early = least(WARM, WARM + LONG / 3);
-	const late = least(WARM + (LONG * 2) / 3, WARM + LONG);
+	const least = (from: number, to: number): number =>
+		Math.min(...lowestMemory.slice(from, to).filter(floor => floor > 0));
+	const early = least(WARM_UP_SECONDS, WARM_UP_SECONDS + MEASURED_SECONDS / 3);
+	const late = least(WARM_UP_SECONDS + (MEASURED_SECONDS * 2) / 3, WARM_UP_SECONDS + MEASURED_SECONDS);
 	console.log(
 		`${answers} answers; ${early >> 20} MiB, then ${late >> 20} MiB; ${mostOpen - atFirst} additional descriptors at most`,
 	);
 	assert.ok(answers > 5000, `${answers} answers`);
-	assert.ok(late - early < GROWTH, `grew from ${early} to ${late} bytes`);
+	assert.ok(late - early < MAX_GROWTH_BYTES, `grew from ${early} to ${late} bytes`);
 	// The limit allows 256 cached descriptors, a connection for each client, and one file for each response in progress.
 	assert.ok(mostOpen - atFirst <= 256 + 2 * CLIENTS + 8, `${mostOpen - atFirst} descriptors more than at first`);
-	// Without requests, all descriptors are closed within twenty seconds. Directory watches stay.
+	// Without requests, the server closes all descriptors of files within twenty seconds. Watches of directories stay open.
 	agent.destroy();
 	await new Promise(resolve => setTimeout(resolve, 21_000));
 	assert.ok(open() - atFirst <= 8, `${open() - atFirst} descriptors are still open`);

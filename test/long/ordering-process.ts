@@ -1,5 +1,5 @@
 /**
- * A process that orders one certificate and prints `published` when it has it. To simulate a kill, it can be told to
+ * A process that orders one certificate and prints `published` when it has the certificate. To simulate a kill, it can be told to
  * die at its nth write to the store. Argument: the plan as JSON. Environment: SVC_TLS_STORE, DIE_AT_WRITE.
  */
 import fs from 'node:fs';

@@ -1,7 +1,4 @@
-/**
- * Runs the random regular-expression tests with more rounds. Seeds are the same each time; REGEXP_SEED sets the first
- * one.
- */
+/** Runs the random regular-expression tests with more rounds. The seeds are always the same; REGEXP_SEED sets the first one. */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { suite } from 'uvu';

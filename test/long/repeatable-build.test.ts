@@ -1,4 +1,4 @@
-/** `npm run build` is repeatable: two copies of the sources, in different folders, become the same bytes. */
+/** `npm run build` is repeatable: it makes the same bytes from two copies of the sources in different folders. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';

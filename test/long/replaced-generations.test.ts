@@ -17,12 +17,12 @@ import { tlsGet } from '../runtime/tls/tls-client.ts';
 const SITES = 30;
 /** Number of handshakes in each generation, each with a different certificate. */
 const HANDSHAKES = 20;
-const WARM = 20;
+const WARM_UP_ROUNDS = 20;
 const ROUNDS = 40;
 /** Permitted growth of resident memory in bytes. Retained contexts alone would take 40 times 20 times 60 KB, 47 MiB. */
-const MOST = 20 * 1024 * 1024;
+const MAX_GROWTH_BYTES = 20 * 1024 * 1024;
 
-// Makes every collection a full one on all threads, because the timing of V8's collections is not what is tested here.
+// Makes every garbage collection a full one on all threads, because the test must not depend on when V8 collects.
 setFlagsFromString('--gc-global');
 
 const generations = suite('replaced generations');
@@ -65,17 +65,17 @@ generations('leave no memory behind', async () => {
 			for (const servername of names) assert.is((await tlsGet(port, { servername })).body, `round ${at}`);
 		};
 		// Warms up until the C library's heap has reached its final size.
-		for (let at = 1; at <= WARM; at++) await round(at);
+		for (let at = 1; at <= WARM_UP_ROUNDS; at++) await round(at);
 		const before = process.memoryUsage.rss();
 		let most = 0;
-		for (let at = WARM + 1; at <= WARM + ROUNDS; at++) {
+		for (let at = WARM_UP_ROUNDS + 1; at <= WARM_UP_ROUNDS + ROUNDS; at++) {
 			await round(at);
 			most = Math.max(most, process.memoryUsage.rss() - before);
 		}
 		const grown = process.memoryUsage.rss() - before;
 		const mebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1);
 		console.log(`${ROUNDS} generations: ${mebibytes(grown)} MiB more, ${mebibytes(most)} at peak`);
-		assert.ok(grown < MOST, `${grown} bytes`);
+		assert.ok(grown < MAX_GROWTH_BYTES, `${grown} bytes`);
 	} finally {
 		server.kill();
 		await server.stop();

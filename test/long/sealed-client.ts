@@ -18,7 +18,10 @@ export interface SealedClient {
 	readonly raw: Socket;
 	/** Returns an encrypted record. */
 	seal(type: number, content: string | Uint8Array): Buffer;
-	/** Returns a KeyUpdate record, which changes the client's key; with `asks`, it also requests one from the server. */
+	/**
+	 * Returns a KeyUpdate record, which changes the client's key. With `asks`, the record also requests a KeyUpdate from the
+	 * server.
+	 */
 	keyUpdate(asks: boolean): Buffer;
 	/** Returns everything that the server has sent so far, decrypted. */
 	received(): Buffer;
@@ -28,7 +31,7 @@ export interface SealedClient {
 	readonly failure: string | undefined;
 }
 
-/** Connects and performs the handshake. Rejects if that fails. */
+/** Connects and performs the handshake. Rejects if the handshake fails. */
 export async function sealedClient(port: number, servername: string): Promise<SealedClient> {
 	const raw = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
 	raw.setNoDelay(true);
@@ -55,7 +58,7 @@ export async function sealedClient(port: number, servername: string): Promise<Se
 		failure ??= error.code;
 	});
 	await once(socket, 'secureConnect');
-	// The client's Finished message is sent after this event.
+	// Node sends the client's Finished message only after this event.
 	await new Promise(resolve => setTimeout(resolve, 5));
 	const sealer = new Sealer(secret!);
 	return {
@@ -84,23 +87,23 @@ class Sealer {
 	seal(type: number, content: Buffer): Buffer {
 		const inner = Buffer.concat([content, Buffer.of(type)]);
 		const head = Buffer.of(RECORD_TYPE.data, 3, 3, (inner.length + 16) >> 8, (inner.length + 16) & 255);
-		const nonce = expand(this.#secret, 'iv', 12);
+		const nonce = expandLabel(this.#secret, 'iv', 12);
 		nonce.writeBigUInt64BE(nonce.readBigUInt64BE(4) ^ this.#sequence++, 4);
-		const cipher = createCipheriv('aes-128-gcm', expand(this.#secret, 'key', 16), nonce);
+		const cipher = createCipheriv('aes-128-gcm', expandLabel(this.#secret, 'key', 16), nonce);
 		cipher.setAAD(head);
 		return Buffer.concat([head, cipher.update(inner), cipher.final(), cipher.getAuthTag()]);
 	}
 
 	keyUpdate(asks: boolean): Buffer {
 		const record = this.seal(RECORD_TYPE.handshake, Buffer.of(KEY_UPDATE, 0, 0, 1, asks ? 1 : 0));
-		this.#secret = expand(this.#secret, 'traffic upd', 32);
+		this.#secret = expandLabel(this.#secret, 'traffic upd', 32);
 		this.#sequence = 0n;
 		return record;
 	}
 }
 
 /** Computes HKDF-Expand-Label, for outputs no longer than one hash. */
-function expand(secret: Buffer, label: string, length: number): Buffer {
+function expandLabel(secret: Buffer, label: string, length: number): Buffer {
 	const name = Buffer.from(`tls13 ${label}`);
 	const info = Buffer.concat([Buffer.of(0, length, name.length), name, Buffer.of(0, 1)]);
 	return Buffer.from(createHmac('sha256', secret).update(info).digest().subarray(0, length));

@@ -10,14 +10,14 @@ import type { StallKind } from '../../runtime/threads/stop-answering.ts';
 import { jsonInput, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
 /** Number of milliseconds within which an unresponsive thread must be replaced. */
-const REPLACED_WITHIN = 10_000;
+const REPLACED_WITHIN_MS = 10_000;
 /** Number of milliseconds within which a configuration load must succeed. */
-const LOADED_WITHIN = 5000;
+const LOADED_WITHIN_MS = 5000;
 /**
- * Factor on the limits for a thread that spins. It is measured by its own CPU time, and on a busy machine it gets only
- * part of a core.
+ * Factor on the time limits for a thread that spins. Such a thread is detected by its own CPU time, and on a busy machine it gets
+ * only a part of a core.
  */
-const SHARE = 5;
+const SPIN_FACTOR = 5;
 
 const document = (body: string) => ({ settings: { metrics: {} }, sites: [respondingSite(body)] });
 
@@ -34,7 +34,7 @@ async function until(what: string, limit: number, holds: () => boolean | Promise
  * Runs four clients that send requests on new connections until the returned function is called. That function resolves to the
  * distinct response bodies. Each client may lose one connection: the one that the thread had accepted when it stalled.
  */
-function asking({ get }: TestServer): () => Promise<string[]> {
+function startRequests({ get }: TestServer): () => Promise<string[]> {
 	let ended = false;
 	const bodies = new Set<string>();
 	const ask = async (): Promise<void> => {
@@ -59,13 +59,13 @@ function asking({ get }: TestServer): () => Promise<string[]> {
 
 const stalled = suite('unresponsive threads');
 
-/** Stalls one of a server's two threads while a configuration is loaded, and asserts that it is replaced. */
-async function replacedDuringLoad(how: StallKind): Promise<void> {
-	const scale = how === 'spin' ? SHARE : 1;
+/** Stalls one of a server's two threads while a configuration is loaded, and asserts that the thread is replaced. */
+async function assertReplacedDuringLoad(how: StallKind): Promise<void> {
+	const scale = how === 'spin' ? SPIN_FACTOR : 1;
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;
 		assert.is((await server.get()).body, 'one');
-		const stop = asking(server);
+		const stop = startRequests(server);
 		runtime.crashWorker(0, how);
 		const began = performance.now();
 		const { result } = await runtime.load(jsonInput(document('two')));
@@ -73,7 +73,7 @@ async function replacedDuringLoad(how: StallKind): Promise<void> {
 		assert.is(result, 'applied');
 		assert.is(runtime.ready, false);
 		assert.is(runtime.unreadyReason, 'Worker thread 0 did not answer; the server is replacing it.');
-		const replaced = await until('the thread is replaced', scale * REPLACED_WITHIN, () =>
+		const replaced = await until('the thread is replaced', scale * REPLACED_WITHIN_MS, () =>
 			log.text().includes('a worker thread was replaced'),
 		);
 		assert.is(runtime.ready, true);
@@ -84,8 +84,8 @@ async function replacedDuringLoad(how: StallKind): Promise<void> {
 		const metrics = await runtime.metrics();
 		assert.match(metrics, /^svc_thread_stalls_total\{thread="worker"\} 1$/m);
 		assert.match(metrics, /^svc_worker_restarts_total 1$/m);
-		assert.ok(loaded < scale * LOADED_WITHIN, `the load took ${loaded} ms`);
-		assert.ok(loaded + replaced < scale * REPLACED_WITHIN, `replaced after ${loaded + replaced} ms`);
+		assert.ok(loaded < scale * LOADED_WITHIN_MS, `the load took ${loaded} ms`);
+		assert.ok(loaded + replaced < scale * REPLACED_WITHIN_MS, `replaced after ${loaded + replaced} ms`);
 		const entry = log.entries.find(({ msg }) => msg === 'a worker thread does not respond');
 		assert.is(entry?.level, 'warn');
 		assert.is(entry?.thread, 0);
@@ -93,17 +93,17 @@ async function replacedDuringLoad(how: StallKind): Promise<void> {
 	});
 }
 
-/** Stalls one of a server's two threads without loading a configuration, and asserts that it is replaced. */
-async function replacedWithoutLoad(): Promise<void> {
+/** Stalls one of a server's two threads without loading a configuration, and asserts that the thread is replaced. */
+async function assertReplacedWithoutLoad(): Promise<void> {
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;
-		const stop = asking(server);
+		const stop = startRequests(server);
 		runtime.crashWorker(1, 'stall');
-		const took = await until('the thread is replaced', REPLACED_WITHIN, () =>
+		const took = await until('the thread is replaced', REPLACED_WITHIN_MS, () =>
 			log.text().includes('a worker thread was replaced'),
 		);
 		await stop();
-		assert.ok(took < REPLACED_WITHIN, `${took} ms`);
+		assert.ok(took < REPLACED_WITHIN_MS, `${took} ms`);
 		assert.is(runtime.ready, true);
 		assert.is((await runtime.load(jsonInput(document('two')))).result, 'applied');
 		for (let i = 0; i < 20; i++) assert.is((await server.get()).body, 'two');
@@ -111,8 +111,8 @@ async function replacedWithoutLoad(): Promise<void> {
 }
 
 stalled('one of two threads stalls: it is reported and replaced, while requests and a load succeed', async () => {
-	const stalls = (['stall', 'spin', 'block'] as const).map(replacedDuringLoad);
-	await Promise.all([...stalls, replacedWithoutLoad()]);
+	const stalls = (['stall', 'spin', 'block'] as const).map(assertReplacedDuringLoad);
+	await Promise.all([...stalls, assertReplacedWithoutLoad()]);
 });
 
 stalled(
@@ -124,7 +124,7 @@ stalled(
 			runtime.crashWorker(0, 'stall');
 			const began = performance.now();
 			const load = runtime.load(jsonInput(document('two')));
-			await until('the stall is reported', LOADED_WITHIN, () => !runtime.ready);
+			await until('the stall is reported', LOADED_WITHIN_MS, () => !runtime.ready);
 			const waiting = connect(port, '127.0.0.1');
 			waiting.setEncoding('latin1');
 			let text = '';
@@ -135,7 +135,7 @@ stalled(
 			const closed = once(waiting, 'close');
 			assert.is((await load).result, 'applied');
 			const took = performance.now() - began;
-			assert.ok(took < LOADED_WITHIN, `the load took ${took} ms`);
+			assert.ok(took < LOADED_WITHIN_MS, `the load took ${took} ms`);
 			await closed;
 			assert.match(text, /^HTTP\/1\.1 200 .*(?:one|two)$/s);
 			assert.is((await server.get()).body, 'two');

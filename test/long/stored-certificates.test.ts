@@ -1,7 +1,4 @@
-/**
- * Ten thousand certificates load from the store in under ten seconds, and three processes sharing a store make only one
- * order.
- */
+/** Ten thousand certificates load from the store in under ten seconds. Three processes that share a store make only one order. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';

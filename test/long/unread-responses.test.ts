@@ -1,6 +1,6 @@
 /**
- * HTTP/2 clients request much and read nothing: how much server memory that costs for every source of bodies, and that
- * it is released. Memory must also be released after a dry run of a long configuration.
+ * HTTP/2 clients request much and read nothing. For every source of bodies, the memory that this costs the server is limited, and
+ * is released afterwards. Memory must also be released after a dry run of a long configuration.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -16,14 +16,15 @@ const test = suite('unread responses');
 const CONNECTIONS = 20;
 const STREAMS = 100;
 /**
- * Limits on memory growth, in megabytes. `COST` is for all connections together: 4 MB each and some overhead. `COST_OF_PAGES` is
- * higher, because rendering every response anew leaves garbage. `LEFT` is the growth that may remain afterwards.
+ * Limits on memory growth, in megabytes. The first is for all connections together: 4 MB each and some overhead. The second is
+ * for rendered pages, for which it is higher because every rendering leaves garbage. The third is for the growth that may remain
+ * afterwards.
  */
-const COST = 120;
-const COST_OF_PAGES = 300;
-const LEFT = 60;
-/** Milliseconds within which memory use must fall back to the limit. */
-const BACK = 90_000;
+const MAX_COST_MB = 120;
+const MAX_COST_OF_PAGES_MB = 300;
+const MAX_REMAINING_MB = 60;
+/** Milliseconds within which memory use must fall below the limit again. */
+const RECOVERY_LIMIT_MS = 90_000;
 
 const folder = temporaryFolder();
 let server: ServerProcess;
@@ -32,7 +33,7 @@ let port = 0;
 let admin = 0;
 
 /** Returns the resident memory of the server in megabytes. */
-const resident = (): number =>
+const residentMegabytes = (): number =>
 	Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))![1]) / 1024);
 
 test.before(async () => {
@@ -68,8 +69,8 @@ test.after(async () => {
 	await upstream?.stop();
 });
 
-/** Sends requests on many connections. Resolves once every response that the windows permit has started. */
-async function ask(target: string, window: number): Promise<Socket[]> {
+/** Sends requests on many connections. Resolves once every response that the flow-control windows permit has started. */
+async function requestWithoutReading(target: string, window: number): Promise<Socket[]> {
 	const sockets: Socket[] = [];
 	const begun = Array.from({ length: CONNECTIONS }, async () => {
 		const socket = connect(port, '127.0.0.1');
@@ -83,7 +84,8 @@ async function ask(target: string, window: number): Promise<Socket[]> {
 		] as const;
 		const requests = Array.from({ length: STREAMS }, (_, i) => request(1 + 2 * i, fields));
 		socket.write(Buffer.concat([Buffer.from(CLIENT_PREFACE), settings(4, window), ...requests]));
-		// The PING is answered after everything that the server can do immediately. The rest happens before memory settles.
+		// The server answers the PING after everything that it can do immediately. It does the rest before its memory use
+		// settles.
 		socket.write(frame(FRAME_TYPE.ping, 0, 0, encodeUint32s(1, 1)));
 		const pong = frame(FRAME_TYPE.ping, 1, 0, encodeUint32s(1, 1));
 		let seen = Buffer.alloc(0);
@@ -99,12 +101,12 @@ async function ask(target: string, window: number): Promise<Socket[]> {
 	return sockets;
 }
 
-/** Returns the highest memory use in megabytes, once it has not grown for a second. */
-async function settled(): Promise<number> {
+/** Waits until memory use has not risen for a second. Resolves to the highest memory use, in megabytes. */
+async function settledMemory(): Promise<number> {
 	let most = 0;
 	let since = performance.now();
 	while (performance.now() - since < 1000) {
-		const now = resident();
+		const now = residentMegabytes();
 		if (now > most + 2) since = performance.now();
 		most = Math.max(most, now);
 		await new Promise(resolve => setTimeout(resolve, 20));
@@ -113,9 +115,9 @@ async function settled(): Promise<number> {
 }
 
 async function memoryReleased(before: number): Promise<void> {
-	const end = performance.now() + BACK;
-	while (resident() > before + LEFT) {
-		assert.ok(performance.now() < end, `${before} MB before, ${resident()} MB after`);
+	const end = performance.now() + RECOVERY_LIMIT_MS;
+	while (residentMegabytes() > before + MAX_REMAINING_MB) {
+		assert.ok(performance.now() < end, `${before} MB before, ${residentMegabytes()} MB after`);
 		await new Promise(resolve => setTimeout(resolve, 100));
 	}
 }
@@ -130,12 +132,12 @@ for (const [target, window] of [
 	['/page/page.html', 0],
 ] as const) {
 	test(`unread ${target} with windows of ${window} on ${CONNECTIONS} × ${STREAMS} streams costs limited memory`, async () => {
-		const before = await settled();
-		const sockets = await ask(target, window);
-		const most = await settled();
+		const before = await settledMemory();
+		const sockets = await requestWithoutReading(target, window);
+		const most = await settledMemory();
 		for (const socket of sockets) socket.destroy();
 		console.log(`  ${target}: ${before} MB before, ${most} MB peak`);
-		const cost = target.startsWith('/page') ? COST_OF_PAGES : COST;
+		const cost = target.startsWith('/page') ? MAX_COST_OF_PAGES_MB : MAX_COST_MB;
 		assert.ok(most - before <= cost, `${before} MB before, ${most} MB peak`);
 		await memoryReleased(before);
 	});
@@ -145,7 +147,7 @@ test('memory is released after a dry run of a long configuration', async () => {
 	const site = (i: number) =>
 		`http://h${i}.example.com:${port} {\n\trespond "${'one of very many sites '.repeat(20)}${i}"\n}\n`;
 	const text = Array.from({ length: 50_000 }, (_, i) => site(i)).join('');
-	const before = await settled();
+	const before = await settledMemory();
 	const response = await fetch(`http://127.0.0.1:${admin}/load?dry_run`, {
 		method: 'POST',
 		headers: { 'content-type': 'text/configfile' },
@@ -153,10 +155,10 @@ test('memory is released after a dry run of a long configuration', async () => {
 	});
 	assert.is(response.status, 200);
 	assert.match((await response.text()).slice(0, 100), /"result":"restart_required"/);
-	const most = resident();
+	const most = residentMegabytes();
 	console.log(`  a dry run of ${Math.round(text.length / 1e6)} MB: ${before} MB before, ${most} MB after`);
 	await memoryReleased(before);
-	console.log(`  and then ${resident()} MB`);
+	console.log(`  and then ${residentMegabytes()} MB`);
 });
 
 test.run();

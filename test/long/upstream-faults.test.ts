@@ -1,4 +1,4 @@
-/** Every second, one of three upstream processes is killed and restarted under load. */
+/** Under load, one of three upstream processes is killed and restarted every second. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
 /** Duration of the load in milliseconds. */
-const LENGTH = Number(process.env.FAULT_SECONDS ?? 45) * 1000;
+const LOAD_MS = Number(process.env.FAULT_SECONDS ?? 45) * 1000;
 const CLIENTS = 8;
 
 const faults = suite('upstreams that die and restart');
@@ -66,14 +66,14 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 					const status = await send(method, id).catch(error => String(error));
 					statuses[method]![status] = (statuses[method]![status] ?? 0) + 1;
 					if (method === 'POST' && status === 200) answered.add(id);
-					// The load is high enough to have requests in progress at each kill, but does not depend on the machine's
-					// speed.
+					// The pause limits the load independently of the machine's speed. The load is still high enough to have
+					// requests in progress at each kill.
 					await new Promise(resolve => setTimeout(resolve, 2));
 				}
 			}),
 		);
 		let kills = 0;
-		for (const end = performance.now() + LENGTH; performance.now() < end; kills++) {
+		for (const end = performance.now() + LOAD_MS; performance.now() < end; kills++) {
 			const i = kills % 3;
 			await processes[i]!.stop();
 			await new Promise(resolve => setTimeout(resolve, 200));
@@ -90,7 +90,7 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 		assert.equal(Object.keys(statuses.GET!), ['200'], JSON.stringify(statuses));
 		assert.is(new Set(posts).size, posts.length, 'a POST was sent twice');
 		for (const id of answered) assert.ok(posts.includes(id));
-		assert.ok(kills >= LENGTH / 2500 && answered.size > 100, `${kills} ${answered.size}`);
+		assert.ok(kills >= LOAD_MS / 2500 && answered.size > 100, `${kills} ${answered.size}`);
 	} finally {
 		over = true;
 		agent.destroy();

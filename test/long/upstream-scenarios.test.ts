@@ -1,4 +1,4 @@
-/** A server in front of upstreams that are down, silent, slow, broken or overloaded: what clients observe. */
+/** What clients observe of a server in front of upstreams that are down, silent, slow, broken or overloaded. */
 import { Agent, request } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -11,8 +11,8 @@ const test = suite('misbehaving upstreams');
 
 type Process = Awaited<ReturnType<typeof startUpstreams>>;
 
-/** The behavior of each upstream, by the name that the tests use for it. All run in one process. */
-const MANNERS: { readonly [name: string]: string } = {
+/** The behavior of each upstream, by the name that the tests use for the upstream. All upstreams run in one process. */
+const BEHAVIORS: { readonly [name: string]: string } = {
 	well: 'well',
 	also: 'well',
 	reset: 'reset',
@@ -33,13 +33,13 @@ let runtime: Runtime | undefined;
 
 /** Starts one server for all scenarios, each with its own path and pool. */
 test.before(async () => {
-	const names = [...Object.keys(MANNERS), 'dead', 'stoppable', 'flapping'];
+	const names = [...Object.keys(BEHAVIORS), 'dead', 'stoppable', 'flapping'];
 	const free = await freePorts(names.length);
 	ports = Object.fromEntries(names.map((name, i) => [name, free[i]!]));
-	processes = [await startUpstreams(Object.entries(MANNERS).map(([name, manner]) => `${ports[name]}:${manner}`))];
+	processes = [await startUpstreams(Object.entries(BEHAVIORS).map(([name, manner]) => `${ports[name]}:${manner}`))];
 	stoppable = await startUpstreams([`${ports.stoppable}:well`]);
 	flapping = await startUpstreams([`${ports.flapping}:well`]);
-	const fifty = ['crawling', ...Object.keys(MANNERS).filter(name => name.startsWith('of-fifty-'))];
+	const fifty = ['crawling', ...Object.keys(BEHAVIORS).filter(name => name.startsWith('of-fifty-'))];
 	const pools: [path: string, upstreams: readonly string[], settings?: object][] = [
 		['/refusing', ['dead', 'well'], { retries: 1, fail_duration: 60_000 }],
 		[
@@ -101,7 +101,7 @@ const port = () => runtime!.listeners[0]!.port;
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
-/** Resolves to the status and `X-Port` of a complete response; rejects if it is cut off. */
+/** Requests a path. Resolves to the status and `X-Port` of a complete response; rejects if the response is cut off. */
 function get(path: string): Promise<{ status: number; upstream: string | undefined }> {
 	return new Promise((resolve, reject) => {
 		const call = request({ agent, port: port(), host: '127.0.0.1', path }, response => {
@@ -115,11 +115,11 @@ function get(path: string): Promise<{ status: number; upstream: string | undefin
 	});
 }
 
-/** Returns the server's reports on the upstreams of a scenario. */
+/** Returns the server's reports on the upstreams of the scenario with the path `path`. */
 const reports = (path: string) => runtime!.upstreams().filter(({ pool }) => pool === path);
 
 /** Sends `count` requests, `atOnce` at a time, and counts their statuses. */
-async function statuses(path: string, count: number, atOnce = 10): Promise<{ [status: number]: number }> {
+async function countStatuses(path: string, count: number, atOnce = 10): Promise<{ [status: number]: number }> {
 	const seen: { [status: number]: number } = {};
 	let left = count;
 	await Promise.all(
@@ -134,19 +134,19 @@ async function statuses(path: string, count: number, atOnce = 10): Promise<{ [st
 }
 
 test('refusing connections: clients notice nothing, and the upstream gets no more requests', async () => {
-	assert.equal(await statuses('/refusing', 40), { 200: 40 });
+	assert.equal(await countStatuses('/refusing', 40), { 200: 40 });
 	const [dead] = reports('/refusing');
 	assert.is(dead!.healthy, false);
 	assert.ok(dead!.fails >= 1);
 });
 
 test('not responding: requests are retried elsewhere after the timeout; the upstream is removed until it responds again', async () => {
-	assert.equal(await statuses('/black-hole', 10), { 200: 10 });
+	assert.equal(await countStatuses('/black-hole', 10), { 200: 10 });
 	stoppable.kill('SIGSTOP');
-	assert.equal(await statuses('/black-hole', 20), { 200: 20 });
+	assert.equal(await countStatuses('/black-hole', 20), { 200: 20 });
 	await eventually('the upstream is removed', () => reports('/black-hole').some(({ healthy }) => !healthy));
 	const start = performance.now();
-	assert.equal(await statuses('/black-hole', 20), { 200: 20 });
+	assert.equal(await countStatuses('/black-hole', 20), { 200: 20 });
 	assert.ok(performance.now() - start < 1000);
 	stoppable.kill('SIGCONT');
 	await eventually('the upstream is back', () => reports('/black-hole').every(({ healthy }) => healthy));
@@ -163,8 +163,8 @@ test('resetting during the body: the client sees a broken connection, never a me
 });
 
 test('garbage instead of a response: the client gets 502, or the response of another upstream', async () => {
-	assert.equal(await statuses('/garbage', 5), { 502: 5 });
-	assert.equal(await statuses('/garbage-and-well', 20), { 200: 20 });
+	assert.equal(await countStatuses('/garbage', 5), { 502: 5 });
+	assert.equal(await countStatuses('/garbage-and-well', 20), { 200: 20 });
 });
 
 test('responding early: the client gets the response, even though the upstream never read the body', async () => {
@@ -183,7 +183,7 @@ test('responding early: the client gets the response, even though the upstream n
 });
 
 test('closing reused connections during requests: every idempotent request succeeds', async () => {
-	assert.equal(await statuses('/closing', 300, 8), { 200: 300 });
+	assert.equal(await countStatuses('/closing', 300, 8), { 200: 300 });
 });
 
 test('flapping: requests succeed with a few retries', async () => {
@@ -204,21 +204,21 @@ test('flapping: requests succeed with a few retries', async () => {
 });
 
 test('slow: responses over the latency limit count as failures', async () => {
-	await statuses('/slow', 4, 2);
+	await countStatuses('/slow', 4, 2);
 	assert.equal(
 		reports('/slow').map(({ healthy }) => healthy),
 		[false, true],
 	);
 	const start = performance.now();
-	assert.equal(await statuses('/slow', 20, 1), { 200: 20 });
+	assert.equal(await countStatuses('/slow', 20, 1), { 200: 20 });
 	assert.ok(performance.now() - start < 1500);
 });
 
 test('the circuit of a failing upstream opens, and it gets no more requests', async () => {
-	const seen = await statuses('/circuit', 60);
+	const seen = await countStatuses('/circuit', 60);
 	assert.ok(seen[500]! >= 5 && seen[500]! <= 16, JSON.stringify(seen));
 	assert.is(reports('/circuit')[0]!.circuit, 'open');
-	assert.equal(await statuses('/circuit', 20), { 200: 20 });
+	assert.equal(await countStatuses('/circuit', 20), { 200: 20 });
 });
 
 test('one of fifty upstreams takes two seconds: peak_ewma sends it at most a quarter of the requests that round_robin does', async () => {

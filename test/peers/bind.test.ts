@@ -1,5 +1,6 @@
 /**
- * Interoperability with BIND: it accepts our signed dynamic updates, its clients see the new records, and it refuses a wrong key.
+ * Interoperability with BIND: it accepts our signed dynamic updates, its clients see the new records, and it refuses updates that
+ * are signed with a wrong key.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -44,7 +45,7 @@ zone "example.test" { type primary; file "zone"; allow-update { key k-sha1; key 
 	);
 	named = spawn('named', ['-g', '-c', path.join(folder, 'named.conf')], { stdio: 'ignore' });
 	await waitForPort(port);
-	// named starts to listen before it has read its zone.
+	// named listens before it has read its zone, so the first queries may fail.
 	const resolver = new Resolver({ timeout: 500 });
 	resolver.setServers([`127.0.0.1:${port}`]);
 	for (let tries = 0; tries < 100; tries++) {

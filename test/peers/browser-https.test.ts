@@ -9,7 +9,10 @@ import { freePorts, ROOT, type ServerProcess, serve, temporaryFolder } from '../
 
 const IMAGES = 100;
 
-/** A page that counts the images it has loaded, and reports the count and the protocols of page and images to the server. */
+/**
+ * A page that counts the images it has loaded. It reports to the server the count, and the protocols by which the page and the
+ * images were loaded.
+ */
 const PAGE = `<!doctype html><title>images</title><body><script>
 const images = Array.from({ length: ${IMAGES} }, (_, at) => new Promise(resolve => {
 	const image = new Image();
@@ -25,8 +28,11 @@ Promise.all(images).then(async loaded => {
 });
 </script></body>`;
 
-/** Returns the quickstart's site under a host name and with an access log, for HTTPS. Its tests and options are omitted. */
-function quickstart(): string {
+/**
+ * Returns the quickstart's site for HTTPS, under a host name and with an access log. The quickstart's tests and options are
+ * omitted.
+ */
+function quickstartSite(): string {
 	const folder = path.join(ROOT, 'fixtures/quickstart');
 	const text = readFileSync(path.join(folder, 'Configfile'), 'utf8');
 	return text
@@ -67,7 +73,7 @@ localhost {
 		file_server
 	}
 }
-${quickstart()}`,
+${quickstartSite()}`,
 	);
 	server = await serve([], port, { cwd: folder });
 	const store = path.join(folder, '.pki/nssdb');
@@ -82,7 +88,7 @@ browser.after(async () => {
 	await server.stop();
 });
 
-/** Opens a page and waits, for at most a minute, until `come` reports that the server has logged the page's requests. */
+/** Opens a page and waits, for at most a minute, until `come` reports that the server has logged the requests of the page. */
 async function visit(url: string, come: () => boolean): Promise<void> {
 	const child = spawn(
 		'chromium',

@@ -1,6 +1,6 @@
 /**
- * Compares us with the compatible server: for every serve case written as a Compatfile, both must send the same status,
- * location and body.
+ * Compares svc with the compatible server: for every serve case written as a Compatfile, both must send the same status, location
+ * and body.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import * as assert from 'uvu/assert';
 import { goldenCases } from '../golden.ts';
 import { freePorts, rawExchange, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** Permitted differences: the compared release (2.6) is older than the release that we follow, or we are stricter on purpose. */
+/** Permitted differences. The compared release (2.6) is older than the release that svc follows, or svc is stricter on purpose. */
 const DIFFERENCES: { [request: string]: string } = {
 	'hosts-and-wildcards: trailing dot': 'a host with its trailing dot is the same host to us',
 	'matchers: query: a key is missing': 'since 2.7 the keys of `query` are and-ed',
@@ -29,10 +29,10 @@ const DIFFERENCES: { [request: string]: string } = {
 };
 
 /**
- * Cases that cannot be compared: the compared release does not know their directives, or behaves differently throughout (paths
- * below files, queries of folder redirects, capture groups in expressions), or the case has global options.
+ * Cases that cannot be compared: those with directives that the compared release does not know, those in which it always behaves
+ * differently (paths below files, queries of folder redirects, capture groups in expressions), and those with global options.
  */
-const NOT_JUDGED: ReadonlySet<string> = new Set([
+const NOT_COMPARED: ReadonlySet<string> = new Set([
 	'basic-auth',
 	'clients-behind-trusted-proxies',
 	'deferred-headers-of-unanswered-errors',
@@ -64,7 +64,7 @@ const judged = suite('serve cases before the compatible server');
 
 for (const golden of goldenCases('serve')) {
 	const text = golden.file('Compatfile');
-	if (text === undefined || NOT_JUDGED.has(golden.name)) continue;
+	if (text === undefined || NOT_COMPARED.has(golden.name)) continue;
 	judged(golden.name, async () => {
 		const [ourPort, judgePort] = (await freePorts(2)) as [number, number];
 		const folder = path.join(temporaryFolder(), golden.name);
@@ -104,7 +104,7 @@ for (const golden of goldenCases('serve')) {
 				if (`${golden.name}: ${name}` in DIFFERENCES) continue;
 				const [mine, theirs] = await Promise.all(
 					[ourPort, judgePort].map(async port =>
-						essence(await rawExchange(port, wire(request.replaceAll('{$PORT}', String(port)))), port),
+						comparedParts(await rawExchange(port, wireBytes(request.replaceAll('{$PORT}', String(port)))), port),
 					),
 				);
 				if (mine !== theirs) differences.push(`${name}\n  ours:  ${mine}\n  judge: ${theirs}`);
@@ -128,7 +128,7 @@ function withoutAdmin(text: string): string {
 }
 
 /** Returns a request of `requests.http` as the bytes to send. */
-function wire(request: string): string {
+function wireBytes(request: string): string {
 	const text = request.slice(request.indexOf('\n') + 1);
 	const split = text.indexOf('\n\n');
 	const body = split === -1 ? '' : text.slice(split + 2).replace(/\n+$/, '');
@@ -138,8 +138,11 @@ function wire(request: string): string {
 	return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Returns what a configuration determines in a response: status, `Location`, fields that start with `X-`, and the body. */
-function essence(answer: string, port: number): string {
+/**
+ * Returns the part of a response that a configuration determines: the status, `Location`, fields that start with `X-`, and the
+ * body.
+ */
+function comparedParts(answer: string, port: number): string {
 	const split = answer.indexOf('\r\n\r\n');
 	const lines = answer.slice(0, split).split('\r\n');
 	const fields = lines.filter(line => /^(location|x-[^:]*|content-type):/i.test(line)).map(line => line.toLowerCase());

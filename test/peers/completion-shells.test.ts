@@ -1,4 +1,4 @@
-/** The completion scripts in their shells: lines are typed into zsh and bash on a terminal; fish and elvish are queried. */
+/** The completion scripts in their shells. The tests type lines into zsh and bash on a terminal, and query fish and elvish. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ function script(shell: string): string {
 }
 
 /** Types lines into a shell on a terminal (`⇥` is the tab key). Returns the arguments with which `svc` was called. */
-function typed(shell: string, start: string, lines: readonly string[]): string[] {
+function typeLines(shell: string, start: string, lines: readonly string[]): string[] {
 	const input = [start, 'svc() { printf \'GOT<%s>\' "$@"; echo; }', ...lines, 'exit', '']
 		.join('\n')
 		.replaceAll('⇥', '\t');
@@ -59,12 +59,12 @@ const WORDS = [
 const completion = suite('completion in real shells');
 
 completion('bash', () => {
-	assert.equal(typed('bash --norc -i', `source ${script('bash')}`, LINES), WORDS);
+	assert.equal(typeLines('bash --norc -i', `source ${script('bash')}`, LINES), WORDS);
 });
 
 completion('zsh', () => {
 	const start = `autoload -Uz compinit; compinit -D -u; unsetopt auto_menu list_ambiguous; source ${script('zsh')}`;
-	assert.equal(typed('zsh -f -i', start, LINES), WORDS);
+	assert.equal(typeLines('zsh -f -i', start, LINES), WORDS);
 });
 
 completion('fish', () => {
@@ -88,7 +88,7 @@ completion('fish', () => {
 });
 
 completion('elvish', () => {
-	// The `edit:` namespace exists only on a terminal. These fakes replace the three members that the script uses.
+	// The `edit:` namespace exists only on a terminal. This fake has the three members that the script uses.
 	const editor =
 		"var edit: = (ns [&completion:=(ns [&arg-completer=[&]]) &complete-filename~={|x| put FILES} &complex-candidate~={|x &display=''| put $x}])";
 	const call = (words: string): string => `$edit:completion:arg-completer[svc] ${words} | to-lines\necho ---`;

@@ -5,8 +5,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../harness.ts';
 
-/** Key codes by the protocol's names of the keys. */
-const KEYS = { Tab: 9, Enter: 13, Escape: 27, ArrowUp: 38, ArrowDown: 40, '/': 191 } as const;
+/** Key codes, by the names of the keys in the protocol. */
+const KEY_CODES = { Tab: 9, Enter: 13, Escape: 27, ArrowUp: 38, ArrowDown: 40, '/': 191 } as const;
 
 /** A message of the protocol: a response, or an event. */
 interface Message {
@@ -29,13 +29,13 @@ export interface Page {
 	leave(by: () => Promise<unknown>): Promise<void>;
 	/** Returns the value of an expression evaluated in the page. */
 	evaluate<T>(expression: string): Promise<T>;
-	press(key: keyof typeof KEYS): Promise<void>;
+	press(key: keyof typeof KEY_CODES): Promise<void>;
 	type(text: string): Promise<void>;
 	/** Sets the width of the screen in CSS pixels; less than 800 is a phone. */
 	resize(width: number): Promise<void>;
 	/** Sets the color scheme that the user prefers. */
 	prefer(scheme: 'light' | 'dark'): Promise<void>;
-	/** Returns a picture of what the screen shows, as PNG. */
+	/** Returns a screenshot as PNG. */
 	picture(): Promise<Buffer>;
 	close(): Promise<void>;
 }
@@ -113,7 +113,7 @@ export async function openPage(): Promise<Page> {
 		},
 		async press(key) {
 			const text = key === 'Enter' ? '\r' : key === '/' ? key : undefined;
-			const words = { key, code: key, windowsVirtualKeyCode: KEYS[key], ...(text && { text }) };
+			const words = { key, code: key, windowsVirtualKeyCode: KEY_CODES[key], ...(text && { text }) };
 			await call('Input.dispatchKeyEvent', { type: 'keyDown', ...words });
 			await call('Input.dispatchKeyEvent', { type: 'keyUp', ...words });
 		},
@@ -139,7 +139,7 @@ export async function openPage(): Promise<Page> {
 	};
 }
 
-/** Reports whether an event is an error of the page. */
+/** Reports whether an event of the protocol is an error of the page. */
 function isProblem({ method, params }: Message): boolean {
 	if (method === 'Runtime.exceptionThrown') return true;
 	if (method === 'Runtime.consoleAPICalled') return params!.type === 'error';

@@ -1,4 +1,7 @@
-/** The documentation site in a browser: no error on any page, search by keyboard, a phone, and the dark color scheme. */
+/**
+ * The documentation site in a browser: no errors on any page, search by keyboard, the width of a phone, and the dark color
+ * scheme.
+ */
 import { readdirSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -6,8 +9,8 @@ import { runCommand, type ServerProcess, startServer, temporaryFolder, until } f
 import { openPage, type Page } from './devtools.ts';
 
 /** Widths of screens in CSS pixels. */
-const PHONE = 360;
-const DESKTOP = 1440;
+const PHONE_WIDTH = 360;
+const DESKTOP_WIDTH = 1440;
 
 const site = suite('the documentation site in a browser');
 let server: ServerProcess;
@@ -30,7 +33,7 @@ site.after(async () => {
 	await server?.stop();
 });
 
-for (const width of [DESKTOP, PHONE]) {
+for (const width of [DESKTOP_WIDTH, PHONE_WIDTH]) {
 	site(`every page loads without an error at ${width} pixels, and is not wider than the screen`, async () => {
 		await page.resize(width);
 		const wide: string[] = [];
@@ -51,7 +54,7 @@ for (const width of [DESKTOP, PHONE]) {
 
 for (const kind of ['served', 'from files']) {
 	site(`the search works by keyboard alone, ${kind}`, async () => {
-		await page.resize(DESKTOP);
+		await page.resize(DESKTOP_WIDTH);
 		const base = kind === 'served' ? origin : `file://${folder}`;
 		await page.open(`${base}/guides/https.html`);
 		await page.press('/');
@@ -92,7 +95,7 @@ site('the first key leads past the navigation, and the focus is visible', async 
 });
 
 site('a phone shows the navigation in a menu', async () => {
-	await page.resize(PHONE);
+	await page.resize(PHONE_WIDTH);
 	await page.open(`${origin}/guides/https.html`);
 	const shown = 'document.querySelector("#navigation").checkVisibility()';
 	assert.not(await page.evaluate(shown));
@@ -103,7 +106,7 @@ site('a phone shows the navigation in a menu', async () => {
 });
 
 site('the colors follow the preferred scheme, and text has enough contrast in both', async () => {
-	await page.resize(DESKTOP);
+	await page.resize(DESKTOP_WIDTH);
 	await page.open(`${origin}/guides/proxying.html`);
 	const backgrounds = new Set<string>();
 	for (const scheme of ['light', 'dark'] as const) {
@@ -114,7 +117,7 @@ site('the colors follow the preferred scheme, and text has enough contrast in bo
 	assert.is(backgrounds.size, 2);
 });
 
-/** An expression for the kinds of text whose contrast is below 4.5 (WCAG 2.2, 1.4.3). */
+/** A JavaScript expression for the kinds of text whose contrast is below 4.5 (WCAG 2.2, 1.4.3). */
 const LOW_CONTRAST = `(() => {
 	const channels = color => color.match(/[\\d.]+/g).map(Number);
 	const luminance = ([r, g, b]) => {

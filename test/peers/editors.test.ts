@@ -1,4 +1,7 @@
-/** Editors' own clients, with the files of cli/editors/ and `svc language-server`: diagnostics, a fix, completion, hover, a jump, renaming in two files, formatting. */
+/**
+ * The clients of real editors with the files of cli/editors/ and `svc language-server`: diagnostics, a fix, completion, hover, a
+ * jump, renaming in two files, formatting.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +13,7 @@ import { ROOT, SVC, temporaryFolder } from '../harness.ts';
 const editors = suite('editors');
 
 /** Writes an executable `svc` to a folder. Returns an environment whose PATH contains that folder. */
-function prepare(folder: string): NodeJS.ProcessEnv {
+function installProgram(folder: string): NodeJS.ProcessEnv {
 	const programs = path.join(folder, 'programs');
 	mkdirSync(programs);
 	writeFileSync(path.join(programs, 'svc'), `#!/bin/sh\nexec ${SVC} "$@"\n`, { mode: 0o755 });
@@ -26,7 +29,7 @@ function writeFiles(folder: string): void {
 }
 
 /** Runs an editor until it ends, and returns what its script has written. */
-async function run(
+async function runEditor(
 	program: string,
 	args: readonly string[],
 	folder: string,
@@ -34,7 +37,7 @@ async function run(
 	const result = path.join(folder, 'result.json');
 	const editor = spawn(program, args, {
 		cwd: folder,
-		env: { ...prepare(folder), FOLDER: folder, RESULT: result },
+		env: { ...installProgram(folder), FOLDER: folder, RESULT: result },
 		stdio: ['ignore', 'pipe', 'pipe'],
 	});
 	let output = '';
@@ -56,9 +59,9 @@ editors('Neovim', async () => {
 	const script = path.join(import.meta.dirname, 'editor.lua');
 	const load = `set runtimepath^=${path.join(ROOT, 'cli/editors/vim')} | filetype plugin on | syntax on`;
 	const args = ['--headless', '-u', 'NONE', '-i', 'NONE', '--cmd', load, '-c', `luafile ${script}`];
-	const came = await run('nvim', args, folder);
+	const came = await runEditor('nvim', args, folder);
 	assert.is(came.filetype, 'configfile');
-	// The colors of `use`, `common` and `rspond`.
+	// The highlight groups of `use`, `common` and `rspond`.
 	assert.equal(came.colors, ['svcKeyword', 'svcSnippet', 'svcProperty']);
 	assert.equal(came.diagnostics, ['directive/unknown']);
 	assert.is(came.action, 'Change `rspond` to `respond`');
@@ -76,9 +79,9 @@ editors('Emacs', async () => {
 	const mode = ['-L', path.join(ROOT, 'cli/editors/emacs')];
 	const script = path.join(import.meta.dirname, 'editor.el');
 	const args = ['--batch', '--eval', '(package-initialize)', ...mode, '--load', script];
-	const came = await run('emacs', args, folder);
+	const came = await runEditor('emacs', args, folder);
 	assert.is(came.mode, 'svc-mode');
-	// The colors of `use` and `common`.
+	// The faces of `use` and `common`.
 	assert.equal(came.colors, ['font-lock-keyword-face', 'font-lock-constant-face']);
 	assert.match(String(came.trace), 'respond');
 	assert.equal(came.diagnostics, ['directive/unknown']);

@@ -1,4 +1,4 @@
-/** Our formatter gives the same output as the compatible server's, and `patch` applies the diffs of `fmt --diff`. */
+/** Our formatter gives the same output as the compatible server's, and `patch` applies the diffs that `svc fmt --diff` prints. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,9 +9,9 @@ import { Random } from '../compiler/syntax/random-text.ts';
 import { runCommand, temporaryFolder } from '../harness.ts';
 
 /**
- * Fragments that the compared release (2.6) formats as later ones do: no backquote, heredoc or escape, no line that starts
- * with a placeholder, no `#` inside a word. Something follows every brace, because that release drops a brace at the end of
- * a file.
+ * Fragments that the compared release (2.6) formats like later releases: no backquote, heredoc or escape, no line that starts
+ * with a placeholder, and no `#` inside a word. Something follows every brace, because the compared release drops a brace at the
+ * end of a file.
  */
 const PARTS: readonly string[] = [
 	...[' ', '  ', '\t', '\n', '\n', '\n\n\n', '\r\n', ' # c {\n', ' #c\n', 'x {$X} ', 'foo{bar}', ' "a  b" ', ' "{" '],

@@ -1,4 +1,4 @@
-/** A page of another site, open in a browser on the server's machine, cannot read or change the configuration. */
+/** A hostile page that is open in a browser on the server's machine cannot read or change the configuration. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -78,7 +78,7 @@ page('neither reads nor changes the configuration, under any name', async () => 
 		});
 	}).listen(0, '127.0.0.1');
 	await once(attacker, 'listening');
-	// The second visit is from the rebound name itself, so the page and the API are of the same site.
+	// The second visit is to the rebound name, so that the page and the Admin API seem to belong to the same site.
 	const origins = ['http://127.0.0.1', 'http://rebound.test'].map(
 		origin => `${origin}:${(attacker.address() as AddressInfo).port}/`,
 	);

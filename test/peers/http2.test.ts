@@ -26,7 +26,7 @@ let secure = 0;
 let nginxPort = 0;
 let nginxTlsPort = 0;
 let haproxyPort = 0;
-/** An upstream that answers with the number of bytes received, or with their hash. */
+/** An upstream that answers with the number of bytes received or, for `/upload/hash`, with their hash. */
 const receiver = createServer((request, response) => {
 	const hash = request.url === '/upload/hash' ? createHash('sha256') : undefined;
 	if (request.url === '/upload/early') {
@@ -182,7 +182,7 @@ peers('curl reads and uploads, by prior knowledge and by ALPN', async () => {
 		assert.is(fingerprint(await curl(...words, `${url}/large.bin`)), fingerprint(large));
 		const echoed = await curl(...words, '--data-binary', `@${path.join(folder, 'site/index.html')}`, `${url}/echo`);
 		assert.is(echoed.toString(), `HTTP/2.0 ${readFileSync(path.join(folder, 'site/index.html'), 'utf8')}`);
-		// The response precedes the end of the upload, which is not an error.
+		// The response comes before the upload has ended, which is not an error.
 		const upload = [...words, '-o', '/dev/null', '-w', '%{http_code}', '-T', path.join(folder, 'small.bin')];
 		assert.is((await curl(...upload, `${url}/nothing`)).toString(), '404');
 	}
@@ -197,13 +197,13 @@ peers('curl gets responses that are sent before the end of its uploads', async (
 		[`https://localhost:${secure}`, ['--http1.1', '--cacert', root]],
 	] as const) {
 		for (const status of ['200', '413']) {
-			// The upload is repeated, because curl 7.88 failed in most attempts, but not in all.
+			// The upload is repeated, because curl 7.88 used to fail in most attempts, but not in all.
 			for (let i = 0; i < 10; i++) {
 				const upload = ['-w', ' %{http_code}', '-T', bodies[i % 2]!, `${url}/early/${status}`];
 				assert.is((await curl(...words, ...upload)).toString(), `early ${status}`);
 			}
 		}
-		// An upstream streams an early response to this upload.
+		// For this upload, an upstream streams its response before it has read the whole body.
 		const upload = ['-w', ' %{http_code}', '-T', bodies[1]!, `${url}/upload/early`];
 		for (let i = 0; i < 10; i++) assert.is((await curl(...words, ...upload)).toString(), 'early answer 200');
 	}
@@ -218,8 +218,8 @@ peers('an upload of 200 MB takes at most half as long again as with nginx', asyn
 	};
 	const hash = fingerprint(readFileSync(file));
 	assert.is((await upload(secure, 'http2', 'hash')).split(' ')[0], hash);
-	// Takes the fastest of several runs, because the others include time taken by other processes. curl itself needs three
-	// times as much for HTTP/2 as for HTTP/1.1.
+	// The fastest of several runs counts, because the others include time taken by other processes. curl itself needs three times
+	// as much CPU time for HTTP/2 as for HTTP/1.1.
 	const fastest = { ours: Infinity, nginx: Infinity, 'ours, HTTP/1.1': Infinity };
 	for (let round = 0; round < 5; round++) {
 		for (const [name, port, version] of [
@@ -252,7 +252,7 @@ peers('h2load gets every response, whatever the number of streams', async () => 
 	await one(`http://127.0.0.1:${plain}/images/1.gif`, '-c20', '-m1');
 	await one(`https://localhost:${secure}/`, '-c10', '-m10');
 	await one(`http://127.0.0.1:${plain}/echo`, '-c5', '-m20', '-d', path.join(folder, 'site/index.html'));
-	// The client's windows are small: 1,023 bytes for a stream, 65,535 for the connection.
+	// The client's flow-control windows are small: 1,023 bytes for a stream, 65,535 for the connection.
 	await one(`http://127.0.0.1:${plain}/`, '-c2', '-m50', '-w10', '-W16');
 });
 
@@ -267,7 +267,8 @@ peers('nginx forwards gRPC to us, and haproxy HTTP/1.1 requests', async () => {
 		'--data-binary',
 		'x',
 	];
-	// Reads the body first, because nginx 1.22 sometimes treats a response before the end of the request as broken.
+	// Reads the request body before answering, because nginx 1.22 sometimes treats a response before the end of the request as
+	// broken.
 	assert.is((await curl(...words, url)).toString(), 'HTTP/2.0 x');
 	assert.is((await curl('-d', 'body', `http://127.0.0.1:${haproxyPort}/echo`)).toString(), 'HTTP/2.0 body');
 	assert.is(fingerprint(await curl(`http://127.0.0.1:${haproxyPort}/large.bin`)), fingerprint(large));
@@ -277,7 +278,7 @@ peers('nginx forwards gRPC to us, and haproxy HTTP/1.1 requests', async () => {
 });
 
 peers(`a browser loads a page with ${IMAGES} images over one connection`, async () => {
-	// The browser compares the pin with the certificates that the server sends, which are all except the root.
+	// The browser compares the pin with the keys of the certificates that the server sends, which are all but the root.
 	const signer = new X509Certificate(readFileSync(path.join(folder, 'store/pki/authorities/local/intermediate.crt')));
 	const pin = createHash('sha256')
 		.update(signer.publicKey.export({ type: 'spki', format: 'der' }))

@@ -76,7 +76,7 @@ proof.after(async () => {
 });
 
 /** Runs ngtcp2's client. Returns what it prints. */
-async function client(to: number, ...options: string[]): Promise<string> {
+async function runClient(to: number, ...options: string[]): Promise<string> {
 	const args = ['--exit-on-all-streams-close', '--timeout=20s', ...options, '127.0.0.1', String(to)];
 	const { stdout, stderr } = await run('gtlsclient', [...args, `https://localhost:${to}/`], { maxBuffer: 1 << 26 });
 	return stdout + stderr;
@@ -89,10 +89,10 @@ async function retries(): Promise<number> {
 
 proof('ngtcp2 proves its address', async () => {
 	const before = await retries();
-	assert.match(await client(port), /\[:status: 200\]/);
+	assert.match(await runClient(port), /\[:status: 200\]/);
 	assert.ok((await retries()) > before);
-	// The client's Initial packets are as large as the path allows. Some packets are lost.
-	for (let i = 0; i < 3; i++) assert.match(await client(port, '--rx-loss=0.1', '--tx-loss=0.1'), /\[:status: 200\]/);
+	// The client pads its Initial packets to the largest size that the path allows. Some packets are lost.
+	for (let i = 0; i < 3; i++) assert.match(await runClient(port, '--rx-loss=0.1', '--tx-loss=0.1'), /\[:status: 200\]/);
 });
 
 proof('ngtcp2 comes back with the token of a former connection', async () => {
@@ -103,15 +103,15 @@ proof('ngtcp2 comes back with the token of a former connection', async () => {
 		`--tp-file=${files[2]}`,
 		'--disable-early-data',
 	];
-	for (let i = 0; i < 3; i++) assert.match(await client(port, ...options), /\[:status: 200\]/);
+	for (let i = 0; i < 3; i++) assert.match(await runClient(port, ...options), /\[:status: 200\]/);
 	assert.ok(existsSync(files[1]!));
 });
 
 proof('ngtcp2 is known by its certificate', async () => {
 	const pair = (name: string): string[] => [`--key=${folder}/${name}.key`, `--cert=${folder}/${name}.pem`];
-	assert.match(await client(known, ...pair('ada')), /\[:status: 200\]/);
+	assert.match(await runClient(known, ...pair('ada')), /\[:status: 200\]/);
 	for (const refused of [pair('eve'), []]) {
-		const said = await client(known, ...refused).catch((error: { stdout: string; stderr: string }) => {
+		const said = await runClient(known, ...refused).catch((error: { stdout: string; stderr: string }) => {
 			return error.stdout + error.stderr;
 		});
 		assert.not.match(said, /\[:status: 200\]/);

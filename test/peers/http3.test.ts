@@ -16,7 +16,10 @@ const peers = http3Suite('HTTP/3 peers');
 const run = promisify(execFile);
 
 const IMAGES = 100;
-/** A page that counts the images it has loaded, and reports the count and the protocols of page and images to the server. */
+/**
+ * A page that counts the images it has loaded. It reports to the server the count, and the protocols by which the page and the
+ * images were loaded.
+ */
 const PAGE = `<!doctype html><title>images</title><body><script>
 const images = Array.from({ length: ${IMAGES} }, (_, at) => new Promise(resolve => {
 	const image = new Image();
@@ -32,7 +35,7 @@ Promise.all(images).then(async loaded => {
 });
 </script></body>`;
 
-/** A page that cancels a download, exchanges a message over a WebSocket, and reports the answer to the server. */
+/** A page that cancels a download, exchanges a message over a WebSocket, and reports the reply to the server. */
 const ACTIONS = `<!doctype html><title>actions</title><body><script>
 (async () => {
 	const canceled = new AbortController();
@@ -53,13 +56,15 @@ const CLIENTS = 10;
 const STREAMS = 100;
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
-/** What the application has observed. */
-const seen = { canceled: 0, trailer: '', together: 0 };
-/** Requests held back until all of the expected ones have arrived. */
-const waiting: ServerResponse[] = [];
-let styleAsked = (): void => {};
+/**
+ * The observations of the application: numbers of canceled downloads and of requests at the same time, and the received trailer.
+ */
+const observations = { canceled: 0, trailer: '', together: 0 };
+/** Responses that are held back until all of the expected requests have arrived. */
+const waitingResponses: ServerResponse[] = [];
+let onStyleRequest = (): void => {};
 
-/** The application behind the server. */
+/** The application to which the server proxies requests. */
 const application = createServer((asked, answer) => {
 	void handle(asked, answer);
 });
@@ -71,7 +76,7 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 				while (!answer.destroyed && answer.write(Buffer.alloc(16_384, 97)));
 			};
 			answer.on('drain', more);
-			answer.on('close', () => void seen.canceled++);
+			answer.on('close', () => void observations.canceled++);
 			more();
 			return;
 		}
@@ -89,9 +94,9 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 			answer.end();
 			return;
 		case '/app/hinted': {
-			// The page is not sent before the browser has followed the hint.
+			// Sends the page only after the browser has followed the hint.
 			const asks = new Promise<void>(resolve => {
-				styleAsked = resolve;
+				onStyleRequest = resolve;
 			});
 			answer.writeEarlyHints({ link: '</app/style.css>; rel=preload; as=style' });
 			await asks;
@@ -102,12 +107,13 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 		case '/app/style.css':
 			answer.setHeader('Content-Type', 'text/css');
 			answer.end('body { color: red }');
-			styleAsked();
+			onStyleRequest();
 			return;
 		case '/app/together':
-			waiting.push(answer);
-			seen.together = Math.max(seen.together, waiting.length);
-			if (waiting.length === CLIENTS * STREAMS) for (const one of waiting.splice(0)) one.end('together');
+			waitingResponses.push(answer);
+			observations.together = Math.max(observations.together, waitingResponses.length);
+			if (waitingResponses.length === CLIENTS * STREAMS)
+				for (const one of waitingResponses.splice(0)) one.end('together');
 			return;
 		default:
 			answer.writeHead(404).end();
@@ -197,8 +203,8 @@ peers.after(async () => {
 	application.close();
 });
 
-/** Runs ngtcp2's client. */
-async function client(paths: readonly string[], ...options: string[]): Promise<string> {
+/** Runs ngtcp2's client. Returns what it prints. */
+async function runClient(paths: readonly string[], ...options: string[]): Promise<string> {
 	const urls = paths.map(one => `https://localhost:${port}${one}`);
 	const args = ['--exit-on-all-streams-close', '--timeout=60s', ...options, '127.0.0.1', String(port), ...urls];
 	const { stdout, stderr } = await run('gtlsclient', args, { maxBuffer: 1 << 28 });
@@ -206,52 +212,52 @@ async function client(paths: readonly string[], ...options: string[]): Promise<s
 }
 
 peers('ngtcp2 downloads a page and 20 MiB of streamed data', async () => {
-	const output = await client(['/echo']);
+	const output = await runClient(['/echo']);
 	assert.match(output, /\[:status: 200\]/);
-	await client(['/large.bin'], '-q', `--download=${folder}`);
+	await runClient(['/large.bin'], '-q', `--download=${folder}`);
 	assert.ok(readFileSync(path.join(folder, 'large.bin')).equals(large));
 });
 
 peers('ngtcp2 uploads a body', async () => {
 	const file = path.join(folder, 'upload.txt');
 	writeFileSync(file, 'some words '.repeat(2000));
-	await client(['/echo'], '-q', '-m', 'POST', '-d', file, `--download=${folder}`);
+	await runClient(['/echo'], '-q', '-m', 'POST', '-d', file, `--download=${folder}`);
 	assert.is(readFileSync(path.join(folder, 'echo'), 'utf8'), `HTTP/3.0 ${'some words '.repeat(2000)}`);
 });
 
 peers('ngtcp2 sends a hundred concurrent requests', async () => {
-	const output = await client(Array.from({ length: 100 }, (_, at) => `/image/${at}.svg`));
+	const output = await runClient(Array.from({ length: 100 }, (_, at) => `/image/${at}.svg`));
 	assert.is(output.match(/\[:status: 200\]/g)?.length, 100);
 });
 
 peers('ngtcp2 receives everything despite packet loss', async () => {
-	await client(['/large.bin'], '-q', '--tx-loss=0.05', '--rx-loss=0.05', `--download=${folder}`);
+	await runClient(['/large.bin'], '-q', '--tx-loss=0.05', '--rx-loss=0.05', `--download=${folder}`);
 	assert.ok(readFileSync(path.join(folder, 'large.bin')).equals(large));
 });
 
 peers('ngtcp2 downloads and uploads 100 MB', async () => {
-	await client(['/huge.bin'], '-q', `--download=${folder}`);
+	await runClient(['/huge.bin'], '-q', `--download=${folder}`);
 	assert.ok(readFileSync(path.join(folder, 'huge.bin')).equals(huge));
-	await client(['/app/hash'], '-q', '-m', 'POST', '-d', path.join(folder, 'huge.bin'), `--download=${folder}`);
+	await runClient(['/app/hash'], '-q', '-m', 'POST', '-d', path.join(folder, 'huge.bin'), `--download=${folder}`);
 	assert.is(readFileSync(path.join(folder, 'hash'), 'utf8'), createHash('sha256').update(huge).digest('hex'));
 });
 
 peers('a thousand requests of ten ngtcp2 clients are open at the same time', async () => {
 	const paths = Array.from({ length: STREAMS }, () => '/app/together');
-	const outputs = await Promise.all(Array.from({ length: CLIENTS }, () => client(paths, '--no-quic-dump')));
+	const outputs = await Promise.all(Array.from({ length: CLIENTS }, () => runClient(paths, '--no-quic-dump')));
 	for (const output of outputs) assert.is(output.match(/\[:status: 200\]/g)?.length, STREAMS);
-	assert.is(seen.together, CLIENTS * STREAMS);
+	assert.is(observations.together, CLIENTS * STREAMS);
 });
 
 peers('ngtcp2 receives early hints and trailers', async () => {
-	const output = await client(['/app/trailers'], '--no-quic-dump');
+	const output = await runClient(['/app/trailers'], '--no-quic-dump');
 	const statuses = [...output.matchAll(/\[:status: (\d+)\]/g)].map(([, status]) => status);
 	assert.equal(statuses, ['103', '200']);
 	assert.match(output, /\[link: <\/style\.css>; rel=preload; as=style\]/);
 	assert.match(output, /\[x-sum: 42\]/);
 });
 
-/** Opens a page in a browser until a request matches. Returns the match. */
+/** Opens a page in a browser and waits until the log of requests matches `done`. Returns the match. */
 async function browse(where: string, done: RegExp): Promise<RegExpExecArray | null> {
 	const child = spawn(
 		'chromium',
@@ -283,10 +289,10 @@ peers('a browser follows early hints over HTTP/3', async () => {
 });
 
 peers('a browser cancels a download and opens a WebSocket over HTTP/3', async () => {
-	const before = seen.canceled;
+	const before = observations.canceled;
 	const found = await browse('/actions.html', /"uri":"\/done\/socket\/([^"]*)"/);
 	assert.is(found?.[1], 'hello', server.output().slice(-2000));
-	await until('the end of the download', () => seen.canceled === before + 1);
+	await until('the end of the download', () => observations.canceled === before + 1);
 	await until('the log entry of the WebSocket', () => /"uri":"\/app\/socket"/.test(server.output()));
 	assert.match(server.output(), /"proto":"HTTP\/3\.0","method":"[A-Z]*","host":"[^"]*","uri":"\/app\/socket"/);
 });

@@ -1,13 +1,14 @@
 /**
- * Configurations of nginx and what `svc import` makes of them answer the same to the same requests.
+ * nginx with its own configuration, and svc with the configuration that `svc import` makes of it, give the same answers to the
+ * same requests.
  *
- * A case is a folder: those of `fixtures/import-nginx` are about single directives, and those of `fixtures/import-nginx-sites` are
- * whole configurations. `http.conf` is the content of the `http` block, with PORT, UPSTREAM, SITE and the other words of `WORDS` in
- * place of values that are known only at run time; `requests` has requests, each as
- * `[METHOD ]target[ [https://][user:password@]host][ Field:value]…` with the value percent-encoded, to which random ones are added
- * unless its first line is `# only these`; `kept` lists the directives that become comments; `differences` lists accepted
- * differences as `PATTERN | JUDGEMENT`, where the pattern is a regular expression for requests. All cases are joined to one
- * configuration, so no two may use the same name for a map, zone or upstream.
+ * A case is a folder. The folders in `fixtures/import-nginx` are about single directives, and those in
+ * `fixtures/import-nginx-sites` are whole configurations. `http.conf` is the content of the `http` block, in which PORT,
+ * UPSTREAM, SITE and the other words of `WORDS` stand for values that are known only at run time. `requests` lists requests, each
+ * as `[METHOD ]target[ [https://][user:password@]host][ Field:value]…` with the value percent-encoded. Random requests are added
+ * to these, unless the first line is `# only these`. `kept` lists the directives that become comments. `differences` lists
+ * accepted differences as `PATTERN | JUDGEMENT`, where the pattern is a regular expression for requests. All cases are joined to
+ * one configuration, so no two may use the same name for a map, zone or upstream.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,12 +51,18 @@ interface Answer {
 	readonly fields: { readonly [name: string]: string };
 }
 
-/** Differences in all cases, and why they are accepted. `accepts` converts our answer to the one that nginx would have given. */
-const GENERAL: readonly { readonly judgement: string; readonly accepts: (ours: Answer, theirs: Answer) => Answer }[] = [
+/**
+ * Differences that are accepted in all cases, and the reasons. `accepts` converts our answer to the one that nginx would have
+ * given.
+ */
+const GENERAL_DIFFERENCES: readonly {
+	readonly judgement: string;
+	readonly accepts: (ours: Answer, theirs: Answer) => Answer;
+}[] = [
 	{
 		judgement: 'a folder without its slash is redirected with 308, which keeps the method, not with 301',
 		accepts: (ours, theirs) =>
-			ours.status === 308 && theirs.status === 301 && cleaned(ours.location) === theirs.location ? theirs : ours,
+			ours.status === 308 && theirs.status === 301 && cleanLocation(ours.location) === theirs.location ? theirs : ours,
 	},
 	{
 		judgement: 'a path that continues below a file is refused with 400, not with 404',
@@ -72,15 +79,15 @@ const GENERAL: readonly { readonly judgement: string; readonly accepts: (ours: A
 	},
 ];
 
-/** Returns a location with its path decoded and its dots resolved, as nginx sends it in the redirect to a folder. */
-function cleaned(location: string | undefined): string | undefined {
+/** Returns a location with its path decoded and dot segments removed, as nginx sends it when it redirects to a folder. */
+function cleanLocation(location: string | undefined): string | undefined {
 	if (location === undefined) return undefined;
 	const { pathname, search } = new URL(location.replace(/\/{2,}/g, '/'), 'http://localhost');
 	return decodeURIComponent(pathname) + search;
 }
 
 /** Fields of answers that are compared. */
-const COMPARED = [
+const COMPARED_FIELDS = [
 	...['cache-control', 'x-static', 'x-a', 'x-b', 'x-frame-options', 'x-served', 'content-encoding', 'www-authenticate'],
 	...['access-control-allow-origin', 'access-control-allow-methods', 'strict-transport-security', 'x-cache-status'],
 ];
@@ -110,7 +117,8 @@ function casesIn(folder: string, isSite: boolean): ImportCase[] {
 }
 
 /**
- * Returns requests derived from the paths of locations and of the requests in the case's file. Some paths are changed at random.
+ * Returns random requests. Their paths come from the locations and from the requests in the case's file; some are changed at
+ * random.
  */
 function randomRequests(name: string, http: string, written: readonly string[]): string[] {
 	const chance = new SeededChance([...name].reduce((sum, char) => sum + char.charCodeAt(0), 7));
@@ -177,15 +185,15 @@ async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
 	for (const port of upstreamPorts) body = body.replaceAll(port, 'UPSTREAM');
 	const headers = response.headers;
 	const moved = headers.location;
-	// nginx writes the scheme, host and port of its own address before a path.
+	// Where the configuration gives only a path, nginx adds the scheme, host and port of its own address.
 	const location =
 		moved === undefined
 			? undefined
 			: String(moved).replace(new RegExp(`^https?://${host}(?::(?:${plain}|${tls}))?/`), '/');
-	// The two servers' built-in error pages differ.
+	// The built-in error pages of the two servers differ, so they are not compared.
 	const isOwn = response.statusCode >= 300 && (body === '' || /<center>nginx/.test(body));
 	const fields = Object.fromEntries(
-		COMPARED.filter(field => field in headers).map(field => [field, String(headers[field])]),
+		COMPARED_FIELDS.filter(field => field in headers).map(field => [field, String(headers[field])]),
 	);
 	return { status: response.statusCode, location, body: isOwn ? '' : body, fields };
 }
@@ -203,9 +211,9 @@ for (const upstream of upstreams) {
 }
 
 /**
- * Returns a server that answers with a description of the request. The query sets the answer: `answer=404` the status,
- * `type=text/html` the content type, and `control=max-age=60` the Cache-Control. With `count`, the body says how often this target
- * has been requested.
+ * Returns a server that answers with a description of the request. The query determines the answer: `answer=404` sets the status,
+ * `type=text/html` the content type, and `control=max-age=60` the Cache-Control. With `count`, the body says how often this
+ * target has been requested.
  */
 function createUpstream(): Server {
 	const counts = new Map<string, number>();
@@ -255,7 +263,7 @@ const portsOf = (side: number): Ports[] =>
 	});
 const ourPorts = portsOf(0);
 const theirPorts = portsOf(1);
-/** Words in configurations that stand for values known only at run time. */
+/** The values of words in configurations that are known only at run time. */
 const WORDS: { readonly [word: string]: string } = {
 	CACHE: path.join(folder, 'cache'),
 	CACHE2: path.join(folder, 'cache2'),
@@ -310,8 +318,8 @@ peers.before(async () => {
 		console.error(error, imported.stderr);
 		throw error;
 	});
-	for (const [index, one] of CASES.entries()) found.set(one, compareAnswers(one, index));
-	await Promise.all(found.values());
+	for (const [index, one] of CASES.entries()) differencesByCase.set(one, compareAnswers(one, index));
+	await Promise.all(differencesByCase.values());
 });
 
 peers.after(async () => {
@@ -333,21 +341,21 @@ peers('the results pass every check', () => {
 });
 
 /** The requests of each case that the two servers answer differently. */
-const found = new Map<ImportCase, Promise<readonly string[]>>();
+const differencesByCase = new Map<ImportCase, Promise<readonly string[]>>();
 
-/** Sends the requests of a case to both servers. Cases do not wait for each other. */
-async function compareAnswers(one: ImportCase, index: number): Promise<readonly string[]> {
+/** Sends the requests of a case to both servers, and returns those that are answered differently. Cases run concurrently. */
+async function compareAnswers(importCase: ImportCase, index: number): Promise<readonly string[]> {
 	const unexpected: string[] = [];
-	for (const line of one.requests) {
+	for (const line of importCase.requests) {
 		const [theirs, received] = await Promise.all([
 			answerOf(theirPorts[index]!, line),
 			answerOf(ourPorts[index]!, line),
 		]);
 		let ours = received;
-		for (const { accepts } of GENERAL) ours = accepts(ours, theirs);
+		for (const { accepts } of GENERAL_DIFFERENCES) ours = accepts(ours, theirs);
 		compared++;
 		if (JSON.stringify(ours) === JSON.stringify(theirs)) continue;
-		const judged = one.differences.find(({ pattern }) => pattern.test(line));
+		const judged = importCase.differences.find(({ pattern }) => pattern.test(line));
 		if (judged) judged.used = true;
 		else unexpected.push(`${line}\n  ours  ${JSON.stringify(ours)}\n  nginx ${JSON.stringify(theirs)}`);
 	}
@@ -363,7 +371,7 @@ for (const [index, one] of CASES.entries()) {
 			kept.map(({ directive }) => directive),
 			one.kept,
 		);
-		const unexpected = await found.get(one)!;
+		const unexpected = await differencesByCase.get(one)!;
 		if (unexpected.length > 0) console.error(`\n${one.name}\n${unexpected.slice(0, 12).join('\n')}`);
 		assert.is(unexpected.length, 0);
 		for (const { pattern, used } of one.differences) assert.ok(used, `the difference ${pattern} does not occur`);

@@ -6,8 +6,8 @@ import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 import { openPage, type Page } from './devtools.ts';
 
-/** File names that would cause harm if treated as anything but text. */
-const HOSTILE = [
+/** File names that would cause harm if a page treated them as anything but text. */
+const HOSTILE_NAMES = [
 	'"double" and \'single\'.txt',
 	'" onmouseover="window.harmed=1" x="',
 	'<script>window.harmed=1<',
@@ -25,15 +25,15 @@ const HOSTILE = [
 	`${'long'.repeat(50)}.txt`,
 ];
 
-/** Ordinary file names with sizes. Their natural order differs from the byte order and from the order by size. */
-const PLAIN: readonly (readonly [name: string, size: number])[] = [
+/** Ordinary file names with sizes in bytes. Their natural order differs from the byte order and from the order by size. */
+const PLAIN_FILES: readonly (readonly [name: string, size: number])[] = [
 	['file10.txt', 30],
 	['file2.txt', 2000],
 	['File1.txt', 500],
 ];
 
-/** An expression for the names of the listed entries, in order. */
-const NAMES = `[...document.querySelectorAll('tbody bdi, .grid bdi')].map(name => name.textContent)`;
+/** A JavaScript expression for the names of the listed entries, in order. */
+const LISTED_NAMES = `[...document.querySelectorAll('tbody bdi, .grid bdi')].map(name => name.textContent)`;
 
 const listing = suite('the listing page in a browser');
 let server: ServerProcess;
@@ -46,12 +46,12 @@ listing.before(async () => {
 	for (const name of ['plain', 'plain/sub', 'hostile', 'hostile/<b>folder']) {
 		mkdirSync(path.join(root, name), { recursive: true });
 	}
-	for (const [index, [name, size]] of PLAIN.entries()) {
+	for (const [index, [name, size]] of PLAIN_FILES.entries()) {
 		const file = path.join(root, 'plain', name);
 		writeFileSync(file, Buffer.alloc(size, 'x'));
 		utimesSync(file, 1_700_000_000 + index, 1_700_000_000 + index);
 	}
-	for (const name of HOSTILE) writeFileSync(path.join(root, 'hostile', name), name);
+	for (const name of HOSTILE_NAMES) writeFileSync(path.join(root, 'hostile', name), name);
 	const [port = 0] = await freePorts(1);
 	const file = path.join(folder, 'Configfile');
 	writeFileSync(file, `http://127.0.0.1:${port} {\n\troot ${root}\n\tfile_server browse\n}\n`);
@@ -68,12 +68,12 @@ listing.after(async () => {
 listing('shows hostile names as text, and every link leads to its file', async () => {
 	await page.open(`${origin}/hostile/`);
 	const seen = await page.evaluate<{ names: string[]; links: string[]; tags: string[]; harmed: boolean }>(`({
-		names: ${NAMES},
+		names: ${LISTED_NAMES},
 		links: [...document.querySelectorAll('tbody a:has(bdi)')].map(link => link.href),
 		tags: [...new Set([...document.querySelectorAll('*')].map(one => one.localName))],
 		harmed: 'harmed' in window,
 	})`);
-	assert.equal([...seen.names].sort(), [...HOSTILE, '<b>folder'].sort());
+	assert.equal([...seen.names].sort(), [...HOSTILE_NAMES, '<b>folder'].sort());
 	assert.not(seen.harmed);
 	for (const tag of ['script', 'img', 'b']) assert.not(seen.tags.includes(tag), tag);
 	for (const [index, name] of seen.names.entries()) {
@@ -83,7 +83,7 @@ listing('shows hostile names as text, and every link leads to its file', async (
 		assert.is(answer.status, 200, link);
 		if (!link.endsWith('/')) assert.is(await answer.text(), name);
 	}
-	// The page contains no script, whatever the visitor does.
+	// No file name has become a script, whatever the visitor does.
 	await page.evaluate(`document.querySelectorAll('*').forEach(one => one.dispatchEvent(new MouseEvent('mouseover')))`);
 	assert.not(await page.evaluate<boolean>(`'harmed' in window`));
 	// A folder with a hostile name appears in the title, the heading and the path of its own page.
@@ -98,7 +98,7 @@ listing('keeps right-to-left names from reordering what stands around them', asy
 	const bad = await page.evaluate<string[]>(`[...document.querySelectorAll('tbody bdi')]
 		.filter(name => getComputedStyle(name).unicodeBidi !== 'isolate').map(name => name.textContent)`);
 	assert.equal(bad, []);
-	// The size is to the right of every name.
+	// In every row, the size must be to the right of the name.
 	const reordered = await page.evaluate<number>(`[...document.querySelectorAll('tbody tr')].filter(row =>
 		row.cells[1].getBoundingClientRect().left < row.cells[0].getBoundingClientRect().right - 1).length`);
 	assert.is(reordered, 0);
@@ -106,13 +106,13 @@ listing('keeps right-to-left names from reordering what stands around them', asy
 
 listing('sorts by the heads of its columns, both ways', async () => {
 	await page.open(`${origin}/plain/`);
-	assert.equal(await page.evaluate(NAMES), ['sub', 'File1.txt', 'file2.txt', 'file10.txt']);
+	assert.equal(await page.evaluate(LISTED_NAMES), ['sub', 'File1.txt', 'file2.txt', 'file10.txt']);
 	const click = (text: string) =>
 		page.leave(() =>
 			page.evaluate(`[...document.querySelectorAll('th a')].find(link => link.textContent === '${text}').click()`),
 		);
 	const sorted = `[...document.querySelectorAll('th[aria-sort]')].map(head => head.textContent + ' ' + head.ariaSort)`;
-	const files = `${NAMES}.filter(name => name !== 'sub')`;
+	const files = `${LISTED_NAMES}.filter(name => name !== 'sub')`;
 	await click('Size');
 	assert.equal(await page.evaluate(sorted), ['Size ascending']);
 	assert.equal(await page.evaluate(files), ['file10.txt', 'File1.txt', 'file2.txt']);
@@ -122,7 +122,7 @@ listing('sorts by the heads of its columns, both ways', async () => {
 	await click('Changed');
 	assert.equal(await page.evaluate(sorted), ['Changed ascending']);
 	assert.equal(await page.evaluate(files), ['file10.txt', 'file2.txt', 'File1.txt']);
-	// The visitor's choice also applies to the next folder.
+	// The order that the visitor chose also applies to the next folder.
 	await page.open(`${origin}/hostile/`);
 	assert.equal(await page.evaluate(sorted), ['Changed ascending']);
 });
@@ -147,14 +147,14 @@ listing('filters by keyboard alone, each step visible', async () => {
 	while ((await page.evaluate(focused)) !== 'filter') await page.press('Tab');
 	await page.type('FILE1');
 	await page.leave(() => page.press('Enter'));
-	assert.equal(await page.evaluate(NAMES), ['File1.txt', 'file10.txt']);
+	assert.equal(await page.evaluate(LISTED_NAMES), ['File1.txt', 'file10.txt']);
 	assert.is(await page.evaluate(`document.querySelector('#filter').value`), 'FILE1');
-	// The text of a filter is only data, too.
+	// The text of a filter must also be treated only as text.
 	while ((await page.evaluate(focused)) !== 'filter') await page.press('Tab');
 	await page.evaluate(`document.activeElement.value = ''`);
 	await page.type('"><script>window.harmed=1</script>');
 	await page.leave(() => page.press('Enter'));
-	assert.equal(await page.evaluate(NAMES), []);
+	assert.equal(await page.evaluate(LISTED_NAMES), []);
 	assert.is(await page.evaluate(`document.scripts.length + Number('harmed' in window)`), 0);
 });
 
@@ -166,11 +166,11 @@ listing('fits a narrow screen, as list and as grid', async () => {
 			width: document.documentElement.scrollWidth,
 			outside: [...document.querySelectorAll('a, input, button')]
 				.filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(one => one.textContent),
-			shown: ${NAMES}.length,
+			shown: ${LISTED_NAMES}.length,
 		})`);
 		assert.ok(width <= 320, `${layout}: ${width} px wide`);
 		assert.equal(outside, [], layout);
-		assert.is(shown, HOSTILE.length + 1, layout);
+		assert.is(shown, HOSTILE_NAMES.length + 1, layout);
 	}
 });
 

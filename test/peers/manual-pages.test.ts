@@ -1,4 +1,7 @@
-/** The manual pages in groff, man and the index of manual pages: no warnings, and each page has its name and summary. */
+/**
+ * The manual pages in groff, in man and in the index of manual pages: there are no warnings, and each page has its name and
+ * summary.
+ */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';

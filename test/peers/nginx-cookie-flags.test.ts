@@ -83,7 +83,7 @@ http {
 });
 
 /**
- * Returns each cookie's name and value, and its attributes in lower case and sorted, because neither their case nor
+ * Returns the name and value of each cookie, followed by its attributes in lower case and sorted, because neither their case nor
  * their order matters.
  */
 function readCookies(response: string): readonly (readonly string[])[] {

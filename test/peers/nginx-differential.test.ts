@@ -1,4 +1,4 @@
-/** Mutated requests that we accept are sent to nginx, which must see the same targets and no additional requests. */
+/** Sends the mutated requests that svc accepts to nginx, which must see the same targets and no additional requests. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { openWire } from '../runtime/protocols/http1/wire.ts';
 const peers = suite('mutated requests, for nginx');
 
 /** Requests with methods that nginx accepts and targets that it reports unchanged. */
-const COMPARABLE = /^[A-Z_-]+ \/[\x21-\x3d\x3f-\x7e]* /;
+const COMPARABLE_REQUEST = /^[A-Z_-]+ \/[\x21-\x3d\x3f-\x7e]* /;
 
 peers('nginx and svc interpret the accepted targets alike', async () => {
 	const [port] = (await freePorts(1)) as [number];
@@ -43,9 +43,10 @@ http {
 		while (performance.now() < end && disagreements.length < 5) {
 			const text = request();
 			const { messages } = await ours([text]);
-			const odd = messages.findIndex(message => !COMPARABLE.test(message) || message.startsWith('TRACE '));
+			const odd = messages.findIndex(message => !COMPARABLE_REQUEST.test(message) || message.startsWith('TRACE '));
 			const known = odd === -1 ? messages : messages.slice(0, odd);
-			// nginx has its own rules for paths: it refuses paths that leave the root or contain NUL or an invalid escape.
+			// Skips paths for which nginx has its own rules: it refuses paths that leave the root or contain NUL or an invalid
+			// escape.
 			if (known.length === 0 || /\.\.|%00|%(?![0-9a-f]{2})|HTTP\/1\.0/i.test(text)) continue;
 			const client = await openWire(port);
 			client.send(text.slice(0, endOfMessages(text, known.length)));
@@ -53,16 +54,21 @@ http {
 			const answer = await client.whole(5000).catch(() => client.text);
 			client.socket.destroy();
 			// For a target in absolute form without a path, nginx reports only the query.
-			const theirs = [...answer.matchAll(/<([A-Z_-]+ [/?][^>]*)>/g)].map(([, seen]) => seen!.replace(' ?', ' /?'));
-			const wanted = known
+			const nginxMessages = [...answer.matchAll(/<([A-Z_-]+ [/?][^>]*)>/g)].map(([, seen]) =>
+				seen!.replace(' ?', ' /?'),
+			);
+			const ourMessages = known
 				.map(message => message.split(' ', 2).join(' '))
 				// A response to HEAD has no body, and so cannot report the target.
 				.filter(message => !message.startsWith('HEAD '));
-			// nginx may refuse requests that Node and we accept (such as a tab before a value), but must never see a different
-			// message.
-			const same = theirs.every((message, index) => wanted[index] === message);
-			if (theirs.length > 0) compared++;
-			if (!same) disagreements.push(JSON.stringify({ text, wanted, theirs, answer: answer.slice(0, 300) }));
+			// nginx may refuse requests that Node and svc accept (such as those with a tab before a value), but must never see a
+			// different message.
+			const same = nginxMessages.every((message, index) => ourMessages[index] === message);
+			if (nginxMessages.length > 0) compared++;
+			if (!same)
+				disagreements.push(
+					JSON.stringify({ text, wanted: ourMessages, theirs: nginxMessages, answer: answer.slice(0, 300) }),
+				);
 		}
 	} finally {
 		nginx.kill('SIGTERM');

@@ -1,4 +1,7 @@
-/** Files made by Apache's htpasswd, read by `basic_auth` and by nginx's `auth_basic_user_file`, and rotated under both. */
+/**
+ * Files made by Apache's htpasswd, read by `basic_auth` and by nginx's `auth_basic_user_file`, and changed while both servers
+ * run.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -9,12 +12,12 @@ import { freePorts, runCommand, serve, temporaryFolder, until, waitForPort } fro
 
 const peers = suite('files of accounts, beside nginx');
 
-/** Returns the line that Apache's program writes for an account. */
+/** Returns the line of an account, as Apache's htpasswd writes it. */
 function htpasswd(flags: string, user: string, password: string): string {
 	return `${execFileSync('htpasswd', [flags, user, password], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()}\n`;
 }
 
-const ATTEMPTS: readonly (readonly [user: string, password: string])[] = [
+const LOGIN_ATTEMPTS: readonly (readonly [user: string, password: string])[] = [
 	['ann', 'one'],
 	['ann', 'two'],
 	['bob', 'two'],
@@ -30,7 +33,7 @@ const ATTEMPTS: readonly (readonly [user: string, password: string])[] = [
 
 async function statuses(port: number): Promise<number[]> {
 	const found: number[] = [];
-	for (const [user, password] of ATTEMPTS) found.push(await login(port, user, password));
+	for (const [user, password] of LOGIN_ATTEMPTS) found.push(await login(port, user, password));
 	return found;
 }
 
@@ -103,7 +106,7 @@ http://127.0.0.1:${port} {
 		await until('ann is admitted with another password', async () => (await login(port, 'ann', 'two')) === 200);
 		assert.equal(await statuses(port), await statuses(nginxPort));
 
-		// Adds an account with a weak hash. nginx admits the account's user; we refuse the file and keep using its
+		// Adds an account with a weak hash. nginx admits the account's user; svc refuses the file and continues to use its
 		// previous version.
 		writeFileSync(accounts, readFileSync(accounts, 'utf8') + htpasswd('-nbm', 'eve', 'three'));
 		assert.is(await login(nginxPort, 'eve', 'three'), 200);

@@ -1,4 +1,4 @@
-/** The rate of `limit_rate` and of nginx's `limit_rate`, measured side by side, for files and proxied responses. */
+/** The rate of `limit_rate` and of nginx's `limit_rate`, measured at the same time, for files and proxied responses. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,15 +13,15 @@ import { freePorts, serve, temporaryFolder, waitForPort } from '../harness.ts';
 const peers = suite('rates of responses, beside nginx');
 
 const KIB = 1024;
-const SIZE = 8 * 1024 * KIB;
+const FILE_BYTES = 8 * 1024 * KIB;
 /** Milliseconds over which a rate is measured. */
-const PERIOD = 3000;
+const PERIOD_MS = 3000;
 /** nginx counts in whole seconds, so a period may contain one second's bytes more or less. */
-const NGINX_TOLERANCE = 1000 / PERIOD + 0.05;
+const NGINX_TOLERANCE = 1000 / PERIOD_MS + 0.05;
 const OUR_TOLERANCE = 0.05;
 /**
- * Maximum number of times that a rate is measured until it is right. While other programs keep the processors busy, timers and this
- * client are late; a simulated clock shows rates and bursts exactly (test/runtime/protocols/paced-body.test.ts).
+ * Maximum number of measurements of a rate before the test fails. While other programs keep the processors busy, timers and this
+ * client are late. test/runtime/protocols/paced-body.test.ts tests rates and bursts exactly, with a simulated clock.
  */
 const ATTEMPTS = 5;
 
@@ -33,7 +33,7 @@ const LIMITS: readonly { readonly at: string; readonly rate: number; readonly af
 ];
 
 /** Requests a path. Returns the number of bytes that arrive within the period, which begins with the first bytes. */
-async function measure(port: number, target: string): Promise<number> {
+async function countBytes(port: number, target: string): Promise<number> {
 	const asked = get({ port, host: '127.0.0.1', path: target, agent: false, headers: { host: 'a.example' } });
 	const [answer] = (await once(asked, 'response')) as [IncomingMessage];
 	assert.is(answer.statusCode, 200);
@@ -44,7 +44,7 @@ async function measure(port: number, target: string): Promise<number> {
 		answer.on('data', (piece: Buffer) => {
 			const now = performance.now();
 			first ||= now;
-			if (now - first <= PERIOD) total += piece.length;
+			if (now - first <= PERIOD_MS) total += piece.length;
 			else {
 				asked.destroy();
 				resolve(total);
@@ -57,7 +57,7 @@ peers('the rates agree', async () => {
 	const [port, nginxPort, upstreamPort] = (await freePorts(3)) as [number, number, number];
 	const folder = temporaryFolder();
 	for (const name of ['logs', 'site', ...LIMITS.map(({ at }) => `site${at}`)]) mkdirSync(path.join(folder, name));
-	const bytes = Buffer.alloc(SIZE, 'abcdefghij');
+	const bytes = Buffer.alloc(FILE_BYTES, 'abcdefghij');
 	for (const { at } of LIMITS) writeFileSync(path.join(folder, `site${at}file.bin`), bytes);
 	const locations = LIMITS.flatMap(({ at, rate, after }) => [
 		`location ${at} { limit_rate ${rate / KIB}k; limit_rate_after ${after / KIB}k; root ${folder}/site; }`,
@@ -76,7 +76,7 @@ http {
 }
 `;
 	writeFileSync(path.join(folder, 'nginx.conf'), configuration(nginxPort));
-	// Our server's configuration is what `svc import` makes of nginx's.
+	// svc runs with the configuration that `svc import` makes of nginx's.
 	const name = 'nginx.conf';
 	const { text } = importNginx({ name, text: configuration(port), folder }, diskReader(folder));
 	writeFileSync(path.join(folder, 'Configfile'), text);
@@ -93,10 +93,10 @@ http {
 			let wrong: string[] = [];
 			for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
 				const [ours, theirs] = await Promise.all(
-					[port, nginxPort].map(which => Promise.all(targets.map(target => measure(which, target)))),
+					[port, nginxPort].map(which => Promise.all(targets.map(target => countBytes(which, target)))),
 				);
 				wrong = targets.flatMap((target, index) => {
-					const expected = (rate * PERIOD) / 1000;
+					const expected = (rate * PERIOD_MS) / 1000;
 					const [our, their] = [(ours![index]! - after) / expected, (theirs![index]! - after) / expected];
 					if (Math.abs(our - 1) <= OUR_TOLERANCE && Math.abs(their - 1) <= NGINX_TOLERANCE) return [];
 					return [`${target}: ${our.toFixed(3)} of the rate, nginx ${their.toFixed(3)}`];

@@ -10,7 +10,7 @@ import { freePorts, rawExchange, serve, temporaryFolder, until, waitForPort } fr
 const peers = suite('access log lines, beside nginx');
 
 const HEAD = 'Host: a.example\r\nConnection: close\r\n';
-/** Each request is `/N`, so that lines of two servers can be compared one by one. */
+/** The target of each request begins with its number, `/N`, so that the log lines of the two servers can be compared one by one. */
 const REQUESTS = [
 	`GET /0 HTTP/1.1\r\n${HEAD}\r\n`,
 	`GET /1?a=%22b%22&c=[] HTTP/1.1\r\n${HEAD}User-Agent: curl/8.0\r\nReferer: http://b.example/?q="x"\r\n\r\n`,
@@ -59,7 +59,7 @@ http {
 	const lines = (name: string): string[] => {
 		const file = path.join(folder, name);
 		const text = existsSync(file) ? readFileSync(file, 'latin1') : '';
-		// Only the times may differ, so they are replaced. Lines of port probes are left out.
+		// Replaces the times, which may differ, and leaves out the lines of port probes.
 		const dated = text.replace(/\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]/g, '[time]').split('\n');
 		const wanted = dated.filter(line => /[ |]\/\d/.test(line));
 		return wanted.sort((a, b) => numberOf(a) - numberOf(b));

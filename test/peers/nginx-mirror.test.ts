@@ -1,4 +1,4 @@
-/** Copies of requests, sent by `mirror` and by nginx's directive of the same name: the same copies arrive. */
+/** Copies of requests that are sent by `mirror` and by nginx's directive of the same name: the same copies arrive. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -10,15 +10,15 @@ import { freePorts, rawExchange, serve, temporaryFolder, until, waitForPort } fr
 
 const peers = suite('copies of requests, beside nginx');
 
-/** A request, without the fields that the test adds to all. */
-interface Sent {
+/** A request, without the fields that the test adds to every request. */
+interface TestRequest {
 	readonly line: string;
 	readonly fields?: readonly string[];
-	/** The body, framed by its length or, in pieces, by chunks. */
+	/** The body: a string is framed by its length, a list of pieces by chunks. */
 	readonly body?: string | readonly string[];
 }
 
-const REQUESTS: readonly Sent[] = [
+const REQUESTS: readonly TestRequest[] = [
 	{ line: 'GET /' },
 	{ line: 'GET /a%20b/%C3%A9?x=1&y=%2F&z', fields: ['Cookie: a=1; b=2', 'X-One: 1', 'Accept: text/html'] },
 	{ line: 'HEAD /head' },
@@ -35,12 +35,12 @@ const REQUESTS: readonly Sent[] = [
 	{ line: 'POST /larger', body: 'x'.repeat(200_000) },
 ];
 
-/** Matches fields that a proxy adds by itself or that frame the message; those of nginx and ours differ. */
-const OWN =
+/** Matches fields that a proxy adds by itself, or that frame the message. They differ between nginx and svc. */
+const PROXY_FIELDS =
 	/^(?:connection|content-length|transfer-encoding|via|x-forwarded-(?:for|proto|host)|x-mirrored|host|x-original-uri)$/i;
 
 /** Starts an upstream that records the method, target, fields and body of each request. */
-async function record(port: number): Promise<{ readonly arrived: string[]; readonly server: Server }> {
+async function startRecorder(port: number): Promise<{ readonly arrived: string[]; readonly server: Server }> {
 	const arrived: string[] = [];
 	const server = createServer(async (request, response) => {
 		const parts: Buffer[] = [];
@@ -48,7 +48,7 @@ async function record(port: number): Promise<{ readonly arrived: string[]; reado
 		const fields: string[] = [];
 		for (let at = 0; at < request.rawHeaders.length; at += 2) {
 			const name = request.rawHeaders[at]!;
-			if (!OWN.test(name)) fields.push(`${name}: ${request.rawHeaders[at + 1]}`);
+			if (!PROXY_FIELDS.test(name)) fields.push(`${name}: ${request.rawHeaders[at + 1]}`);
 		}
 		const body = Buffer.concat(parts).toString('latin1');
 		arrived.push([`${request.method} ${request.url}`, ...fields.sort(), '', body].join('\n'));
@@ -59,7 +59,7 @@ async function record(port: number): Promise<{ readonly arrived: string[]; reado
 	return { arrived, server };
 }
 
-function requestText({ line, fields = [], body }: Sent): string {
+function requestText({ line, fields = [], body }: TestRequest): string {
 	const head = [`${line} HTTP/1.1`, 'Host: a.example', 'Connection: close', ...fields];
 	if (body === undefined) return `${head.join('\r\n')}\r\n\r\n`;
 	if (typeof body === 'string') return `${[...head, `Content-Length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`;
@@ -121,9 +121,9 @@ http {
 }
 `,
 	);
-	const upstream = await record(upstreamPort);
-	const ours = [await record(withBody), await record(withoutBody)];
-	const theirs = [await record(theirWithBody), await record(theirWithoutBody)];
+	const upstream = await startRecorder(upstreamPort);
+	const ours = [await startRecorder(withBody), await startRecorder(withoutBody)];
+	const theirs = [await startRecorder(theirWithBody), await startRecorder(theirWithoutBody)];
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
 	const ended = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
@@ -149,7 +149,7 @@ http {
 			await until(`${count} copies have arrived`, () => mine.length >= count && peer.length >= count);
 			assert.equal([...mine].sort(), [...peer].sort());
 		}
-		// The upstream itself has received each request twice, once through each server.
+		// The upstream has received each request twice, once through each server.
 		assert.is(upstream.arrived.length, 2 * (REQUESTS.length + bare.length));
 		assert.ok(ours[1]!.arrived.every(text => text.endsWith('\n\n')));
 		assert.ok(ours[0]!.arrived.some(text => text.startsWith('PATCH /chunked\n') && text.includes('GET /inside')));

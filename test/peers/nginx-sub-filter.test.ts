@@ -1,4 +1,4 @@
-/** Texts in response bodies, replaced by `replace` and by nginx's `sub_filter`. */
+/** Texts in response bodies that are replaced by `replace` and by nginx's `sub_filter`. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { freePorts, rawExchange, serve, temporaryFolder, waitForPort } from '../
 const peers = suite('texts in bodies, beside nginx');
 
 const LONG = 'x'.repeat(70_000);
-/** Path, content type, and the body in the pieces in which it is sent. */
+/** Responses of the upstream: the path, the content type, and the body in the pieces in which it is sent. */
 const RESPONSES: readonly (readonly [path: string, type: string, pieces: readonly string[]])[] = [
 	[
 		'/page',
@@ -107,7 +107,7 @@ http {
 			asked.every(coding => coding === undefined || coding === 'identity'),
 			String(asked),
 		);
-		// A compressed response is left alone. nginx searches its bytes, and removes its entity tag.
+		// svc does not change a compressed response. nginx searches the compressed bytes, and removes the entity tag.
 		const compressed = await ask(port, '/gzip');
 		assert.is(compressed.etag, '"e"');
 		assert.is(compressed.body, (await ask(nginxPort, '/gzip')).body);

@@ -1,6 +1,6 @@
 /**
- * Sends the requests of fixtures/wire to nginx. The page must list exactly the requests that nginx accepts although we refuse them.
- * UPDATE=1 rewrites the page.
+ * Sends the requests of fixtures/wire to nginx. The page must list exactly those requests that nginx accepts although svc refuses
+ * them. UPDATE=1 rewrites the page.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -46,7 +46,7 @@ http {
 			const taken = [...text.matchAll(/<([^>]*)>/g)]
 				.map(([, target]) => target!)
 				.filter(target => /^[\x21-\x7e]+$/.test(target));
-			// nginx's error pages are HTML. Only responses of our own location count.
+			// nginx's error pages are HTML, so only responses of the location in this configuration count.
 			const targets = taken.filter(target => target.startsWith('/first') || target.startsWith('/smuggled'));
 			const node = before[name]?.node;
 			if (targets.length === 0 && node === undefined) continue;

@@ -15,12 +15,12 @@ for (const wanted of ['24', 'latest']) {
 	releases(`node@${wanted} validates, serves over HTTP, TLS and a Unix socket, and stops`, async () => {
 		const folder = temporaryFolder();
 		writeFileSync(path.join(folder, 'package.json'), '{"private":true}');
-		// The checkout's list of packages with permitted install scripts does not apply in this folder.
+		// In this folder, the list of packages whose install scripts are permitted, which the checkout has, does not apply.
 		execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', `node@${wanted}`], {
 			cwd: folder,
 			stdio: ['ignore', 'ignore', 'inherit'],
 		});
-		// The threads must run from the sources, too, because the build is for one release of Node.
+		// The threads must also run from the sources, because the build is for one release of Node.
 		delete process.env[THREAD_CODE_VARIABLE];
 		const node = path.join(folder, 'node_modules/node/bin/node');
 		const svc = path.join(ROOT, 'cli/main.ts');
@@ -80,7 +80,7 @@ localhost {
 			assert.is(await proxied.text(), 'from upstream');
 			const file = await fetch(`http://127.0.0.1:${plain}/files/large.txt`);
 			assert.is((await file.text()).length, 300_000);
-			assert.is(await overTls(secure), 'over TLS');
+			assert.is(await fetchOverTls(secure), 'over TLS');
 			const unix = spawnSync('curl', ['-s', '--unix-socket', socket, 'http://unix.example/'], { encoding: 'utf8' });
 			assert.is(unix.stdout, 'by the socket');
 		} finally {
@@ -91,8 +91,8 @@ localhost {
 	});
 }
 
-/** Returns the body that `localhost` serves over TLS. Its certificate is from an authority made for this test. */
-function overTls(port: number): Promise<string> {
+/** Requests `localhost` over TLS and returns the body. The certificate is from an authority made for this test. */
+function fetchOverTls(port: number): Promise<string> {
 	return new Promise((resolve, reject) => {
 		const options = {
 			host: '127.0.0.1',

@@ -1,4 +1,7 @@
-/** OpenSSL's OCSP responder as a peer: it understands our requests, and we its responses, signed by the issuer or a delegate. */
+/**
+ * OpenSSL's OCSP responder as a peer: it understands our requests, and svc understands its responses, whether the issuer or a
+ * delegate has signed them.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -59,8 +62,8 @@ for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
 			{ stdio: ['ignore', 'ignore', 'pipe'] },
 		);
 		try {
-			// The responder handles one connection at a time, and probing its port would block it. Therefore, this waits for its
-			// output.
+			// Waits for the responder's output instead of probing its port, because the responder handles one connection at a
+			// time, and a probe would block it.
 			for await (const text of responder.stderr!) if (String(text).includes('waiting')) break;
 			const parent = new X509Certificate(issuer);
 			const ask = async (leaf: X509Certificate): Promise<string> => {

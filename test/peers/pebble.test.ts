@@ -1,6 +1,6 @@
 /**
- * pebble, an ACME server for tests, with its DNS server: a first start obtains certificates by every type of challenge, and
- * they are renewed under load.
+ * pebble, an ACME server for tests, with its DNS server. A first start obtains certificates by every type of challenge, and the
+ * certificates are renewed under load.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -110,8 +110,8 @@ ${sites}
 	return store;
 }
 
-/** Returns the certificate served for a name, or undefined if there is none yet. */
-function served(name: string): Promise<X509Certificate | undefined> {
+/** Returns the certificate that the server presents for a name; undefined if there is none yet. */
+function servedCertificate(name: string): Promise<X509Certificate | undefined> {
 	return new Promise(resolve => {
 		const socket = connect({ host: '127.0.0.1', port: ports.https, servername: name, rejectUnauthorized: false });
 		socket.once('secureConnect', () => {
@@ -127,10 +127,10 @@ function served(name: string): Promise<X509Certificate | undefined> {
 }
 
 /** Waits until a name has a certificate issued by pebble. Throws the server's log after `limit` milliseconds. */
-async function obtained(name: string, limit = 30_000): Promise<X509Certificate> {
+async function waitForCertificate(name: string, limit = 30_000): Promise<X509Certificate> {
 	const end = performance.now() + limit;
 	for (;;) {
-		const certificate = await served(name);
+		const certificate = await servedCertificate(name);
 		if (certificate?.issuer.includes('Pebble')) return certificate;
 		if (performance.now() > end) throw new Error(`no certificate for ${name}:\n${server!.output()}`);
 		await new Promise(resolve => setTimeout(resolve, 100));
@@ -139,7 +139,7 @@ async function obtained(name: string, limit = 30_000): Promise<X509Certificate> 
 
 const sites = (...names: string[]): string => names.map(name => `${name} {\n\trespond "ok"\n}`).join('\n');
 
-/** Creates a program for `dns exec` that sets records of the DNS server. Returns its command. */
+/** Creates a program for `dns exec` that sets records of pebble's DNS server. Returns the command. */
 function dnsProgram(): string {
 	const program = path.join(folder, 'set-record.mjs');
 	writeFileSync(
@@ -158,7 +158,7 @@ pebble('HTTP-01: a first run obtains certificates with no manual step; nothing s
 	await startPebble();
 	const store = await start('disable_tlsalpn_challenge', sites('a.example.test', 'b.example.test'));
 	for (const name of ['a.example.test', 'b.example.test']) {
-		const certificate = await obtained(name);
+		const certificate = await waitForCertificate(name);
 		assert.is(certificate.checkHost(name), name);
 	}
 	const [leaf, key] = ['crt', 'key'].map(extension => {
@@ -168,7 +168,7 @@ pebble('HTTP-01: a first run obtains certificates with no manual step; nothing s
 			'utf8',
 		);
 	});
-	assert.is(new X509Certificate(leaf!).fingerprint256, (await served('a.example.test'))!.fingerprint256);
+	assert.is(new X509Certificate(leaf!).fingerprint256, (await servedCertificate('a.example.test'))!.fingerprint256);
 	const secret = key!.split('\n')[1]!;
 	assert.not.ok(server!.output().includes(secret));
 	assert.not.match(server!.output(), /PRIVATE KEY/);
@@ -177,7 +177,7 @@ pebble('HTTP-01: a first run obtains certificates with no manual step; nothing s
 pebble('TLS-ALPN-01: a first run obtains a certificate', async () => {
 	await startPebble();
 	await start('disable_http_challenge', sites('alpn.example.test'));
-	await obtained('alpn.example.test');
+	await waitForCertificate('alpn.example.test');
 });
 
 pebble('DNS-01 by a program: wildcards too', async () => {
@@ -186,9 +186,9 @@ pebble('DNS-01 by a program: wildcards too', async () => {
 		`dns exec ${dnsProgram()}\n\t\tresolvers 127.0.0.1:${ports.dns}`,
 		sites('*.dns.example.test', 'dns.example.test'),
 	);
-	const certificate = await obtained('any.dns.example.test');
+	const certificate = await waitForCertificate('any.dns.example.test');
 	assert.is(certificate.subjectAltName, 'DNS:*.dns.example.test');
-	await obtained('dns.example.test');
+	await waitForCertificate('dns.example.test');
 });
 
 pebble(
@@ -197,18 +197,18 @@ pebble(
 		await startPebble({ PEBBLE_WFE_NONCEREJECT: '50', PEBBLE_AUTHZREUSE: '50' });
 		const names = Array.from({ length: 8 }, (_, at) => `n${at}.example.test`);
 		await start('', sites(...names));
-		for (const name of names) await obtained(name, 60_000);
+		for (const name of names) await waitForCertificate(name, 60_000);
 	},
 );
 
 pebble('one of the chains offered by pebble is chosen', async () => {
 	await startPebble({ PEBBLE_ALTERNATE_ROOTS: '2', PEBBLE_CHAIN_LENGTH: '2' });
 	const roots = await Promise.all(
-		[0, 1, 2].map(async at => new X509Certificate(await get(ports.management, `/roots/${at}`))),
+		[0, 1, 2].map(async at => new X509Certificate(await fetchFromPebble(ports.management, `/roots/${at}`))),
 	);
 	const wanted = /CN=(.*)/.exec(roots[2]!.subject)![1]!;
 	const store = await start(`preferred_chains {\n\t\t\troot_common_name "${wanted}"\n\t\t}`, sites('c.example.test'));
-	await obtained('c.example.test');
+	await waitForCertificate('c.example.test');
 	const file = path.join(store, `store/certificates/127.0.0.1-${ports.acme}-dir/c.example.test/c.example.test.crt`);
 	const last = readFileSync(file, 'utf8')
 		.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g)!
@@ -219,7 +219,7 @@ pebble('one of the chains offered by pebble is chosen', async () => {
 pebble('a renewal replaces a certificate under load without a failed handshake', async () => {
 	await startPebble({}, { certificateValidityPeriod: 6 });
 	await start('', sites('r.example.test'), 'renew_interval 200ms');
-	const first = await obtained('r.example.test');
+	const first = await waitForCertificate('r.example.test');
 	const seen = new Set<string>([first.fingerprint256]);
 	let handshakes = 0;
 	let failures = 0;
@@ -227,7 +227,7 @@ pebble('a renewal replaces a certificate under load without a failed handshake',
 	await Promise.all(
 		Array.from({ length: 4 }, async () => {
 			while (performance.now() < end && seen.size < 3) {
-				const certificate = await served('r.example.test');
+				const certificate = await servedCertificate('r.example.test');
 				handshakes++;
 				if (certificate) seen.add(certificate.fingerprint256);
 				else failures++;
@@ -238,8 +238,8 @@ pebble('a renewal replaces a certificate under load without a failed handshake',
 	assert.is(failures, 0, `${failures} of ${handshakes} handshakes failed`);
 });
 
-/** Fetches a body from pebble's management address, whose certificate is from the test. */
-function get(port: number, file: string): Promise<string> {
+/** Fetches a body from pebble's management address. Does not verify its certificate, which is made for the test. */
+function fetchFromPebble(port: number, file: string): Promise<string> {
 	return new Promise((resolve, reject) => {
 		httpsRequest({ host: '127.0.0.1', port, path: file, rejectUnauthorized: false }, response => {
 			let text = '';

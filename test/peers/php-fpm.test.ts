@@ -152,7 +152,7 @@ php('files that are not scripts are served, and an upload cannot be executed und
 });
 
 php('the application may see its files under another root, as in containers', async () => {
-	// php-fpm executes files below its own root, although the server looks them up below the root of the site.
+	// php-fpm executes files below its own root, although svc looks them up below the root of the site.
 	const app = path.join(folder, 'app');
 	mkdirSync(path.join(app, 'sub'), { recursive: true });
 	for (const name of ['index.php', 'page.php', 'sub/index.php']) {

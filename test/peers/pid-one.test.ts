@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, rawExchange, runCommand, SVC, temporaryFolder, until } from '../harness.ts';
 
-const ISOLATE = ['--pid', '--fork', '--kill-child=SIGKILL', '--mount-proc'];
+const ISOLATION_OPTIONS = ['--pid', '--fork', '--kill-child=SIGKILL', '--mount-proc'];
 const folders = temporaryFolder();
 
 /** A process of the container, by its process ID on this machine. */
@@ -32,7 +32,7 @@ class Container {
 		this.#admin = `127.0.0.1:${admin}`;
 		this.folder = mkdtempSync(path.join(folders, 'container-'));
 		this.configure('respond one');
-		this.#unshare = spawn('unshare', [...ISOLATE, SVC, 'run', '--config', this.file], {
+		this.#unshare = spawn('unshare', [...ISOLATION_OPTIONS, SVC, 'run', '--config', this.file], {
 			stdio: ['ignore', 'pipe', 'pipe'],
 			env: { PATH: process.env.PATH, HOME: this.folder, XDG_STATE_HOME: this.folder },
 		});
@@ -72,7 +72,7 @@ class Container {
 		return (await rawExchange(this.port, request)).split('\r\n\r\n')[1] ?? '';
 	}
 
-	/** PID 1 and its descendants. These are all processes of the container. */
+	/** Returns PID 1 and its descendants, which are all processes of the container. */
 	processes(): ContainedProcess[] {
 		const [first] = childrenOf(this.#unshare.pid!);
 		const found: ContainedProcess[] = [];
@@ -90,7 +90,7 @@ class Container {
 		process.kill(this.processes()[0]!.pid, signal);
 	}
 
-	/** Waits until there are this many processes and no zombies, and returns them. */
+	/** Waits until there are `count` processes and no zombies. Returns the processes. */
 	async settled(count: number): Promise<ContainedProcess[]> {
 		let now: ContainedProcess[] = [];
 		await until(`${count} processes and no zombies`, () => {
@@ -138,7 +138,7 @@ function isRefused(port: number): Promise<boolean> {
 }
 
 const container = suite('PID 1 of a container');
-const isPossible = spawnSync('unshare', [...ISOLATE, 'true']).status === 0;
+const isPossible = spawnSync('unshare', [...ISOLATION_OPTIONS, 'true']).status === 0;
 
 function test(name: string, run: (container: Container) => Promise<void>): void {
 	if (!isPossible) return;

@@ -8,7 +8,7 @@ import { freePorts, ROOT, serve, temporaryFolder } from '../harness.ts';
 
 const promtool = suite('promtool');
 
-function check(args: readonly string[], input = ''): void {
+function runPromtool(args: readonly string[], input = ''): void {
 	const result = spawnSync('promtool', args, { encoding: 'utf8', input });
 	assert.is(result.status, 0, result.stdout + result.stderr);
 }
@@ -32,14 +32,14 @@ promtool('accepts the scraped metrics', async () => {
 			assert.match(text, `nodejs_eventloop_lag_p99_seconds{thread="${thread}"}`);
 			assert.match(text, `nodejs_gc_duration_seconds_count{thread="${thread}",kind="minor"}`);
 		}
-		check(['check', 'metrics'], text);
+		runPromtool(['check', 'metrics'], text);
 	} finally {
 		await server.stop();
 	}
 });
 
 promtool('accepts the alert rules', () => {
-	check(['check', 'rules', path.join(ROOT, 'cli/packaging/monitoring/prometheus-rules.yml')]);
+	runPromtool(['check', 'rules', path.join(ROOT, 'cli/packaging/monitoring/prometheus-rules.yml')]);
 });
 
 promtool('a rollback that failed raises its alert at once, one that succeeded does not', () => {
@@ -63,7 +63,7 @@ promtool('a rollback that failed raises its alert at once, one that succeeded do
 		file,
 		JSON.stringify({ rule_files: [rules], evaluation_interval: '15s', tests: [test(1, [firing]), test(0, [])] }),
 	);
-	check(['test', 'rules', file]);
+	runPromtool(['test', 'rules', file]);
 });
 
 promtool.run();

@@ -1,6 +1,6 @@
 /**
- * Compares our `reverse_proxy` with the compatible server's: upstreams see the same requests, and clients the same
- * responses. The compared release (2.6) does not yet send `Via` and `Server`, and invents content types.
+ * Compares our `reverse_proxy` with the compatible server's: upstreams see the same requests, and clients get the same responses.
+ * The compared release (2.6) does not yet send `Via` and `Server`, and adds content types of its own.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,8 +13,8 @@ import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder, wai
 
 const judged = suite('proxied requests before the compatible server');
 
-/** Responses by path. Any other request is answered with a description of itself. */
-const ANSWERS: { readonly [path: string]: string } = {
+/** Responses of the upstream, by path. Any other request is answered with a description of itself. */
+const UPSTREAM_RESPONSES: { readonly [path: string]: string } = {
 	'/several':
 		'HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-A: 1\r\nX-A: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nContent-Length: 0\r\n\r\n',
 	'/chunked': 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n',
@@ -168,7 +168,7 @@ judged('svc and the compatible server forward the same requests and responses', 
 		const head = [`${line} HTTP/1.1`, `Host: ${host}.test`, ...fields, 'Connection: close', '', ''].join('\r\n');
 		const request = `${head.replaceAll('UPSTREAM', `127.0.0.1:${ports.upstream}`)}${body}`;
 		const [mine, theirs] = await Promise.all(
-			[ports.ours, ports.judge].map(async port => essence(await rawExchange(port, request))),
+			[ports.ours, ports.judge].map(async port => comparedParts(await rawExchange(port, request))),
 		);
 		if (mine !== theirs) differences.push(`${host} ${line} ${fields.join(', ')}\n  ours:  ${mine}\n  judge: ${theirs}`);
 	}
@@ -177,7 +177,10 @@ judged('svc and the compatible server forward the same requests and responses', 
 
 judged.run();
 
-/** Answers each request on a connection: with the response for its path, or with its own head, sorted, and its body. */
+/**
+ * Answers each request on a connection: with the response for its path or, if there is none, with the request's own head, sorted,
+ * and its body.
+ */
 function answerAll(socket: Socket): void {
 	sockets.add(socket);
 	socket.on('close', () => sockets.delete(socket)).on('error', () => {});
@@ -207,13 +210,13 @@ function answer(socket: Socket, head: string, body: string): void {
 	}
 	const [line, ...fields] = head.split('\r\n');
 	const seen = [line, ...fields.filter(field => !/^via:/i.test(field)).sort(), body].join('\n');
-	const own = ANSWERS[target];
+	const own = UPSTREAM_RESPONSES[target];
 	const fieldsOf = `Content-Type: a/b\r\nX-Answer: ${target.length}\r\nContent-Length: ${Buffer.byteLength(seen)}`;
 	socket.write(own ?? `HTTP/1.1 200 OK\r\n${fieldsOf}\r\n\r\n${head.startsWith('HEAD ') ? '' : seen}`);
 }
 
-/** Returns the status, the fields that the upstream or the configuration sets, and the content without its framing. */
-function essence(response: string): string {
+/** Returns the status, the fields that the upstream or the configuration sets, and the body without its framing. */
+function comparedParts(response: string): string {
 	const split = response.indexOf('\r\n\r\n');
 	const lines = response.slice(0, split).split('\r\n');
 	const fields = lines.slice(1).map(field => field.toLowerCase());

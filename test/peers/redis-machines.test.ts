@@ -1,4 +1,4 @@
-/** Several servers that share a redis-server: one order for all of them, and service without Redis. */
+/** Several servers that share a redis-server: they make only one order, and serve even without Redis. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -49,7 +49,7 @@ async function start(machine: Machine): Promise<void> {
 }
 
 /** Returns the fingerprint of the certificate that a machine serves; undefined if it has none. */
-function served(port: number): Promise<string | undefined> {
+function servedFingerprint(port: number): Promise<string | undefined> {
 	return new Promise(resolve => {
 		const socket = connect({ host: '127.0.0.1', port, servername: NAME, rejectUnauthorized: false }, () => {
 			resolve(socket.getPeerX509Certificate()?.fingerprint256);
@@ -98,28 +98,28 @@ machines('machines that start together order one certificate, and any of them an
 	try {
 		await Promise.all(fleet.map(start));
 		await until('all have a certificate', async () => {
-			return (await Promise.all(fleet.map(({ https }) => served(https)))).every(one => one !== undefined);
+			return (await Promise.all(fleet.map(({ https }) => servedFingerprint(https)))).every(one => one !== undefined);
 		});
 		assert.is(acme.orders.length, 1);
 		assert.is(acme.accounts, 1);
 		assert.is(answers.length, 3);
-		const fingerprints = await Promise.all(fleet.map(({ https }) => served(https)));
+		const fingerprints = await Promise.all(fleet.map(({ https }) => servedFingerprint(https)));
 		assert.is(new Set(fingerprints).size, 1);
 		const dump = readFileSync(redis.dump(), 'latin1');
 		assert.ok(dump.includes(`${NAME}.key`));
 		assert.not.match(dump, /PRIVATE KEY|BEGIN CERTIFICATE|"location"/);
 
-		// Redis dies: everything keeps serving, and a challenge lookup waits no longer than the time-out.
+		// Redis stops responding: all machines keep serving, and a challenge lookup waits no longer than the time-out.
 		redis.signal('SIGSTOP');
-		assert.equal(await Promise.all(fleet.map(({ https }) => served(https))), fingerprints);
+		assert.equal(await Promise.all(fleet.map(({ https }) => servedFingerprint(https))), fingerprints);
 		assert.is(await get(fleet[0]!.http, '/', '127.0.0.1'), 'plain');
 		const begin = performance.now();
 		await get(fleet[0]!.http, '/.well-known/acme-challenge/unknown', '127.0.0.1');
 		assert.ok(performance.now() - begin < 1500, `${performance.now() - begin} ms`);
 		await redis.kill();
-		assert.equal(await Promise.all(fleet.map(({ https }) => served(https))), fingerprints);
+		assert.equal(await Promise.all(fleet.map(({ https }) => servedFingerprint(https))), fingerprints);
 
-		// A machine that restarts without Redis serves what needs no certificate, and orders nothing.
+		// A machine that restarts without Redis serves the sites that need no certificate, and orders none.
 		await fleet[2]!.server!.stop();
 		await start(fleet[2]!);
 		assert.is(await get(fleet[2]!.http, '/', '127.0.0.1'), 'plain');

@@ -1,6 +1,6 @@
 /**
- * Purges reach all machines of a cluster, over a real redis-server, including machines that were cut off and the disks of stopped
- * ones.
+ * Purges reach all machines of a cluster, over a real redis-server. They also reach machines that were cut off, and the disks of
+ * machines that were stopped.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ import { RedisServer } from './redis-server.ts';
 const purging = suite('purges of all machines');
 const secrets = { CLUSTER_KEY: randomBytes(32).toString('base64') };
 
-/** An upstream whose responses can be cached, and name the version of its content. */
+/** An upstream whose responses can be cached. Each response names the version of the content. */
 class Application {
 	version = 1;
 	readonly #server = createServer((_, response) => {
@@ -115,7 +115,7 @@ interface ClusterAnswer {
 	readonly members?: readonly { readonly id: string; readonly pid: number; readonly generation: number }[];
 }
 
-/** Runs some machines with one Redis and one application. */
+/** Runs `count` machines with one Redis and one application. */
 async function withMachines(
 	count: number,
 	test: (machines: readonly Machine[], redis: RedisServer, application: Application) => Promise<void>,
@@ -168,7 +168,8 @@ purging('take effect on every machine before the answer, which names them', asyn
 		assert.ok(connected);
 		assert.equal(members!.map(({ pid }) => pid).sort(), machines.map(({ server }) => server!.child.pid).sort());
 		assert.ok(members!.some(({ id }) => id === self));
-		// Checks the answer against the schema in the OpenAPI description. Other tests see only the answer without a cluster.
+		// Checks the answer against the schema in the OpenAPI description. Other tests see only the answer of a server without a
+		// cluster.
 		const { methods } = clusterEndpoint;
 		const validate = new Ajv2020({ strict: false }).compile(methods.GET!.answer!.schema as object);
 		assert.ok(validate(await first.cluster()), JSON.stringify(validate.errors));
@@ -176,7 +177,7 @@ purging('take effect on every machine before the answer, which names them', asyn
 		assert.is(await third.metric('svc_cluster_purges_total{direction="received"}'), 3);
 		assert.is(await second.metric('svc_cluster_purges_total{direction="sent"}'), 3);
 		assert.is(await third.metric('svc_cluster_complete_purges_total'), 0);
-		// URLs may be secret, so they are encrypted like everything else.
+		// URLs may contain secrets, so they are encrypted like everything else.
 		assert.not.match(redis.cli('xrange', 'svc:purges', '-', '+'), 'shop.test');
 	});
 });

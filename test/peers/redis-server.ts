@@ -6,7 +6,7 @@ import type { ClusterSettings } from '../../compiler/document/cluster-settings.t
 import { Cluster } from '../../runtime/cluster/cluster.ts';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** A server. It is killed when the test process ends. */
+/** A redis-server process. It is killed when the test process ends. */
 export class RedisServer {
 	readonly port: number;
 	readonly folder: string;
@@ -23,7 +23,7 @@ export class RedisServer {
 		process.on('exit', () => this.#child?.kill('SIGKILL'));
 	}
 
-	/** Starts a server that saves nothing. `args` are options of redis-server. */
+	/** Starts a redis-server that saves nothing to disk. `args` are its additional options. */
 	static async start(args: readonly string[] = [], port?: number): Promise<RedisServer> {
 		const server = new RedisServer(port ?? (await freePorts(1))[0]!, args);
 		await server.start();
@@ -34,10 +34,10 @@ export class RedisServer {
 		return `127.0.0.1:${this.port}`;
 	}
 
-	/** Starts the server again, without the data it had. */
+	/** Starts the process again. The data is lost. */
 	async start(): Promise<void> {
 		const common = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-		// A compressed dump would hide what a test looks for.
+		// A compressed dump would hide the texts that a test searches for.
 		common.push('--rdbcompression', 'no');
 		const options = [...common, '--dir', this.folder, '--loglevel', 'warning', ...this.#args];
 		this.#child = spawn('redis-server', options, { stdio: 'ignore' });
@@ -53,7 +53,7 @@ export class RedisServer {
 		if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 	}
 
-	/** Stops or continues the server's execution. Its connections stay open. */
+	/** Stops or continues the execution of the process. Its connections stay open. */
 	signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
 		this.#child!.kill(signal);
 	}
@@ -68,7 +68,7 @@ export class RedisServer {
 		return stdout;
 	}
 
-	/** Returns a dump of all data, as a replica gets it. */
+	/** Returns a dump of all data, as a replica would get it. */
 	dump(): string {
 		const file = path.join(this.folder, 'copy.rdb');
 		this.cli('--rdb', file);

@@ -1,4 +1,4 @@
-/** The store in a real redis-server: the contract of all stores, encryption, fencing, and a server that fails in every way. */
+/** The store in a real redis-server: the contract of all stores, encryption, fencing, and every kind of failure of the server. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -41,7 +41,7 @@ redis('a dump contains no value, and only the configured key opens one', async (
 	}
 	const other = randomBytes(32).toString('base64');
 	await refuses('store/unreadable', storeAt('sealed', { keys: [other] }).read('certificates/a/a.key'));
-	// A former key still decrypts what was encrypted with it.
+	// The previous key still decrypts what was encrypted with it.
 	const both = storeAt('sealed', { keys: [other, ...keys] });
 	assert.is((await both.read('certificates/a/a.key'))!.toString(), secret);
 	await both.write('certificates/a/a.key', secret);

@@ -1,5 +1,5 @@
 /**
- * What `npm run release` makes is installed and used in a fresh, minimal Debian: the Debian package and the archive on this
+ * Installs and uses in a fresh, minimal Debian what `npm run release` makes: the Debian package and the archive for this
  * processor, and the arm64 package's program under emulation. Two releases have the same bytes.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -30,11 +30,11 @@ const root = path.join(folder, 'root');
 const here = process.arch === 'arm64' ? 'linux-arm64' : 'linux-x64';
 const debian = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const TIME = '1790000000';
-/** Milliseconds within which a release must have been made. */
-const RELEASE_LIMIT = 540_000;
+/** Time limit in milliseconds for making a release. */
+const RELEASE_LIMIT_MS = 540_000;
 
 /** Makes a release of a copy of the sources and returns its folder. */
-function release(name: string, version: string, ...options: readonly string[]): string {
+function makeRelease(name: string, version: string, ...options: readonly string[]): string {
 	const copy = path.join(folder, name);
 	mkdirSync(copy);
 	for (const part of ['admin', 'cli', 'compiler', 'runtime']) {
@@ -51,57 +51,57 @@ function release(name: string, version: string, ...options: readonly string[]): 
 		env: {
 			PATH: process.env.PATH,
 			HOME: process.env.HOME,
-			// npm may need more authorities to reach its registry.
+			// npm may need additional certificate authorities to reach its registry.
 			...(process.env.NODE_EXTRA_CA_CERTS && { NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS }),
 			SOURCE_DATE_EPOCH: TIME,
 		},
 		encoding: 'utf8',
-		timeout: RELEASE_LIMIT,
+		timeout: RELEASE_LIMIT_MS,
 		killSignal: 'SIGKILL',
 	});
 	assert.is(made.status, 0, `${made.stderr}${made.error ?? ''}`);
 	return output;
 }
 
-/** Milliseconds within which a command must have ended. */
-const COMMAND_LIMIT = 180_000;
+/** Time limit in milliseconds for a command. */
+const COMMAND_LIMIT_MS = 180_000;
 
-/** Runs a command with an environment that contains nothing else. Fails with the command's output if it fails. */
+/** Runs a command with an otherwise empty environment. If the command fails, throws its output. */
 function run(command: string, ...args: readonly string[]): string {
 	return runIn({ PATH: process.env.PATH, LC_ALL: 'C' }, command, ...args);
 }
 
-/** Runs a command with an environment. Fails with its output if it fails or does not end. */
+/** Runs a command with the given environment. If the command fails or does not end in time, throws its output. */
 function runIn(env: NodeJS.ProcessEnv, command: string, ...args: readonly string[]): string {
-	const result = spawnSync(command, args, { encoding: 'utf8', env, timeout: COMMAND_LIMIT, killSignal: 'SIGKILL' });
+	const result = spawnSync(command, args, { encoding: 'utf8', env, timeout: COMMAND_LIMIT_MS, killSignal: 'SIGKILL' });
 	const { stdout, stderr, error } = result;
 	assert.is(result.status, 0, `${command} ${args.join(' ')}\n${stdout}${stderr}${error ?? ''}`);
 	return stdout;
 }
 
 /** The command prefix that runs a command in the minimal system, with its own view of processes and devices. */
-const ENTER = [
+const ENTER_ARGUMENTS = [
 	...['--mount', '--propagation', 'private', 'sh', '-c'],
 	`mount -t proc proc ${root}/proc && mount --bind /dev ${root}/dev && exec chroot "$@"`,
 	'sh',
 ];
 
 /** Runs a command in the minimal system. */
-const inside = (...args: readonly string[]): string => run('unshare', ...ENTER, root, ...args);
+const runInside = (...args: readonly string[]): string => run('unshare', ...ENTER_ARGUMENTS, root, ...args);
 
 /** Starts a command in the minimal system. */
-function start(...args: readonly string[]): ChildProcess {
-	return spawn('unshare', [...ENTER, ...args], { stdio: 'inherit', env: { PATH: process.env.PATH } });
+function startInside(...args: readonly string[]): ChildProcess {
+	return spawn('unshare', [...ENTER_ARGUMENTS, ...args], { stdio: 'inherit', env: { PATH: process.env.PATH } });
 }
 
-/** Returns the paths of all files in the minimal system that dpkg did not write for itself. */
+/** Returns the paths of all files in the minimal system, except for those that dpkg writes for itself. */
 const files = (): string[] =>
 	readdirSync(root, { recursive: true, encoding: 'utf8' })
 		.filter(file => !/^(?:proc|dev|var\/lib\/dpkg|var\/log\/dpkg\.log|etc\/.*-$|stub)/.test(file))
 		.sort();
 
-/** Returns the answer of a server in the minimal system, once it answers. */
-async function answer(port: number): Promise<string> {
+/** Waits until a server in the minimal system answers, and returns the answer. */
+async function waitForAnswer(port: number): Promise<string> {
 	let text = '';
 	await until('the server answers', async () => {
 		try {
@@ -118,7 +118,7 @@ const releases = suite('release');
 let first = '';
 
 releases('a release is made, and a minimal system', () => {
-	first = release('first', 'v1.0.0');
+	first = makeRelease('first', 'v1.0.0');
 	run('debootstrap', '--variant=minbase', '--merged-usr', 'bookworm', root);
 });
 
@@ -164,7 +164,7 @@ releases('the components are the npm packages of the program and Node with its l
 });
 
 releases('a second release in another folder has the same bytes', () => {
-	const second = release('another folder', 'v1.0.0', '--platform', here, '--kind', 'debian', '--kind', 'npm');
+	const second = makeRelease('another folder', 'v1.0.0', '--platform', here, '--kind', 'debian', '--kind', 'npm');
 	const sum = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
 	const names = readdirSync(second).filter(name => /\.(?:tgz|deb)$/.test(name));
 	assert.is(names.length, 2);
@@ -175,10 +175,10 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 	assert.is(existsSync(path.join(root, 'usr/lib/x86_64-linux-gnu/libatomic.so.1')), false);
 	const before = files();
 	copyFileSync(path.join(first, `svc_1.0.0_${debian}.deb`), path.join(root, 'tmp/svc.deb'));
-	assert.match(inside('dpkg', '--install', '/tmp/svc.deb'), 'systemctl enable --now svc');
-	assert.is(inside('svc', 'version'), 'v1.0.0\n');
-	assert.match(inside('svc', 'build-info'), 'io: direct');
-	inside('svc', 'validate', '/etc/svc/Configfile');
+	assert.match(runInside('dpkg', '--install', '/tmp/svc.deb'), 'systemctl enable --now svc');
+	assert.is(runInside('svc', 'version'), 'v1.0.0\n');
+	assert.match(runInside('svc', 'build-info'), 'io: direct');
+	runInside('svc', 'validate', '/etc/svc/Configfile');
 	for (const file of [
 		...['man/man1/svc.1.gz', 'man/man1/vc.1.gz', 'man/man5/svc-configfile.5.gz', 'doc/svc/copyright'],
 		...['bash-completion/completions/svc', 'zsh/vendor-completions/_svc', 'fish/vendor_completions.d/svc.fish'],
@@ -193,18 +193,18 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 	const configuration = path.join(root, 'etc/svc/Configfile');
 	const text = `{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n}\n:${port} {\n\trespond "from a package"\n}\n`;
 	writeFileSync(configuration, text);
-	const server = start('--userspec=svc:svc', root, 'svc', 'run', '--config', '/etc/svc/Configfile');
+	const server = startInside('--userspec=svc:svc', root, 'svc', 'run', '--config', '/etc/svc/Configfile');
 	const ended = once(server, 'exit');
-	assert.is(await answer(port), 'from a package');
+	assert.is(await waitForAnswer(port), 'from a package');
 
-	// A fake systemctl, because a chroot has no systemd: it knows one running unit, whose main process is the server.
+	// A chroot has no systemd, so this fake systemctl knows one running unit, whose main process is the server.
 	const systemctl = path.join(root, 'usr/bin/systemctl');
 	mkdirSync(path.join(root, 'run/systemd/system'), { recursive: true });
 	writeFileSync(systemctl, `#!/bin/sh\ncase "$*" in *--signal=USR2*) kill -USR2 ${server.pid} ;; esac\n`);
 	chmodSync(systemctl, 0o755);
 	appendFileSync(configuration, '# changed by the operator\n');
 
-	const next = release('next', 'v1.0.1', '--platform', here, '--kind', 'debian');
+	const next = makeRelease('next', 'v1.0.1', '--platform', here, '--kind', 'debian');
 	copyFileSync(path.join(next, `svc_1.0.1_${debian}.deb`), path.join(root, 'tmp/svc.deb'));
 	let requests = 0;
 	let upgraded = false;
@@ -214,7 +214,7 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 			requests++;
 		}
 	})();
-	inside('dpkg', '--install', '/tmp/svc.deb');
+	runInside('dpkg', '--install', '/tmp/svc.deb');
 	await until('the new release serves', async () => {
 		const metrics = await fetch(`http://127.0.0.1:${admin}/metrics`).then(
 			response => response.text(),
@@ -225,16 +225,16 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 	upgraded = true;
 	await load;
 	assert.ok(requests > 0);
-	assert.is(inside('svc', 'version'), 'v1.0.1\n');
+	assert.is(runInside('svc', 'version'), 'v1.0.1\n');
 	assert.match(readFileSync(configuration, 'utf8'), 'changed by the operator');
-	inside('svc', 'stop', '--address', `127.0.0.1:${admin}`);
+	runInside('svc', 'stop', '--address', `127.0.0.1:${admin}`);
 	await ended;
 
-	inside('dpkg', '--remove', 'svc');
+	runInside('dpkg', '--remove', 'svc');
 	assert.ok(existsSync(configuration));
 	assert.ok(existsSync(path.join(root, 'var/lib/svc')));
 	assert.not(existsSync(path.join(root, 'usr/bin/svc')));
-	inside('dpkg', '--purge', 'svc');
+	runInside('dpkg', '--purge', 'svc');
 	const left = files().filter(file => !before.includes(file) && !/^(?:tmp|run|(?:usr\/)?bin\/systemctl)/.test(file));
 	assert.equal(left, []);
 	assert.not.match(readFileSync(path.join(root, 'etc/passwd'), 'utf8'), /^svc:/m);
@@ -242,19 +242,19 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 });
 
 releases('the archive: unpack, install, serve in the background, stop, uninstall', async () => {
-	// The minimal system has no xz.
+	// The minimal system has no xz, so the archive is unpacked from outside.
 	const archive = path.join(first, `svc-v1.0.0-${here}.tar.xz`);
 	run('tar', '--extract', '--file', archive, '--directory', path.join(root, 'tmp'));
-	inside(`/tmp/svc-v1.0.0-${here}/install.sh`);
-	assert.is(inside('vc', 'version'), 'v1.0.0\n');
+	runInside(`/tmp/svc-v1.0.0-${here}/install.sh`);
+	assert.is(runInside('vc', 'version'), 'v1.0.0\n');
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const text = `{\n\tadmin 127.0.0.1:${admin}\n}\n:${port} {\n\trespond "from an archive"\n}\n`;
 	writeFileSync(path.join(root, 'etc/svc/Configfile'), text);
-	inside('svc', 'validate', '/etc/svc/Configfile');
-	inside('svc', 'start', '--config', '/etc/svc/Configfile');
-	assert.is(await answer(port), 'from an archive');
-	inside('svc', 'stop', '--address', `127.0.0.1:${admin}`);
-	inside(`/tmp/svc-v1.0.0-${here}/install.sh`, '--uninstall');
+	runInside('svc', 'validate', '/etc/svc/Configfile');
+	runInside('svc', 'start', '--config', '/etc/svc/Configfile');
+	assert.is(await waitForAnswer(port), 'from an archive');
+	runInside('svc', 'stop', '--address', `127.0.0.1:${admin}`);
+	runInside(`/tmp/svc-v1.0.0-${here}/install.sh`, '--uninstall');
 	assert.not(existsSync(path.join(root, 'usr/local/bin/svc')));
 });
 
@@ -297,7 +297,7 @@ releases('the image: two processors, few bytes, and a server without privileges'
 		},
 	});
 	const ended = once(server, 'exit');
-	assert.match(await answer(port), 'svc is running');
+	assert.match(await waitForAnswer(port), 'svc is running');
 	assert.is((await fetch(`http://127.0.0.1:${probes}/live`)).status, 200);
 	assert.is((await fetch(`http://127.0.0.1:${probes}/ready`)).status, 200);
 	server.kill(config.StopSignal);
@@ -326,9 +326,9 @@ releases(
 			writeFileSync(Configfile, `{\n\tadmin 127.0.0.1:${admin}\n}\n:${port} {\n\trespond "from npm"\n}\n`);
 			svc('validate', Configfile);
 			svc('start', '--config', Configfile);
-			assert.is(await answer(port), 'from npm');
+			assert.is(await waitForAnswer(port), 'from npm');
 			svc('restart', '--config', Configfile);
-			assert.is(await answer(port), 'from npm');
+			assert.is(await waitForAnswer(port), 'from npm');
 			svc('stop', '--config', Configfile);
 			npm('uninstall', 'svc');
 			assert.not(existsSync(path.join(prefix, 'bin/svc')));
@@ -352,7 +352,7 @@ releases('the arm64 package under emulation: version, validate, serve, stop', as
 	const args = [...emulated, 'run', '--config', Configfile];
 	const server = spawn('qemu-aarch64-static', args, { stdio: ['ignore', 'inherit', 'inherit'] });
 	const ended = once(server, 'exit');
-	assert.is(await answer(port), 'from arm64');
+	assert.is(await waitForAnswer(port), 'from arm64');
 	server.kill();
 	assert.equal(await ended, [0, null]);
 });

@@ -1,6 +1,6 @@
 /**
- * `npm run test:peers`: tests against real peers from the distribution's packages. Missing packages are installed first.
- * Prints `N passed, N failed` on a line of its own at the end. Our side is the binary, as in test/run.ts.
+ * `npm run test:peers`: runs the tests against real peers from the distribution's packages. Missing packages are installed first.
+ * Prints `N passed, N failed` on a line of its own at the end. Like test/run.ts, tests the binary.
  *
  * Usage: node test/peers/run.ts [word …], with the words of test/run.ts
  */
@@ -9,7 +9,7 @@ import path from 'node:path';
 import { reportRun, runFiles, selectCases, testFiles, useBuiltBinary } from '../run.ts';
 
 /** Programs that the peer tests use, and the Debian packages that contain them. */
-const PEERS: { [program: string]: string } = {
+const PACKAGES: { [program: string]: string } = {
 	curl: 'curl',
 	nginx: 'nginx-light',
 	caddy: 'caddy',
@@ -43,7 +43,7 @@ const PEERS: { [program: string]: string } = {
 	'qemu-aarch64-static': 'qemu-user-static',
 };
 
-const missing = Object.entries(PEERS).filter(
+const missing = Object.entries(PACKAGES).filter(
 	([program]) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0,
 );
 if (missing.length > 0) {

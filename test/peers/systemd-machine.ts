@@ -1,6 +1,6 @@
 /**
- * A machine for tests: systemd as PID 1 in namespaces of its own, with the programs of this machine. It has its own root with an
- * empty /etc, /run and /var, its own processes and its own branch of the cgroup tree; it shares the network. Needs root.
+ * A container for tests with systemd as PID 1 and the programs of this machine. It has its own root with an empty /etc, /run and
+ * /var, its own processes and its own branch of the cgroup tree, but shares the network. Needs root.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,15 +10,15 @@ import { LAUNCHER, pauseFor, ROOT, SVC, temporaryFolder } from '../harness.ts';
 
 const SYSTEMD = '/lib/systemd/systemd';
 
-/** Milliseconds within which systemd must have started, and a command must have ended. */
-const BOOT_LIMIT = 60_000;
-const COMMAND_LIMIT = 120_000;
+/** Time limits in milliseconds for the start of systemd and for a command. */
+const BOOT_LIMIT_MS = 60_000;
+const COMMAND_LIMIT_MS = 120_000;
 
 /**
- * Runs as PID 1 of the new namespaces and becomes systemd. $1 is the folder for the root, $2 the program under test, and the
- * rest are paths of this machine that the program needs.
+ * A shell script that runs as PID 1 of the new namespaces and becomes systemd. $1 is the folder for the root, $2 the program
+ * under test, and the other arguments are paths of this machine that the program needs.
  */
-const BOOT = `
+const BOOT_SCRIPT = `
 set -e
 root=$1 program=$2
 shift 2
@@ -71,8 +71,11 @@ exec env -i container=test PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bi
 	${SYSTEMD} --system --unit=basic.target --log-target=journal --log-level=info --show-status=no
 `;
 
-/** Enters a new cgroup, and then the namespaces. $1 is a folder for the mount, $2 the name of the cgroup, the rest the arguments of {@link BOOT}. */
-const ENTER = `
+/**
+ * A shell script that enters a new cgroup, and then the namespaces. $1 is a folder for the mount, $2 the name of the cgroup, and
+ * the other arguments are those of {@link BOOT_SCRIPT}.
+ */
+const ENTER_SCRIPT = `
 set -e
 tree=$1 name=$2
 shift 2
@@ -83,8 +86,8 @@ umount "$tree"
 exec unshare --pid --fork --kill-child=SIGKILL --mount --uts --ipc --cgroup sh -c "$BOOT" boot "$@"
 `;
 
-/** Removes a cgroup with the cgroups below it. */
-const REMOVE_CGROUP = `
+/** A shell script that removes a cgroup and all cgroups below it. */
+const REMOVE_CGROUP_SCRIPT = `
 mount -t cgroup2 cgroup2 "$1" && find "$1/$2" -depth -type d -exec rmdir {} +
 `;
 
@@ -106,7 +109,7 @@ export class SystemdMachine {
 		this.#cgroup = cgroup;
 	}
 
-	/** Starts systemd and waits until it has reached its target. Returns the reason if this machine cannot run it. */
+	/** Starts systemd and waits until it has reached its target. If this machine cannot run systemd, returns the reason. */
 	static async start(): Promise<SystemdMachine | string> {
 		if (process.platform !== 'linux' || !existsSync(SYSTEMD)) return `there is no ${SYSTEMD}`;
 		if (process.getuid?.() !== 0) return 'it needs root';
@@ -115,8 +118,11 @@ export class SystemdMachine {
 		const isLauncher = path.resolve(SVC) === LAUNCHER;
 		const needed = isLauncher ? [ROOT, realpathSync(path.join(ROOT, 'node_modules'))] : [];
 		const folders = needed.filter((one, i) => !needed.slice(0, i).some(other => one.startsWith(`${other}/`)));
-		const args = ['--mount', 'sh', '-c', ENTER, 'enter', folder, cgroup, folder, SVC, ...folders];
-		const unshare = spawn('unshare', args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, BOOT } });
+		const args = ['--mount', 'sh', '-c', ENTER_SCRIPT, 'enter', folder, cgroup, folder, SVC, ...folders];
+		const unshare = spawn('unshare', args, {
+			stdio: ['ignore', 'pipe', 'pipe'],
+			env: { ...process.env, BOOT: BOOT_SCRIPT },
+		});
 		let output = '';
 		for (const stream of [unshare.stdout, unshare.stderr]) {
 			stream.setEncoding('utf8').on('data', chunk => {
@@ -124,7 +130,7 @@ export class SystemdMachine {
 			});
 		}
 		process.on('exit', () => unshare.kill('SIGKILL'));
-		const end = performance.now() + BOOT_LIMIT;
+		const end = performance.now() + BOOT_LIMIT_MS;
 		let last = '';
 		while (unshare.exitCode === null && unshare.signalCode === null && performance.now() < end) {
 			const [systemd] = childrenOf(unshare.pid!);
@@ -141,11 +147,11 @@ export class SystemdMachine {
 		return `systemd does not start as PID 1 of a namespace (${last}): ${output.trim().split('\n').slice(-5).join(' / ')}`;
 	}
 
-	/** Runs a program inside. */
+	/** Runs a program inside the container. */
 	async run(...words: readonly string[]): Promise<Answer> {
 		const args = ['-t', String(this.#systemd), '-m', '-p', '-u', '-i', '-C', '--wdns=/', '--', ...words];
 		const env = { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', SYSTEMD_PAGER: '', LC_ALL: 'C.UTF-8' };
-		const child = spawn('nsenter', args, { stdio: ['ignore', 'pipe', 'pipe'], env, timeout: COMMAND_LIMIT });
+		const child = spawn('nsenter', args, { stdio: ['ignore', 'pipe', 'pipe'], env, timeout: COMMAND_LIMIT_MS });
 		let text = '';
 		for (const stream of [child.stdout, child.stderr]) {
 			stream.setEncoding('utf8').on('data', chunk => {
@@ -156,7 +162,7 @@ export class SystemdMachine {
 		return { status, text };
 	}
 
-	/** Returns the path on this machine of a file in the inner machine. */
+	/** Returns the path by which this machine sees a file of the container. */
 	path(inside: string): string {
 		return `/proc/${this.#systemd}/root${inside}`;
 	}
@@ -165,12 +171,12 @@ export class SystemdMachine {
 		writeFileSync(this.path(inside), text);
 	}
 
-	/** Copies a file of this machine into the inner machine. */
+	/** Copies a file of this machine into the container. */
 	copy(file: string, inside: string): void {
 		copyFileSync(file, this.path(inside));
 	}
 
-	/** Returns properties of a unit. */
+	/** Returns the named properties of a unit. */
 	async show(unit: string, ...names: readonly string[]): Promise<{ readonly [name: string]: string }> {
 		const { text } = await this.run('systemctl', 'show', unit, ...names.map(name => `--property=${name}`));
 		return Object.fromEntries(
@@ -181,7 +187,7 @@ export class SystemdMachine {
 		);
 	}
 
-	/** Returns the process IDs that processes of a unit have inside the machine. */
+	/** Returns the PIDs that processes of a unit have inside the container. */
 	async processesOf(unit: string): Promise<number[]> {
 		const { ControlGroup } = await this.show(unit, 'ControlGroup');
 		if (!ControlGroup) return [];
@@ -189,7 +195,7 @@ export class SystemdMachine {
 		return status === 0 ? text.split('\n').filter(Boolean).map(Number) : [];
 	}
 
-	/** Ends every process of the machine. */
+	/** Ends every process of the container. */
 	async stop(): Promise<void> {
 		const ended = once(this.#unshare, 'close');
 		this.#unshare.kill('SIGKILL');
@@ -199,9 +205,9 @@ export class SystemdMachine {
 }
 
 function removeCgroup(name: string): void {
-	// The kernel releases the processes of a namespace shortly after its PID 1.
+	// The kernel releases the processes of a namespace shortly after its PID 1 has ended, so the removal is repeated.
 	for (let attempt = 0; attempt < 50; attempt++) {
-		const args = ['--mount', 'sh', '-c', REMOVE_CGROUP, 'remove', temporaryFolder(), name];
+		const args = ['--mount', 'sh', '-c', REMOVE_CGROUP_SCRIPT, 'remove', temporaryFolder(), name];
 		const { stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
 		if (!stderr.includes('busy')) return;
 	}
@@ -211,7 +217,7 @@ function childrenOf(pid: number): number[] {
 	try {
 		return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 	} catch {
-		// Without this file in /proc, the parent of every process has to be looked up.
+		// If the kernel does not offer the file `children` in /proc, the parent of every process has to be looked up.
 		return readdirSync('/proc')
 			.filter(name => /^\d+$/.test(name))
 			.map(Number)

@@ -10,7 +10,7 @@ import { freePorts, ROOT, SVC, temporaryFolder, waitForPort } from '../harness.t
 const folder = temporaryFolder();
 const unit = path.join(folder, 'svc.service');
 const text = readFileSync(path.join(ROOT, 'cli/packaging/svc.service'), 'utf8');
-// systemd-analyze checks that the program exists, so the test replaces it with a program that does. The manual pages are not
+// systemd-analyze checks that the unit's program exists, so the program is replaced by one that does. The manual pages are not
 // checked.
 writeFileSync(unit, text.replaceAll('/usr/local/bin/svc', '/bin/sh'));
 

@@ -38,7 +38,7 @@ if (typeof booted === 'string') {
 	systemd.after(() => machine.stop());
 }
 
-/** Writes the configuration: sites that answer with `body`, followed by the text `more`. */
+/** Writes the configuration: sites that answer with `body`, followed by the lines `more`. */
 function configure(body: string, more = ''): void {
 	const options = [`admin 127.0.0.1:${admin}`, 'skip_install_trust', 'auto_https disable_redirects', 'threads 2'];
 	const global = `{\n${[...options, 'grace_period 20s'].map(line => `\t${line}\n`).join('')}}\n`;
@@ -56,19 +56,19 @@ function site(body: string): string {
 
 async function bodyOf(port: number): Promise<string> {
 	const request = 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n';
-	// With sockets that systemd holds, the connection may have to wait until the server has started.
+	// If systemd holds the sockets, the connection may have to wait until the server has started.
 	const answer = await rawExchange(port, request, 30_000);
 	return answer.split('\r\n\r\n')[1] ?? '';
 }
 
-/** Runs systemctl. Throws its output and the state of the unit if it fails. */
+/** Runs systemctl. If it fails, throws its output and the state of the unit. */
 async function systemctl(...words: readonly string[]): Promise<void> {
 	const { status, text } = await machine.run('systemctl', ...words);
 	if (status !== 0) throw new Error(`systemctl ${words.join(' ')}: status ${status}\n${text}\n${await statusOfUnit()}`);
 }
 
 /** Runs an action while clients send requests, none of which may fail. */
-async function underLoad(action: (load: ReturnType<typeof startLoad>) => Promise<void>): Promise<void> {
+async function runUnderLoad(action: (load: ReturnType<typeof startLoad>) => Promise<void>): Promise<void> {
 	const load = startLoad({ plain, tls });
 	let failures: readonly string[] = [];
 	try {
@@ -86,7 +86,7 @@ async function statusOfUnit(): Promise<string> {
 }
 
 /** Waits until a command prints a text. A message may reach the journal a little after the unit has changed its state. */
-async function shows(print: () => Promise<string>, text: RegExp): Promise<void> {
+async function waitForText(print: () => Promise<string>, text: RegExp): Promise<void> {
 	let shown = '';
 	await until(`${text}`, async () => {
 		shown = await print();
@@ -96,7 +96,7 @@ async function shows(print: () => Promise<string>, text: RegExp): Promise<void> 
 	});
 }
 
-/** Returns the last lines that systemd and the unit have logged, including those of processes that have ended. */
+/** Returns the last lines that systemd and the unit have logged, including lines of processes that have ended. */
 async function journal(): Promise<string> {
 	return (await machine.run('journalctl', '--no-pager', '--lines=60', `--unit=${UNIT}`)).text;
 }
@@ -117,7 +117,7 @@ async function statusLine(): Promise<string> {
 }
 
 /** Waits until the unit is active with another main process. */
-async function anotherMainThan(pid: number): Promise<number> {
+async function waitForOtherMain(pid: number): Promise<number> {
 	let now = pid;
 	await until('another main process', async () => {
 		const { MainPID, SubState } = await machine.show(UNIT, 'MainPID', 'SubState');
@@ -128,7 +128,7 @@ async function anotherMainThan(pid: number): Promise<number> {
 }
 
 /** Runs an action that ends the main process, and waits until systemd has started another. */
-async function restartedAfter(action: () => Promise<void>): Promise<void> {
+async function assertRestartedAfter(action: () => Promise<void>): Promise<void> {
 	const before = Number((await machine.show(UNIT, 'NRestarts')).NRestarts);
 	await action();
 	await until('another start', async () => {
@@ -143,7 +143,7 @@ test('a start with a configuration that is refused fails, and the status says wh
 	configure('one', 'http://127.0.0.1:1 {\n\tresond x\n}\n');
 	const { status } = await machine.run('systemctl', 'start', UNIT);
 	assert.is(status, 1);
-	await shows(statusOfUnit, /error\[.*resond/s);
+	await waitForText(statusOfUnit, /error\[.*resond/s);
 	configure('one');
 	await systemctl('stop', UNIT);
 });
@@ -172,7 +172,7 @@ test('a reload that is refused fails, changes nothing, and the status says why',
 	assert.is(await bodyOf(plain), 'two');
 	await until('the status line', async () => (await statusLine()).startsWith('Reload failed: '));
 	assert.match(await statusOfUnit(), 'Active: active (running)');
-	await shows(statusOfUnit, /error\[.*resond/s);
+	await waitForText(statusOfUnit, /error\[.*resond/s);
 
 	configure('three', site('added'));
 	assert.is((await machine.run('systemctl', 'reload', UNIT)).status, 1);
@@ -182,7 +182,7 @@ test('a reload that is refused fails, changes nothing, and the status says why',
 });
 
 test('a handover under load loses nothing, and its successor is the main process', async () => {
-	await underLoad(async () => {
+	await runUnderLoad(async () => {
 		for (const [body, more] of [
 			['four', site('added')],
 			['five', ''],
@@ -198,7 +198,7 @@ test('a handover under load loses nothing, and its successor is the main process
 			assert.is(await statusLine(), 'Took over from another process.');
 		}
 	});
-	// The unit's command finds the new main process.
+	// The reload command of the unit must find the new main process.
 	configure('six');
 	await systemctl('reload', UNIT);
 	assert.is(await bodyOf(plain), 'six');
@@ -220,7 +220,7 @@ test('a stop after a handover is graceful, although systemd does not regard the 
 		const response = await received.promise;
 		await systemctl('stop', '--no-block', UNIT);
 		await until('the stop', async () => (await machine.show(UNIT, 'ActiveState')).ActiveState === 'deactivating');
-		// systemd has started the command that stops the main process; the socket is closed once that has received the signal.
+		// The unit's stop command runs asynchronously. The server closes its socket once it has received the signal.
 		await until('the socket is closed', async () => (await bodyOf(plain).catch(() => '')) !== 'six');
 		response.end('in full');
 		assert.is(await answer, 'in full');
@@ -235,7 +235,7 @@ test('a stop after a handover is graceful, although systemd does not regard the 
 });
 
 test('a handover that must be confirmed makes the successor the main process only then', async () => {
-	await underLoad(async () => {
+	await runUnderLoad(async () => {
 		const before = await mainProcess();
 		configure('unconfirmed', site('added'));
 		await svc('reload', CONFIGFILE, '--handover', '--confirm', '1h');
@@ -243,19 +243,19 @@ test('a handover that must be confirmed makes the successor the main process onl
 		assert.is(await mainProcess(), before);
 		await until('the status line', async () => (await statusLine()).endsWith('awaits its confirmation.'));
 		await svc('reload', CONFIGFILE, '--revert');
-		const returned = await anotherMainThan(before);
+		const returned = await waitForOtherMain(before);
 		assert.is(await bodyOf(plain), 'six');
 		await until('one process', async () => (await machine.processesOf(UNIT)).join() === String(returned));
 
 		await svc('reload', CONFIGFILE, '--handover', '--confirm', '1h');
 		assert.is(await mainProcess(), returned);
 		await svc('reload', CONFIGFILE, '--accept');
-		const confirmed = await anotherMainThan(returned);
+		const confirmed = await waitForOtherMain(returned);
 		assert.is(await bodyOf(plain), 'unconfirmed');
 		await until('one process', async () => (await machine.processesOf(UNIT)).join() === String(confirmed));
 	});
 
-	// Runs without the load, because the requests of a killed process fail.
+	// Runs without load, because the requests of a process that is killed fail.
 	configure('six');
 	await svc('reload', CONFIGFILE, '--handover');
 	const before = await mainProcess();
@@ -263,7 +263,7 @@ test('a handover that must be confirmed makes the successor the main process onl
 	await svc('reload', CONFIGFILE, '--handover', '--confirm', '1h');
 	const [successor] = (await machine.processesOf(UNIT)).filter(pid => pid !== before);
 	await machine.run('kill', '-KILL', String(successor));
-	await anotherMainThan(before);
+	await waitForOtherMain(before);
 	assert.is(await bodyOf(plain), 'six');
 	assert.is((await machine.show(UNIT, 'NRestarts')).NRestarts, '0');
 
@@ -287,12 +287,12 @@ test('a handover that fails leaves the main process as it was', async () => {
 test('systemctl kill with USR2 hands over', async () => {
 	const before = await mainProcess();
 	await killMain('USR2');
-	await anotherMainThan(before);
+	await waitForOtherMain(before);
 	assert.is(await bodyOf(plain), 'six');
 });
 
 test('a main process that is killed is started again', async () => {
-	await restartedAfter(() => killMain('KILL'));
+	await assertRestartedAfter(() => killMain('KILL'));
 	assert.is(await bodyOf(plain), 'six');
 });
 
@@ -307,8 +307,9 @@ test('a successor that is killed while its predecessor still drains is replaced 
 		await svc('restart', CONFIGFILE);
 		assert.is((await machine.processesOf(UNIT)).length, 2);
 		const began = performance.now();
-		await restartedAfter(() => killMain('KILL'));
-		// The watchdog would react only after 30 s, and systemd would notice the end of the predecessor only after 20 s.
+		await assertRestartedAfter(() => killMain('KILL'));
+		// Otherwise, the watchdog would react only after 30 s, or systemd would notice the end of the predecessor only after 20
+		// s.
 		assert.ok(performance.now() - began < 15_000);
 		assert.is(await bodyOf(plain), 'six');
 	} finally {
@@ -323,10 +324,10 @@ test('a main process that hangs is replaced by the watchdog', async () => {
 	await systemctl('daemon-reload');
 	configure('seven');
 	await systemctl('restart', UNIT);
-	// The watchdog also watches the process that has taken over in a handover.
+	// The watchdog must also watch a process that has taken over.
 	await svc('restart', CONFIGFILE);
-	await restartedAfter(() => killMain('STOP'));
-	await shows(journal, /Watchdog timeout/);
+	await assertRestartedAfter(() => killMain('STOP'));
+	await waitForText(journal, /Watchdog timeout/);
 	assert.is(await bodyOf(plain), 'seven');
 	await machine.run('rm', `/etc/systemd/system/${UNIT}.d/watchdog.conf`);
 	await systemctl('daemon-reload');
@@ -343,7 +344,7 @@ test('sockets that systemd holds serve the sites at their addresses, and restart
 	// The first connection starts the server.
 	assert.is(await bodyOf(plain), 'seven');
 	await systemctl('start', UNIT);
-	await underLoad(async load => {
+	await runUnderLoad(async load => {
 		for (const change of ['restart', 'handover', 'restart'] as const) {
 			const before = await mainProcess();
 			if (change === 'restart') await systemctl('restart', UNIT);

@@ -1,6 +1,6 @@
 /**
- * TLS as openssl, curl and testssl.sh see it: names, ALPN, resumption across threads, client certificates, and weaknesses.
- * With TESTSSL=whole in the environment, testssl.sh runs all its checks, which takes minutes.
+ * TLS as openssl, curl and testssl.sh see it: names, ALPN, resumption across threads, client certificates, and weaknesses. If the
+ * environment variable TESTSSL is `whole`, testssl.sh runs all its checks, which takes minutes.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ function issue(name: string, by: string, extensions: string): void {
 }
 
 /** Runs `openssl s_client` and returns what it prints. */
-function client(...args: readonly string[]): string {
+function runClient(...args: readonly string[]): string {
 	const { stdout, stderr } = spawnSync('openssl', ['s_client', '-connect', `127.0.0.1:${port}`, ...args], {
 		cwd: folder,
 		encoding: 'utf8',
@@ -93,12 +93,12 @@ peers.after(async () => {
 });
 
 peers('openssl gets certificates by name, wildcards, unknown names and ALPN', () => {
-	assert.match(client('-servername', 'a.example', '-CAfile', 'ca.pem'), 'Verify return code: 0 (ok)');
-	assert.match(client('-servername', 'x.wild.example'), 'subject=CN = wild');
-	assert.match(client('-servername', 'nobody.example'), 'unrecognized name');
-	assert.match(client('-servername', 'a.example', '-alpn', 'h2,http/1.1'), 'ALPN protocol: h2');
-	assert.match(client('-servername', 'a.example', '-alpn', 'http/1.1'), 'ALPN protocol: http/1.1');
-	assert.match(client('-servername', 'a.example', '-tls1_1', '-cipher', 'ALL:@SECLEVEL=0'), /alert|no protocols/);
+	assert.match(runClient('-servername', 'a.example', '-CAfile', 'ca.pem'), 'Verify return code: 0 (ok)');
+	assert.match(runClient('-servername', 'x.wild.example'), 'subject=CN = wild');
+	assert.match(runClient('-servername', 'nobody.example'), 'unrecognized name');
+	assert.match(runClient('-servername', 'a.example', '-alpn', 'h2,http/1.1'), 'ALPN protocol: h2');
+	assert.match(runClient('-servername', 'a.example', '-alpn', 'http/1.1'), 'ALPN protocol: http/1.1');
+	assert.match(runClient('-servername', 'a.example', '-tls1_1', '-cipher', 'ALL:@SECLEVEL=0'), /alert|no protocols/);
 });
 
 peers('openssl resumes sessions, whichever thread responds', () => {
@@ -143,12 +143,12 @@ peers('curl: client certificates are accepted and refused, HTTP redirects, HTTP/
 });
 
 /** testssl.sh options: protocols, cipher order, server defaults, forward secrecy, vulnerabilities. */
-const CHECKS = process.env.TESTSSL === 'whole' ? [] : ['-p', '-P', '-S', '-f', '-U'];
+const TESTSSL_OPTIONS = process.env.TESTSSL === 'whole' ? [] : ['-p', '-P', '-S', '-f', '-U'];
 
 peers('testssl.sh finds nothing above LOW', async () => {
 	const report = path.join(folder, 'report.json');
 	const args = ['--warnings', 'off', '--color', '0', '--add-ca', path.join(folder, 'ca.pem'), '--ip', '127.0.0.1'];
-	const child = spawn('testssl', [...args, ...CHECKS, '--jsonfile', report, `https://localhost:${port}`], {
+	const child = spawn('testssl', [...args, ...TESTSSL_OPTIONS, '--jsonfile', report, `https://localhost:${port}`], {
 		stdio: 'ignore',
 	});
 	const timer = setTimeout(() => child.kill('SIGKILL'), 300_000);

@@ -14,7 +14,7 @@ const MIB = 1024 * 1024;
 const CEILING_MIB = 24;
 const REQUESTS = 60_000;
 /** Number of warm-up requests, after which the caches are full. */
-const WARM = 25_000;
+const WARM_UP_REQUESTS = 25_000;
 
 const peers = suite('varnish beside us');
 
@@ -25,12 +25,12 @@ let ourPort = 0;
 let itsPort = 0;
 let adminPort = 0;
 /** Number of requests that reached the origin. */
-let fetched = 0;
+let originRequestCount = 0;
 
 peers.before(async () => {
 	const content = Buffer.alloc(8200, 'x');
 	origin = createServer((request, response) => {
-		fetched++;
+		originRequestCount++;
 		const size = responseSizeForRank(Number(request.url!.slice(2)));
 		response.writeHead(200, {
 			'Content-Type': 'text/plain',
@@ -72,13 +72,16 @@ peers.after(async () => {
 	origin.close();
 });
 
-/** Returns the share of requests that did not reach the origin. `longest` is the longest delay. */
+/**
+ * Sends requests for random keys. Resolves to the share of requests that did not reach the origin, and to the longest delay in
+ * milliseconds.
+ */
 async function hitRatio(port: number): Promise<{ ratio: number; longest: number }> {
 	const ranks = zipfTrace(7);
-	await sendZipf(port, ranks, WARM);
-	const before = fetched;
-	const longest = await sendZipf(port, ranks, REQUESTS - WARM);
-	return { ratio: 1 - (fetched - before) / (REQUESTS - WARM), longest };
+	await sendZipf(port, ranks, WARM_UP_REQUESTS);
+	const before = originRequestCount;
+	const longest = await sendZipf(port, ranks, REQUESTS - WARM_UP_REQUESTS);
+	return { ratio: 1 - (originRequestCount - before) / (REQUESTS - WARM_UP_REQUESTS), longest };
 }
 
 function residentBytes(pid: number): number {

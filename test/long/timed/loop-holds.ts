@@ -1,6 +1,6 @@
 /**
- * Loaded into every thread of a server (`NODE_OPTIONS=--import …`) to measure how long its event loop is blocked. A
- * turn is everything from the first callback after the loop has waited until it may wait again, including garbage
+ * Measures how long the event loop of each thread of a server is blocked. Loaded into every thread by `NODE_OPTIONS=--import …`.
+ * A turn of the event loop begins with the first callback after a wait and ends when the loop may wait again; it includes garbage
  * collection. Each thread writes its results to the folder LOOP_HOLDS once a file named `begin` exists there.
  */
 import { createHook } from 'node:async_hooks';
@@ -27,7 +27,7 @@ export interface EventLoopStalls {
 }
 
 /** Milliseconds between two checks of the folder. */
-const INTERVAL = 250;
+const CHECK_INTERVAL_MS = 250;
 
 const folder = process.env.LOOP_HOLDS;
 if (folder !== undefined) watch(folder);
@@ -70,5 +70,5 @@ function watch(into: string): void {
 			found = { ...none };
 		}
 		if (began) writeFileSync(path.join(into, `${threadId}.json`), JSON.stringify(found));
-	}, INTERVAL).unref();
+	}, CHECK_INTERVAL_MS).unref();
 }

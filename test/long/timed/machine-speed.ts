@@ -1,10 +1,13 @@
-/** How fast this machine computes at the moment, compared with the one on which the bounds of timed tests were chosen. */
+/**
+ * Measures how fast this machine computes at the moment, compared with the reference machine, for which the bounds of timed tests
+ * were chosen.
+ */
 import { createHash } from 'node:crypto';
 
 /** Processor time of {@link workload} on the reference machine without other load, in milliseconds. */
 const REFERENCE_MS = 90;
 
-/** Parses, sorts, searches and hashes texts: about the mix of work that a compiler does. None of it is code of the server. */
+/** Parses, sorts, searches and hashes texts, in about the same proportions as a compiler. Runs no code of the server. */
 function workload(): void {
 	const lines = Array.from({ length: 20_000 }, (_, i) => `site${(i * 7919) % 20_000}.example.com /path/${i} ${i % 97}`);
 	const records = lines.map((line, i) => ({ line, words: line.split(/[ ./]/), at: i }));
@@ -18,11 +21,11 @@ function workload(): void {
 }
 
 /**
- * Returns the processor time that the workload takes at the moment as a multiple of its time on the reference machine; at least 1.
- * Other programs that share a core or its caches, and slower processors, increase it.
+ * Returns the processor time that the workload takes at the moment, as a multiple of its time on the reference machine; at least
+ * 1. Slower processors and other programs that share a core or its caches increase it.
  */
 export function machineSlowness(): number {
-	// The first runs also compile the workload.
+	// The first runs include the compilation of the workload, so they are not measured.
 	for (let i = 0; i < 3; i++) workload();
 	const times = Array.from({ length: 7 }, () => {
 		const before = process.threadCpuUsage();

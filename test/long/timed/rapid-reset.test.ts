@@ -11,25 +11,23 @@ import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 
 const test = suite('rapid reset');
 
-const RATE = 100_000;
-/**
- * Seconds of attack on the server, and as many on a dummy server. The two alternate, because the machine's load may vary.
- */
+const STREAMS_PER_SECOND = 100_000;
+/** Seconds of attack on the server, and on a dummy server. The two attacks alternate, because the machine's load may vary. */
 const SECONDS = 10;
 const TURNS = 4;
 
 /**
- * A dummy server that cuts off every connection at its first bytes. Attacking it costs the machine no more than the
- * attacker itself.
+ * A dummy server that closes every connection at its first bytes, so that attacking it costs little more than the attacker
+ * itself.
  */
 const DUMMY = `
 const server = require('node:net').createServer(socket => socket.on('error', () => {}).on('data', () => socket.destroy()));
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 `;
 
-/** Sends requests one after another for `seconds`. Returns how many milliseconds each of them took. */
-async function times(client: ClientHttp2Session, seconds: number): Promise<number[]> {
-	const taken: number[] = [];
+/** Sends requests one after another for `seconds`. Returns the duration of each in milliseconds. */
+async function requestTimes(client: ClientHttp2Session, seconds: number): Promise<number[]> {
+	const durationsMs: number[] = [];
 	const end = performance.now() + seconds * 1000;
 	while (performance.now() < end) {
 		const begun = performance.now();
@@ -39,24 +37,24 @@ async function times(client: ClientHttp2Session, seconds: number): Promise<numbe
 			stream.on('error', reject);
 			stream.on('close', resolve);
 		});
-		taken.push(performance.now() - begun);
+		durationsMs.push(performance.now() - begun);
 		await new Promise(resolve => setTimeout(resolve, 5));
 	}
-	return taken;
+	return durationsMs;
 }
 
 const p99 = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
 
 /** The attacker's counts. */
-interface Attacked {
+interface AttackReport {
 	readonly sent: number;
 	readonly connections: number;
 	readonly calmed: number;
 }
 
-async function attack(port: number, seconds: number): Promise<Attacked> {
+async function attack(port: number, seconds: number): Promise<AttackReport> {
 	const program = path.join(import.meta.dirname, 'rapid-reset-attack.ts');
-	const words = [program, String(port), String(RATE), String(seconds)];
+	const words = [program, String(port), String(STREAMS_PER_SECOND), String(seconds)];
 	return JSON.parse((await promisify(execFile)(process.execPath, words)).stdout);
 }
 
@@ -73,7 +71,7 @@ test("the attacker is cut off, and a client's p99 stays below five times its p99
 	const client = connect(`http://127.0.0.1:${port}`);
 	try {
 		const [announced] = (await once(dummy.stdout, 'data')) as [Buffer];
-		await times(client, 1);
+		await requestTimes(client, 1);
 		const quiet: number[] = [];
 		const during: number[] = [];
 		let sent = 0;
@@ -82,10 +80,10 @@ test("the attacker is cut off, and a client's p99 stays below five times its p99
 		for (let turn = 0; turn < TURNS; turn++) {
 			const seconds = SECONDS / TURNS;
 			const elsewhere = attack(Number(announced), seconds);
-			quiet.push(...(await times(client, seconds)));
+			quiet.push(...(await requestTimes(client, seconds)));
 			await elsewhere;
 			const here = attack(port, seconds);
-			during.push(...(await times(client, seconds)));
+			during.push(...(await requestTimes(client, seconds)));
 			const counted = await here;
 			sent += counted.sent;
 			connections += counted.connections;
@@ -94,7 +92,7 @@ test("the attacker is cut off, and a client's p99 stays below five times its p99
 		const said = `p99 ${p99(quiet).toFixed(2)} ms during an attack on the dummy, ${p99(during).toFixed(2)} ms during one on the server; ${sent} streams on ${connections} connections, ${calmed} ended with ENHANCE_YOUR_CALM`;
 		console.log(said);
 		// On a busy machine the attacker is slower, too.
-		assert.ok(sent >= RATE * SECONDS * 0.5, said);
+		assert.ok(sent >= STREAMS_PER_SECOND * SECONDS * 0.5, said);
 		// At this rate of resets, the server soon closes each connection.
 		assert.ok(sent / connections < 2000, said);
 		assert.ok(calmed > connections / 2, said);

@@ -12,12 +12,12 @@ import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 
 const slow = suite('slow attackers');
 
-const EACH = 5000;
+const CONNECTIONS_OF_EACH_KIND = 5000;
 
 /** Returns the milliseconds that each of a client's sequential requests took during the given seconds. */
-async function times(port: number, seconds: number): Promise<number[]> {
+async function requestTimes(port: number, seconds: number): Promise<number[]> {
 	const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-	const taken: number[] = [];
+	const durationsMs: number[] = [];
 	const end = performance.now() + seconds * 1000;
 	while (performance.now() < end) {
 		const begun = performance.now();
@@ -27,11 +27,11 @@ async function times(port: number, seconds: number): Promise<number[]> {
 				response.resume().on('end', resolve);
 			}).on('error', reject);
 		});
-		taken.push(performance.now() - begun);
+		durationsMs.push(performance.now() - begun);
 		await new Promise(resolve => setTimeout(resolve, 2));
 	}
 	agent.destroy();
-	return taken;
+	return durationsMs;
 }
 
 const p99 = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
@@ -46,13 +46,13 @@ slow("a normal client's p99 stays below three times its p99 without the attack",
 	const server = await serve([file], port);
 	const windows = async (count: number): Promise<number> => {
 		const found: number[] = [];
-		for (let i = 0; i < count; i++) found.push(p99(await times(port, 4)));
+		for (let i = 0; i < count; i++) found.push(p99(await requestTimes(port, 4)));
 		return Math.min(...found);
 	};
-	await times(port, 1);
+	await requestTimes(port, 1);
 	const before = await windows(2);
 	const attacker = fork(path.join(import.meta.dirname, 'slow-attack.ts'), [
-		...[String(port), String(upstreamPort), String(EACH), '1000'],
+		...[String(port), String(upstreamPort), String(CONNECTIONS_OF_EACH_KIND), '1000'],
 	]);
 	try {
 		await once(attacker, 'message');
@@ -63,11 +63,11 @@ slow("a normal client's p99 stays below three times its p99 without the attack",
 		attacker.disconnect();
 		await once(attacker, 'exit');
 		await new Promise(resolve => setTimeout(resolve, 1000));
-		// The client is measured again afterwards, because other load on the machine varies.
+		// The client is measured again after the attack, because other load on the machine varies.
 		const own = Math.max(before, await windows(2));
 		const said = `p99 ${during.toFixed(2)} ms with ${report.open} attacking connections, ${own.toFixed(2)} ms without`;
 		console.log(said);
-		assert.ok(report.open > EACH, said);
+		assert.ok(report.open > CONNECTIONS_OF_EACH_KIND, said);
 		assert.ok(during < 3 * Math.max(0.5, own), said);
 	} finally {
 		attacker.kill('SIGKILL');

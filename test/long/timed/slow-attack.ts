@@ -1,6 +1,6 @@
 /**
- * The attacker of slow-attack.test.ts: connections that send a head or a body one byte at a time, and an upstream that
- * waits for those bodies.
+ * The attacker of slow-attack.test.ts: connections that send a head or a body one byte at a time, and an upstream that waits for
+ * these bodies.
  *
  * Usage: node test/long/timed/slow-attack.ts <port> <upstream port> <connections of each kind> <connections a second>
  */
@@ -37,7 +37,7 @@ const opening = setInterval(() => {
 	process.send?.('open');
 }, 50);
 
-// Each second, a tenth of the connections send their next byte, in a header line that never ends.
+// Each second, a tenth of the connections send their next byte, which belongs to a header line that never ends.
 let turn = 0;
 setInterval(() => {
 	for (let i = 0; i < sockets.length / 100; i++) {

@@ -1,6 +1,6 @@
 /**
- * Long bodies in memory files: readers get the same bytes as from the cache's blocks, whatever happens to the entry
- * meanwhile.
+ * Long bodies in memory files: readers get the same bytes as from the cache's blocks, whatever happens to the entry while they
+ * read.
  */
 import { readdirSync, readlinkSync } from 'node:fs';
 import { suite } from 'uvu';
@@ -19,19 +19,19 @@ import { until, waitForNothing } from '../../harness.ts';
 setIoMode('direct');
 
 const MIB = 1024 * 1024;
-const ROWS = 2;
+const THREADS = 2;
 
 const filing = suite('long bodies in files');
 
-/** Without `memfd_create`, bodies are sent from the cache's blocks, which other tests cover. */
-const isThere = memoryFiles() !== undefined;
-const filed = isThere ? filing : filing.skip;
+/** True if the system has `memfd_create`. Without it, bodies are sent from the cache's blocks, which other tests cover. */
+const hasMemoryFiles = memoryFiles() !== undefined;
+const filed = hasMemoryFiles ? filing : filing.skip;
 
-function store(ceiling = 16 * MIB) {
-	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS).words * 4);
+function createThreads(ceiling = 16 * MIB) {
+	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, THREADS).words * 4);
 	const registry = new CacheRegistry({ resetDelayMs: 20, workingDirectory: '/', log: () => {} });
-	registry.cacheOpened('cache', { ceiling }, buffer, ROWS);
-	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
+	registry.cacheOpened('cache', { ceiling }, buffer, THREADS);
+	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: THREADS, thread: index, count: () => {} });
 	return { registry, words: new Int32Array(buffer), threads: [thread(0), thread(1)] as const };
 }
 
@@ -84,7 +84,7 @@ function read(cache: SharedCache, key: string, start?: number, end?: number): Bu
 }
 
 /** Returns the number of memory files with bodies that this process has open. */
-function files(): number {
+function countMemoryFiles(): number {
 	return readdirSync('/proc/self/fd').filter(name => {
 		try {
 			return readlinkSync(`/proc/self/fd/${name}`).startsWith('/memfd:svc-cache');
@@ -94,20 +94,20 @@ function files(): number {
 	}).length;
 }
 
-/** Looks an entry up often enough that its body gets a file. */
-function heat(cache: SharedCache, key: string): void {
+/** Looks up an entry so often that its body gets a memory file. */
+function lookUpOften(cache: SharedCache, key: string): void {
 	for (let i = 0; i < 4; i++) read(cache, key);
 }
 
 filed('popular bodies get a file for all threads, and their memory is returned', () => {
-	const before = files();
-	const { words, threads } = store();
+	const before = countMemoryFiles();
+	const { words, threads } = createThreads();
 	put(threads[0], 'a', MIB + 77);
 	const body = bytesOf('a', MIB + 77);
 	assert.ok(read(threads[0], 'a').equals(body));
-	assert.is(files(), before);
-	heat(threads[0], 'a');
-	assert.is(files(), before + 1);
+	assert.is(countMemoryFiles(), before);
+	lookUpOften(threads[0], 'a');
+	assert.is(countMemoryFiles(), before + 1);
 	assert.is(words[HEADER_WORD.files], 1);
 	assert.ok(words[HEADER_WORD.looseBlocks]! < 16, String(words[HEADER_WORD.looseBlocks]));
 	for (const thread of threads) {
@@ -116,17 +116,17 @@ filed('popular bodies get a file for all threads, and their memory is returned',
 		assert.ok(read(thread, 'a', 999, MIB).equals(body.subarray(999, MIB)), 'a long part');
 	}
 	threads[1].remove(threads[1].find('a')[0]!);
-	assert.is(files(), before);
+	assert.is(countMemoryFiles(), before);
 	assert.is(words[HEADER_WORD.files], 0);
 	assert.is(words[HEADER_WORD.looseBlocks], 0);
 });
 
 filed('blocks returned by bodies in files are reused, and every body stays intact', () => {
-	const { threads } = store(4 * MIB);
+	const { threads } = createThreads(4 * MIB);
 	for (let round = 0; round < 30; round++) {
 		const key = `k${round}`;
 		put(threads[round % 2]!, key, 300_000 + round * 1001);
-		heat(threads[round % 2]!, key);
+		lookUpOften(threads[round % 2]!, key);
 		for (let back = Math.max(0, round - 6); back <= round; back++) {
 			const [found] = threads[0].find(`k${back}`);
 			if (found !== undefined)
@@ -138,19 +138,19 @@ filed('blocks returned by bodies in files are reused, and every body stays intac
 
 for (const how of ['purged', 'evicted'] as const) {
 	filed(`a body that is ${how} while being sent is sent completely, from its file and from blocks`, async () => {
-		const before = files();
-		const { registry, threads } = store(8 * MIB);
+		const before = countMemoryFiles();
+		const { registry, threads } = createThreads(8 * MIB);
 		put(threads[0], 'a', 900_000);
 		const [found] = threads[0].find('a');
 		const slow = stream(threads[0], found!);
 		const first = Buffer.from(slow.pull() as Uint8Array);
 		// The slow reader reads from the blocks, whose memory must stay although the body now has a file.
-		heat(threads[1], 'a');
-		assert.is(files(), before + 1);
+		lookUpOften(threads[1], 'a');
+		assert.is(countMemoryFiles(), before + 1);
 		const fast = stream(threads[1], threads[1].find('a')[0]!);
 		const second = Buffer.from(fast.pull() as Uint8Array);
 		if (how === 'purged') assert.is(await registry.purge({ tag: 't' }), 1);
-		// Looks the new entries up as well, so that they are worth more than the entry under test.
+		// Also looks up the new entries, so that they are worth more than the entry under test.
 		for (let i = 0; i < 80; i++) {
 			put(threads[i % 2]!, `other${i}`, 400_000);
 			for (let times = 0; times < 3; times++) threads[0].find(`other${i}`);
@@ -158,18 +158,18 @@ for (const how of ['purged', 'evicted'] as const) {
 		assert.is(threads[0].find('a').length, 0);
 		const body = bytesOf('a', 900_000);
 		assert.ok(Buffer.concat([first, rest(slow)]).equals(body), 'the body read from blocks differs');
-		assert.is(files(), before + 1, 'the file stays open while the body is being sent');
+		assert.is(countMemoryFiles(), before + 1, 'the file stays open while the body is being sent');
 		assert.ok(Buffer.concat([second, rest(fast)]).equals(body), 'the body read from the file differs');
-		assert.is(files(), before);
+		assert.is(countMemoryFiles(), before);
 	});
 }
 
 filed('memory is returned once the last reader of the blocks has finished', () => {
-	const { words, threads } = store();
+	const { words, threads } = createThreads();
 	put(threads[0], 'a', MIB);
 	const slow = stream(threads[1], threads[1].find('a')[0]!);
 	slow.pull();
-	heat(threads[0], 'a');
+	lookUpOften(threads[0], 'a');
 	assert.is(words[HEADER_WORD.looseBlocks], MIB / BLOCK_BYTES);
 	slow.cancel();
 	assert.ok(read(threads[0], 'a').equals(bytesOf('a', MIB)));
@@ -177,22 +177,22 @@ filed('memory is returned once the last reader of the blocks has finished', () =
 });
 
 filed('the number of files is bounded, and those of an unused store are closed', async () => {
-	const before = files();
-	const { registry, words, threads } = store(64 * MIB);
+	const before = countMemoryFiles();
+	const { registry, words, threads } = createThreads(64 * MIB);
 	for (let i = 0; i < 300; i++) {
 		put(threads[0], `k${i}`, 66_000);
-		heat(threads[0], `k${i}`);
+		lookUpOften(threads[0], `k${i}`);
 	}
-	assert.is(files(), before + 256);
+	assert.is(countMemoryFiles(), before + 256);
 	assert.is(words[HEADER_WORD.files], 256);
 	const body = stream(threads[0], threads[0].find('k7')[0]!);
 	body.pull();
 	registry.cacheClosed('cache');
 	await waitForNothing(60);
-	assert.is(files(), before + 256, 'files stay open while a body is being read');
+	assert.is(countMemoryFiles(), before + 256, 'files stay open while a body is being read');
 	body.cancel();
-	await until('the files are closed', () => files() <= before);
-	assert.is(files(), before);
+	await until('the files are closed', () => countMemoryFiles() <= before);
+	assert.is(countMemoryFiles(), before);
 	assert.is(
 		threads[0].body(threads[0].find('k7')[0]!, 0, 66_000),
 		undefined,
@@ -201,15 +201,15 @@ filed('the number of files is bounded, and those of an unused store are closed',
 });
 
 filed('a thread that dies while sending leaves no file open', () => {
-	const before = files();
-	const { registry, threads } = store();
+	const before = countMemoryFiles();
+	const { registry, threads } = createThreads();
 	put(threads[0], 'a', MIB);
-	heat(threads[0], 'a');
+	lookUpOften(threads[0], 'a');
 	stream(threads[1], threads[1].find('a')[0]!).pull();
 	threads[0].remove(threads[0].find('a')[0]!);
-	assert.is(files(), before + 1);
+	assert.is(countMemoryFiles(), before + 1);
 	registry.threadEnded(1);
-	assert.is(files(), before);
+	assert.is(countMemoryFiles(), before);
 });
 
 filing.run();

@@ -178,12 +178,12 @@ running('a slow client does not delay the others', async () => {
 	for (const { body } of answers) assert.is(body.length, 1_900_000);
 	assert.is(origin.asked('/stalled'), 1);
 	// The slow client receives the whole response, too.
-	let got = 0;
+	let slowBytes = 0;
 	slow.on('data', data => {
-		got += data.length;
+		slowBytes += data.length;
 	});
 	slow.resume();
-	await until('the slow client received everything', () => got > 1_900_000);
+	await until('the slow client received everything', () => slowBytes > 1_900_000);
 	slow.destroy();
 });
 
@@ -265,7 +265,7 @@ running('no request sent after a purge gets older content, whatever is in progre
 			assert.ok(Number(headers['x-version']) >= wanted, `${headers['x-version']} after ${wanted}`);
 		}
 	};
-	// Some fetches take longer than a purge. Their responses must not be stored either.
+	// Some fetches take longer than a purge. Their responses must not be stored, either.
 	const clients = [0, 0, 0, 0, 0, 0, 15, 15, 15, 40, 40, 40].map(client);
 	try {
 		for (let round = 0; round < 25; round++) {

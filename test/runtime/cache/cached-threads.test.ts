@@ -1,4 +1,4 @@
-/** Caches when a thread dies, when a fetching client leaves, and when a fetch takes too long. */
+/** The cache when a thread dies, when a client leaves during its fetch, and when a fetch takes too long. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -9,16 +9,16 @@ import { freePorts, pauseFor, until } from '../../harness.ts';
 import { recordingLog } from '../running-server.ts';
 
 const dying = suite('caches with dying threads and leaving clients');
-const asked = new Map<string, number>();
-const held: ServerResponse[] = [];
+const requestCounts = new Map<string, number>();
+const heldResponses: ServerResponse[] = [];
 const origin = createServer((request, response) => {
 	const path = request.url!;
-	const count = (asked.get(path) ?? 0) + 1;
-	asked.set(path, count);
+	const count = (requestCounts.get(path) ?? 0) + 1;
+	requestCounts.set(path, count);
 	if (!path.startsWith('/fails')) {
 		response.setHeader('Cache-Control', path.includes('private') ? 'private' : 'max-age=600');
 	}
-	if (path.startsWith('/held') && count === 1) held.push(response);
+	if (path.startsWith('/held') && count === 1) heldResponses.push(response);
 	else if (path.startsWith('/fails')) setTimeout(() => response.writeHead(503).end(), 100);
 	else setTimeout(() => response.end(`${path} ${count}`), path.includes('slow') ? 200 : 0);
 });
@@ -46,7 +46,7 @@ dying.before(async () => {
 });
 
 dying.after(async () => {
-	for (const response of held) response.destroy();
+	for (const response of heldResponses) response.destroy();
 	await runtime?.stop();
 	origin.closeAllConnections();
 	origin.close();
@@ -70,29 +70,29 @@ dying('stored responses survive the death of a thread, and its replacement finds
 	await runtime.terminateWorker(0);
 	await until('the replacement thread serves', () => log.text().includes('a worker thread was replaced'));
 	for (let i = 0; i < 20; i++) assert.match(await get('/kept'), 'svc; hit');
-	assert.is(asked.get('/kept'), 1);
+	assert.is(requestCounts.get('/kept'), 1);
 });
 
 dying('if the fetching client disconnects, another request fetches', async () => {
 	const leaver = connect(port, '127.0.0.1');
 	leaver.on('error', () => {});
 	leaver.write(`GET /held HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
-	await until('the origin received the request', () => held.length > 0);
+	await until('the origin received the request', () => heldResponses.length > 0);
 	const waiting = Promise.all(Array.from({ length: 20 }, () => get('/held')));
 	await pauseFor(100);
 	leaver.destroy();
 	for (const answer of await waiting) assert.match(answer, '/held 2');
-	assert.is(asked.get('/held'), 2);
+	assert.is(requestCounts.get('/held'), 2);
 });
 
 dying('after the maximum wait, a waiting request fetches itself', async () => {
 	const first = get('/held-long');
-	await until('the origin received the request', () => asked.get('/held-long') === 1);
+	await until('the origin received the request', () => requestCounts.get('/held-long') === 1);
 	const begun = performance.now();
 	assert.match(await get('/held-long'), '/held-long 2');
 	const took = performance.now() - begun;
 	assert.ok(took > 200 && took < 5000, String(took));
-	held.at(-1)!.end('late');
+	heldResponses.at(-1)!.end('late');
 	assert.match(await first, 'late');
 });
 
@@ -100,14 +100,14 @@ dying('private responses are fetched by each client, concurrently after the firs
 	const begun = performance.now();
 	const answers = await Promise.all(Array.from({ length: 30 }, () => get('/private-slow')));
 	assert.is(new Set(answers.map(answer => answer.slice(answer.indexOf('\r\n\r\n')))).size, 30);
-	assert.is(asked.get('/private-slow'), 30);
+	assert.is(requestCounts.get('/private-slow'), 30);
 	assert.ok(performance.now() - begun < 3000, 'the requests were serialized');
 });
 
 dying('a failure is not shared with waiting requests', async () => {
 	const answers = await Promise.all(Array.from({ length: 5 }, () => get('/fails')));
 	for (const answer of answers) assert.match(answer, '503');
-	assert.is(asked.get('/fails'), 5);
+	assert.is(requestCounts.get('/fails'), 5);
 });
 
 dying.run();

@@ -1,6 +1,6 @@
 /**
- * The shared store: every thread sees what another stores, memory stays within the size limit, and readers can finish even if their
- * entry is removed.
+ * The shared store: every thread sees the responses that other threads store, memory stays within the size limit, and readers can
+ * finish even if their entry is removed.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,16 +14,16 @@ import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
 import { pauseFor, until, waitForClock, waitForNothing } from '../../harness.ts';
 
 const MIB = 1024 * 1024;
-const ROWS = 3;
+const THREADS = 3;
 
 function store(ceiling = MIB) {
-	const layout = cacheLayout(ceiling, ROWS);
+	const layout = cacheLayout(ceiling, THREADS);
 	assert.ok(layout.bytes <= ceiling, `${layout.bytes} bytes exceed ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
 	const registry = new CacheRegistry({ resetDelayMs: 50, workingDirectory: '/', log: () => {} });
-	registry.cacheOpened('cache', { ceiling }, buffer, ROWS);
-	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
-	const memory = new CacheMemory(buffer, ceiling, ROWS, ROWS);
+	registry.cacheOpened('cache', { ceiling }, buffer, THREADS);
+	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: THREADS, thread: index, count: () => {} });
+	const memory = new CacheMemory(buffer, ceiling, THREADS, THREADS);
 	return { registry, memory, layout, threads: [thread(0), thread(1), thread(2)] as const };
 }
 
@@ -69,7 +69,7 @@ function read(cache: SharedCache, response: CachedResponse, start = 0, end = res
 }
 
 /** Returns bytes that identify their key and their position. */
-function bytesOf(key: string, length: number): Buffer {
+function bodyForKey(key: string, length: number): Buffer {
 	const bytes = Buffer.alloc(length);
 	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7) & 255;
 	return bytes;
@@ -79,7 +79,7 @@ const sharing = suite('shared cache');
 
 sharing('a response stored by one thread is available to all, head and body', () => {
 	const { threads } = store();
-	const body = bytesOf('a', 5000);
+	const body = bodyForKey('a', 5000);
 	assert.ok(put(threads[0], 'a', body));
 	for (const thread of threads) {
 		const [found] = thread.find('a');
@@ -91,7 +91,7 @@ sharing('a response stored by one thread is available to all, head and body', ()
 
 sharing('a long body is read in pieces, starting at any offset', () => {
 	const { threads } = store(8 * MIB);
-	const body = bytesOf('long', 700_000);
+	const body = bodyForKey('long', 700_000);
 	assert.ok(put(threads[0], 'long', body));
 	const [found] = threads[1].find('long');
 	assert.equal(read(threads[1], found!), body);
@@ -101,7 +101,7 @@ sharing('a long body is read in pieces, starting at any offset', () => {
 sharing('incomplete responses are not visible, and aborted ones leave nothing behind', () => {
 	const { threads, memory } = store();
 	const writer = threads[0].store(headOf('a'), undefined, MIB, 0)!;
-	writer.write(bytesOf('a', 3000));
+	writer.write(bodyForKey('a', 3000));
 	assert.is(threads[1].find('a').length, 0);
 	writer.abandon();
 	writer.commit();
@@ -154,7 +154,7 @@ sharing('revalidation replaces the head for every thread and keeps the body', ()
 
 sharing('a removed response is not served by any thread, and its readers still get it to the end', () => {
 	const { threads, memory } = store(4 * MIB);
-	const body = bytesOf('a', 300_000);
+	const body = bodyForKey('a', 300_000);
 	put(threads[0], 'a', body);
 	const [found] = threads[1].find('a');
 	const stream = threads[1].body(found!, 0, body.length)!;
@@ -163,11 +163,11 @@ sharing('a removed response is not served by any thread, and its readers still g
 	threads[0].invalidate('example.test', '/a', undefined);
 	for (const thread of threads) assert.is(thread.find('a').length, 0);
 	assert.is(threads[2].body(found!, 0, 10), undefined);
-	// Other entries compete for the space.
-	for (let i = 0; i < 60; i++) put(threads[2], `b${i}`, bytesOf('b', 100_000));
+	// Other entries compete for the memory of the removed entry.
+	for (let i = 0; i < 60; i++) put(threads[2], `b${i}`, bodyForKey('b', 100_000));
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
 	assert.equal(Buffer.concat(pieces), body);
-	for (let i = 0; i < 60; i++) put(threads[2], `c${i}`, bytesOf('c', 100_000));
+	for (let i = 0; i < 60; i++) put(threads[2], `c${i}`, bodyForKey('c', 100_000));
 	assert.is(memory.words[HEADER_WORD.zombies], 0, 'the memory of a removed entry was not released');
 });
 
@@ -200,9 +200,9 @@ sharing('with many keys of random sizes, memory stays within the limit and every
 			const bytes = read(thread, found);
 			if (bytes === undefined) continue;
 			hits++;
-			assert.ok(bytes.equals(bytesOf(key, length)), key);
+			assert.ok(bytes.equals(bodyForKey(key, length)), key);
 			if (next(50) === 0) thread.remove(found);
-		} else put(thread, key, bytesOf(key, length));
+		} else put(thread, key, bodyForKey(key, length));
 		assert.ok(memory.words[HEADER_WORD.usedBlocks]! <= layout.blocks);
 	}
 	assert.ok(hits > 1000, String(hits));
@@ -211,10 +211,10 @@ sharing('with many keys of random sizes, memory stays within the limit and every
 
 sharing('popular entries survive a scan of others', () => {
 	const { threads } = store();
-	for (let i = 0; i < 20; i++) put(threads[0], `hot${i}`, bytesOf('h', 4000));
+	for (let i = 0; i < 20; i++) put(threads[0], `hot${i}`, bodyForKey('h', 4000));
 	for (let round = 0; round < 3; round++) for (let i = 0; i < 20; i++) threads[1].find(`hot${i}`);
 	for (let i = 0; i < 2000; i++) {
-		put(threads[0], `once${i}`, bytesOf('o', 4000));
+		put(threads[0], `once${i}`, bodyForKey('o', 4000));
 		if (i % 50 === 0) for (let j = 0; j < 20; j++) threads[1].find(`hot${j}`);
 	}
 	const kept = Array.from({ length: 20 }, (_, i) => threads[2].find(`hot${i}`).length).filter(Boolean).length;
@@ -338,8 +338,8 @@ ends('purges by URL, prefix and tag take effect on every thread before they reso
 
 ends('the fills, pins and fetches of a dead thread are released', async () => {
 	const { threads, registry, memory } = store();
-	put(threads[0], 'kept', bytesOf('kept', 100));
-	threads[1].store(headOf('half'), undefined, MIB, 0)!.write(bytesOf('half', 9000));
+	put(threads[0], 'kept', bodyForKey('kept', 100));
+	threads[1].store(headOf('half'), undefined, MIB, 0)!.write(bodyForKey('half', 9000));
 	threads[1].pin(threads[1].find('kept')[0]!);
 	threads[1].joinFetch('slow', 5000);
 	const waits = threads[0].joinFetch('slow', 5000);
@@ -353,35 +353,35 @@ ends('the fills, pins and fetches of a dead thread are released', async () => {
 
 ends('after a thread dies during a change, nothing is found, readers finish, and then the store is reset', async () => {
 	const { threads, registry, memory } = store(4 * MIB);
-	const body = bytesOf('a', 300_000);
+	const body = bodyForKey('a', 300_000);
 	put(threads[0], 'a', body);
 	const [found] = threads[0].find('a');
 	const stream = threads[2].body(threads[2].find('a')[0]!, 0, body.length)!;
 	assert.ok(isStream(stream));
 	const half = threads[2].store(headOf('half'), undefined, MIB, 0)!;
-	half.write(bytesOf('half', 100));
+	half.write(bodyForKey('half', 100));
 	memory.words[HEADER_WORD.lock] = 2;
 	registry.threadEnded(1);
 	assert.is(memory.words[HEADER_WORD.lock], 0);
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
-	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'nothing is stored before the reset');
+	assert.is(put(threads[0], 'b', bodyForKey('b', 100)), false, 'nothing is stored before the reset');
 	await waitForNothing(150);
-	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'the store is not reset while it is being read');
+	assert.is(put(threads[0], 'b', bodyForKey('b', 100)), false, 'the store is not reset while it is being read');
 	const pieces: Buffer[] = [];
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
 	assert.equal(Buffer.concat(pieces), body);
 	await until('the store is reset', () => !memory.isBroken);
-	put(threads[2], 'a', bytesOf('a', 200));
-	assert.is(half.write(bytesOf('half', 5000)), false, 'writes that began before the reset are aborted');
+	put(threads[2], 'a', bodyForKey('a', 200));
+	assert.is(half.write(bodyForKey('half', 5000)), false, 'writes that began before the reset are aborted');
 	half.abandon();
-	assert.equal(read(threads[0], threads[0].find('a')[0]!), bytesOf('a', 200));
+	assert.equal(read(threads[0], threads[0].find('a')[0]!), bodyForKey('a', 200));
 	assert.is(memory.words[HEADER_WORD.entries], 1);
 });
 
 ends("the main thread does not block on a lock whose holder's death is not yet reported", async () => {
 	const { threads, registry, memory } = store();
-	put(threads[0], 'a', bytesOf('a', 100));
+	put(threads[0], 'a', bodyForKey('a', 100));
 	threads[0].store(headOf('half'), undefined, MIB, 0);
 	memory.words[HEADER_WORD.lock] = 2;
 	registry.threadEnded(0);
@@ -400,15 +400,15 @@ for (const [how, recall] of [
 ] as const) {
 	slow(`a disk that ${how} does not block a request indefinitely`, async () => {
 		const size = 64 * MIB;
-		const layout = cacheLayout(MIB, ROWS, size);
+		const layout = cacheLayout(MIB, THREADS, size);
 		const buffer = new SharedArrayBuffer(layout.words * 4);
 		CacheMemory.prepare(buffer);
-		const memory = new CacheMemory(buffer, MIB, ROWS, ROWS, size);
+		const memory = new CacheMemory(buffer, MIB, THREADS, THREADS, size);
 		const disk = { reportStored: () => {}, reportRemoved: () => {}, invalidateUrl: async () => {}, recall };
 		const cache = new SharedCache({
 			buffer,
 			ceiling: MIB,
-			rows: ROWS,
+			rows: THREADS,
 			thread: 0,
 			count: () => {},
 			diskSize: size,
@@ -434,7 +434,7 @@ late('a response requested earlier but arriving later does not replace a newer o
 	assert.ok(put(threads[1], 'a', Buffer.from('newer'), { storedAt: 2000 }));
 	assert.not(older.commit());
 	assert.is(read(threads[0], threads[0].find('a')[0]!)!.toString(), 'newer');
-	// This response is stored before the clock is set back.
+	// The first response is stored before the clock is set back, the second afterwards.
 	assert.ok(put(threads[1], 'b', Buffer.from('future'), { storedAt: Date.now() + 1e6 }));
 	assert.ok(put(threads[0], 'b', Buffer.from('now'), { storedAt: Date.now() }));
 	assert.is(read(threads[2], threads[2].find('b')[0]!)!.toString(), 'now');
@@ -459,9 +459,9 @@ late('a response purged while it arrives is not stored, and another one is', asy
 	const since = threads[0].urlEpoch('example.test', '/a', undefined);
 	const purged = threads[0].store(headOf('a'), undefined, MIB, since)!;
 	const other = threads[0].store(headOf('b'), undefined, MIB, since)!;
-	assert.ok(purged.write(bytesOf('a', 3000)) && other.write(bytesOf('b', 3000)));
+	assert.ok(purged.write(bodyForKey('a', 3000)) && other.write(bodyForKey('b', 3000)));
 	await registry.purge({ host: 'example.test', path: '/a' });
-	assert.ok(purged.write(bytesOf('a', 3000)));
+	assert.ok(purged.write(bodyForKey('a', 3000)));
 	assert.is(purged.commit(), false);
 	assert.is(other.commit(), true);
 	assert.is(threads[1].find('a').length, 0);
@@ -471,7 +471,7 @@ late('a response purged while it arrives is not stored, and another one is', asy
 
 late('a head that grows when memory is full does not overwrite other entries', () => {
 	const { threads, memory, layout } = store();
-	for (let i = 0; i < 500; i++) put(threads[0], `k${i}`, bytesOf('k', 9000));
+	for (let i = 0; i < 500; i++) put(threads[0], `k${i}`, bodyForKey('k', 9000));
 	let left = 0;
 	for (let i = 0; i < 500; i++) {
 		const [found] = threads[1].find(`k${i}`);
@@ -482,7 +482,7 @@ late('a head that grows when memory is full does not overwrite other entries', (
 		const [found] = threads[2].find(`k${i}`);
 		if (!found) continue;
 		left++;
-		assert.equal(read(threads[2], found), bytesOf('k', 9000));
+		assert.equal(read(threads[2], found), bodyForKey('k', 9000));
 	}
 	assert.ok(left > 0 && memory.words[HEADER_WORD.usedBlocks]! <= layout.blocks);
 });

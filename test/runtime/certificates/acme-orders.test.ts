@@ -1,6 +1,5 @@
 /**
- * Certificates by ACME, from a scripted server: obtained, renewed and resumed, and what happens when the server
- * refuses.
+ * Certificates from a scripted ACME server: how they are obtained, renewed and resumed, and what happens when the server refuses.
  */
 import { X509Certificate } from 'node:crypto';
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -30,12 +29,12 @@ acme.before.each(async () => {
 acme.after.each(() => server.close());
 
 /** Returns the settings of an issuer that uses the scripted server. */
-function issuer(more: object = {}): { issuer: string; [setting: string]: unknown } {
+function issuerSettings(more: object = {}): { issuer: string; [setting: string]: unknown } {
 	return { issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile], ...more };
 }
 
 /** Returns a validator that checks the challenge responses which the threads would give. */
-function answeredBy(sink: RecordingSink): (validation: ChallengeValidation) => boolean {
+function createValidator(sink: RecordingSink): (validation: ChallengeValidation) => boolean {
 	return ({ type, name, token, keyAuthorization }) => {
 		if (type === 'http-01') return sink.answers.http01[token] === keyAuthorization;
 		const certificate = sink.answers.alpn[name];
@@ -45,10 +44,10 @@ function answeredBy(sink: RecordingSink): (validation: ChallengeValidation) => b
 
 acme('a certificate is obtained by HTTP-01 on the first run, stored, and loaded by the next process', async () => {
 	const test = testManager();
-	server.faults.validate = answeredBy(test.sink);
+	server.faults.validate = createValidator(test.sink);
 	await serveDocument(
 		test,
-		planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])),
+		planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuerSettings({ email: 'me@example.com' })])),
 	);
 	await eventually('obtained', () => test.sink.certificates.size === 2);
 	const { chain, key } = test.sink.for('a.example.com')!;
@@ -66,7 +65,7 @@ acme('a certificate is obtained by HTTP-01 on the first run, stored, and loaded 
 
 	const again = testManager({ folder: test.folder });
 	await again.manager.prepare(
-		planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])),
+		planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuerSettings({ email: 'me@example.com' })])),
 		{},
 	);
 	assert.is(again.sink.for('a.example.com')!.chain, chain);
@@ -77,12 +76,12 @@ acme('a certificate is obtained by HTTP-01 on the first run, stored, and loaded 
 
 acme('TLS-ALPN-01 is tried after HTTP-01 fails, and is preferred afterwards', async () => {
 	const test = testManager();
-	const answered = answeredBy(test.sink);
+	const answered = createValidator(test.sink);
 	server.faults.validate = validation => validation.type === 'tls-alpn-01' && answered(validation);
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuerSettings()])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	assert.is(server.orders.length, 2);
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuerSettings()])));
 	await eventually('obtained', () => test.sink.certificates.size === 2);
 	assert.is(server.orders.length, 3);
 	await test.manager.close();
@@ -90,11 +89,11 @@ acme('TLS-ALPN-01 is tried after HTTP-01 fails, and is preferred afterwards', as
 
 acme("an issuer's root file is read again on every configuration load", async () => {
 	const test = testManager();
-	server.faults.validate = answeredBy(test.sink);
+	server.faults.validate = createValidator(test.sink);
 	const root = path.join(test.folder, 'root.pem');
 	const other = await TestAuthority.make('CN=Another');
 	writeFileSync(root, other.pem);
-	const wanted = planOfPolicies(policyForNames(['a.example.com'], [issuer({ trusted_roots: [root] })]));
+	const wanted = planOfPolicies(policyForNames(['a.example.com'], [issuerSettings({ trusted_roots: [root] })]));
 	await serveDocument(test, wanted);
 	await eventually('refused', () => test.entries.some(({ level }) => level === 'error' || level === 'warn'));
 	copyFileSync(server.rootFile, root);
@@ -111,7 +110,7 @@ acme('randomly rejected nonces do not fail orders', async () => {
 	const test = testManager();
 	server.faults.nonceRejection = 0.4;
 	const names = Array.from({ length: 3 }, (_, at) => `n${at}.example.com`);
-	await serveDocument(test, planOfPolicies(policyForNames(names, [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(names, [issuerSettings()])));
 	await eventually('obtained', () => test.sink.certificates.size === names.length);
 	assert.is(server.orders.length, names.length);
 	await test.manager.close();
@@ -122,7 +121,7 @@ acme('orders succeed eventually despite randomly failing validations', async () 
 	const test = testManager({ now: () => now });
 	server.faults.validate = () => Math.random() < 0.4;
 	const names = Array.from({ length: 2 }, (_, at) => `r${at}.example.com`);
-	await serveDocument(test, planOfPolicies(policyForNames(names, [issuer()])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(names, [issuerSettings()])), { renew_interval: 20 });
 	await eventually('obtained', () => {
 		now += 600_000;
 		return test.sink.certificates.size === names.length;
@@ -133,7 +132,9 @@ acme('orders succeed eventually despite randomly failing validations', async () 
 acme('a certificate is renewed when a third of its lifetime is left, and replaces the old one', async () => {
 	const test = testManager();
 	server.faults.backdate = 70 * DAY;
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuerSettings()])), {
+		renew_interval: 20,
+	});
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	const before = test.sink.for('a.example.com')!;
 	server.faults.backdate = 60_000;
@@ -148,7 +149,7 @@ acme('private keys are reused where the policy says so', async () => {
 	const test = testManager();
 	server.faults.backdate = 70 * DAY;
 	const wanted = planOfPolicies(
-		policyForNames(['a.example.com'], [issuer()], { reuse_private_keys: true, key_type: 'ed25519' }),
+		policyForNames(['a.example.com'], [issuerSettings()], { reuse_private_keys: true, key_type: 'ed25519' }),
 	);
 	await serveDocument(test, wanted, { renew_interval: 20 });
 	await eventually('obtained', () => test.sink.certificates.size === 1);
@@ -162,7 +163,9 @@ acme('private keys are reused where the policy says so', async () => {
 acme("the server's renewal information is followed, and the order names the certificate it replaces", async () => {
 	const test = testManager();
 	server.faults.window = { start: new Date(Date.now() - 2000), end: new Date(Date.now() - 1000) };
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuerSettings()])), {
+		renew_interval: 20,
+	});
 	await eventually('renewed', () => server.orders.length >= 2);
 	server.faults.window = { start: new Date(Date.now() + 30 * DAY), end: new Date(Date.now() + 31 * DAY) };
 	assert.is(server.orders[0]!.replaces, undefined);
@@ -178,24 +181,24 @@ acme('external account binding, profile and key type reach the server', async ()
 	const bound = testManager({ folder: test.folder });
 	delete process.env.TEST_MAC_KEY;
 	const wanted = planOfPolicies(
-		policyForNames(['a.example.com'], [issuer({ eab, profile: 'shortlived' })], { key_type: 'rsa2048' }),
+		policyForNames(['a.example.com'], [issuerSettings({ eab, profile: 'shortlived' })], { key_type: 'rsa2048' }),
 	);
 	await serveDocument(bound, wanted);
 	await eventually('obtained', () => bound.sink.certificates.size === 1);
 	assert.is(server.orders[0]!.profile, 'shortlived');
 	assert.is(new X509Certificate(bound.sink.for('a.example.com')!.chain).publicKey.asymmetricKeyType, 'rsa');
 	await bound.manager.close();
-	await serveDocument(test, planOfPolicies(policyForNames(['c.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['c.example.com'], [issuerSettings()])));
 	await eventually('refused', () => /external account binding/.test(JSON.stringify(test.entries)));
 	await test.manager.close();
 });
 
 acme('an account that the server lost is registered again', async () => {
 	const test = testManager();
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuerSettings()])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	server.faults.forgetful = true;
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuerSettings()])));
 	await eventually('obtained', () => test.sink.certificates.size === 2);
 	assert.is(server.faults.forgetful, false, 'the lost account was never used');
 	await test.manager.close();
@@ -206,7 +209,7 @@ acme('when an issuer fails, the next one is used, and the log says why', async (
 	const second = await scriptedAcmeServer(folder);
 	server.faults.before = resource => (resource === 'new-order' ? 'rejectedIdentifier' : undefined);
 	const fallback = { issuer: 'acme', directory: second.directory, trusted_roots: [second.rootFile] };
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer(), fallback])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuerSettings(), fallback])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	assert.is(second.orders.length, 1);
 	const message = 'an issuer failed, and another one provided the certificate';
@@ -225,7 +228,7 @@ acme('after a refusal, Retry-After is respected, and the next attempt goes to th
 	server.faults.before = resource => (resource === 'new-order' ? 'rateLimited' : undefined);
 	server.faults.retryAfter = 3600;
 	const roots = [server.rootFile, dryRun.rootFile];
-	const wanted = issuer({ test_directory: dryRun.directory, trusted_roots: roots });
+	const wanted = issuerSettings({ test_directory: dryRun.directory, trusted_roots: roots });
 	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [wanted])), { renew_interval: 20 });
 	await eventually('refused', () => test.entries.some(({ level }) => level === 'error'));
 	now += 1_800_000;
@@ -243,7 +246,7 @@ acme('after a refusal, Retry-After is respected, and the next attempt goes to th
 acme('two processes that share a store make a single order for each certificate', async () => {
 	const first = testManager();
 	const second = testManager({ folder: first.folder });
-	const wanted = planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer()]));
+	const wanted = planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuerSettings()]));
 	await Promise.all([serveDocument(first, wanted), serveDocument(second, wanted)]);
 	await eventually('obtained', () => first.sink.certificates.size === 2 && second.sink.certificates.size === 2);
 	assert.is(server.orders.length, 2);
@@ -255,7 +258,7 @@ acme('the preferred chain is chosen from those offered', async () => {
 	const { chooseChain } = await import('../../../runtime/certificates/acme/chain-choice.ts');
 	const { rootPem } = server;
 	const test = testManager();
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuerSettings()])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	const long = test.sink.for('a.example.com')!.chain;
 	const short = long.replace(rootPem, '');
@@ -267,7 +270,7 @@ acme('the preferred chain is chosen from those offered', async () => {
 
 acme('wildcards without a DNS provider are reported and not ordered', async () => {
 	const test = testManager();
-	await serveDocument(test, planOfPolicies(policyForNames(['*.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['*.example.com'], [issuerSettings()])));
 	await eventually('reported', () => /can only be validated with a DNS provider/.test(JSON.stringify(test.entries)));
 	assert.is(server.orders.length, 0);
 	await test.manager.close();
@@ -280,11 +283,11 @@ acme('an unresponsive ACME server does not delay closing the manager', async () 
 		asked ||= resource === 'new-order';
 		return resource === 'new-order' ? 'hang' : undefined;
 	};
-	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuerSettings()])));
 	await eventually('ordered', () => asked);
 	const begun = performance.now();
 	await test.manager.close();
-	// Orders that did not react to the abort would delay closing by two seconds.
+	// If orders did not react to the abort, closing would take two seconds longer.
 	assert.ok(performance.now() - begun < 1900);
 	const record = JSON.parse(readFileSync(path.join(ordersFolder(test.folder), 'a.example.com.json'), 'utf8'));
 	assert.is(record.order, undefined);

@@ -1,4 +1,4 @@
-/** The ACME server of an internal authority: it certifies names whose control is proven and refuses everything else. */
+/** The ACME server of an internal authority certifies names that the client controls, and refuses everything else. */
 import { createHash, generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto';
 import { createSocket, type Socket as Datagrams } from 'node:dgram';
 import { once } from 'node:events';
@@ -26,8 +26,8 @@ import {
 
 const acmeServer = suite('ACME server');
 
-/** A site with `acme_server`, and servers that answer validation requests for a client's names. */
-interface Front {
+/** A site with `acme_server`, and servers that answer the validation requests for the names of a client. */
+interface AcmeSite {
 	readonly base: string;
 	settings: AcmeServerSettings;
 	readonly entries: { message: string }[];
@@ -35,7 +35,7 @@ interface Front {
 }
 
 let client: TestManager;
-let front: Front;
+let front: AcmeSite;
 let validated: Server;
 let validatedTls: TlsServer;
 let names: Datagrams;
@@ -86,7 +86,7 @@ acmeServer.after.each(async () => {
 	names.close();
 });
 
-async function openFront(): Promise<Front> {
+async function openFront(): Promise<AcmeSite> {
 	const entries: { message: string }[] = [];
 	const folder = temporaryFolder();
 	const port = (server: Server | TlsServer): number => (server.address() as AddressInfo).port;
@@ -119,7 +119,7 @@ async function openFront(): Promise<Front> {
 		response.writeHead(status).end(body);
 	}).listen(0, '127.0.0.1');
 	await once(server, 'listening');
-	const self: Front = {
+	const self: AcmeSite = {
 		base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/acme/local`,
 		settings: {},
 		entries,
@@ -133,7 +133,7 @@ async function openFront(): Promise<Front> {
 }
 
 /** Orders a certificate with svc's own ACME client. */
-async function order(name: string, more: object = {}): Promise<void> {
+async function orderCertificate(name: string, more: object = {}): Promise<void> {
 	await serveDocument(
 		client,
 		planOfPolicies(policyForNames([name], [{ issuer: 'acme', directory: `${front.base}/directory`, ...more }])),
@@ -146,21 +146,21 @@ async function order(name: string, more: object = {}): Promise<void> {
 acmeServer(
 	'HTTP-01: a name that answers the challenge gets a certificate of the authority, also through a redirect',
 	async () => {
-		await order('localhost', { disable_tlsalpn_challenge: true });
+		await orderCertificate('localhost', { disable_tlsalpn_challenge: true });
 		const { chain } = client.sink.for('localhost')!;
 		const [leaf, intermediate] = chain
 			.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----\n/g)!
 			.map(one => new X509Certificate(one));
 		assert.ok(leaf!.verify(intermediate!.publicKey));
 		assert.is((leaf!.validToDate.getTime() - leaf!.validFromDate.getTime()) / 3_600_000, 12);
-		await order('127.0.0.1', { disable_tlsalpn_challenge: true });
+		await orderCertificate('127.0.0.1', { disable_tlsalpn_challenge: true });
 		assert.ok(client.sink.for('127.0.0.1'));
 	},
 );
 
 acmeServer('TLS-ALPN-01: a name that presents the challenge certificate gets a certificate', async () => {
 	front.settings = { challenges: ['tls-alpn-01'], lifetime: 3_600_000, sign_with_root: true };
-	await order('localhost', { disable_http_challenge: true });
+	await orderCertificate('localhost', { disable_http_challenge: true });
 	const certificate = new X509Certificate(client.sink.for('localhost')!.chain);
 	assert.is(certificate.validToDate.getTime() - certificate.validFromDate.getTime(), 3_600_000);
 	assert.match(certificate.issuer, /Root/);
@@ -173,13 +173,13 @@ acmeServer('names that do not answer, are not allowed or are denied get no certi
 		['10.0.0.1', /rejectedIdentifier/],
 		['no.lan.example', /rejectedIdentifier.*is denied/],
 	] as const) {
-		await order(name);
+		await orderCertificate(name);
 		assert.match(JSON.stringify(client.entries), why);
 		client.entries.length = 0;
 	}
 	client.sink.setChallenges = async () => {};
 	client.sink.answers = { http01: {}, alpn: {} };
-	await order('localhost');
+	await orderCertificate('localhost');
 	assert.is(client.sink.for('localhost'), undefined);
 	assert.match(JSON.stringify(client.entries), /did not answer with the key authorization/);
 });
@@ -195,7 +195,7 @@ interface AnswerBody {
 }
 
 /** Creates a low-level client that can send arbitrary requests. */
-async function raw(key: KeyObject): Promise<{
+async function rawClient(key: KeyObject): Promise<{
 	post: (
 		resource: string,
 		payload: unknown,
@@ -228,7 +228,7 @@ async function raw(key: KeyObject): Promise<{
 const problem = ({ body }: { body: AnswerBody }): string => body.type.replace('urn:ietf:params:acme:error:', '');
 
 acmeServer('DNS-01 validates a wildcard where wildcards are allowed', async () => {
-	const me = await raw(await makePrivateKey('p256'));
+	const me = await rawClient(await makePrivateKey('p256'));
 	const identifiers = [{ type: 'dns', value: '*.example.test' }];
 	assert.is(problem(await me.post('new-order', { identifiers })), 'rejectedIdentifier');
 	front.settings = {
@@ -236,7 +236,7 @@ acmeServer('DNS-01 validates a wildcard where wildcards are allowed', async () =
 		resolvers: [`127.0.0.1:${(names.address() as AddressInfo).port}`],
 	};
 	const key = await makePrivateKey('p256');
-	const dns = await raw(key);
+	const dns = await rawClient(key);
 	const made = await dns.post('new-order', { identifiers });
 	const authorization = await dns.post(made.body.authorizations[0]!, undefined);
 	assert.equal(
@@ -259,8 +259,8 @@ acmeServer('DNS-01 validates a wildcard where wildcards are allowed', async () =
 
 acmeServer("forged and replayed requests, and requests for other accounts' resources, are refused", async () => {
 	const key = await makePrivateKey('p256');
-	const me = await raw(key);
-	const other = await raw(await makePrivateKey('p256'));
+	const me = await rawClient(key);
+	const other = await rawClient(await makePrivateKey('p256'));
 	const identifiers = [{ type: 'dns', value: 'localhost' }];
 	const made = await me.post('new-order', { identifiers });
 	assert.is(made.status, 201);
@@ -301,7 +301,7 @@ acmeServer("forged and replayed requests, and requests for other accounts' resou
 acmeServer(
 	'an order fails if validation does, and forged, truncated or weak certificate requests are refused',
 	async () => {
-		const me = await raw(await makePrivateKey('p256'));
+		const me = await rawClient(await makePrivateKey('p256'));
 		front.settings = { challenges: ['http-01'] };
 		const made = await me.post('new-order', { identifiers: [{ type: 'dns', value: 'localhost' }] });
 		const authorization = await me.post(made.body.authorizations[0]!, undefined);
@@ -324,7 +324,7 @@ acmeServer(
 
 acmeServer('an account stays the same when its key changes; a deactivated one can do nothing', async () => {
 	const key = await makePrivateKey('p256');
-	const me = await raw(key);
+	const me = await rawClient(key);
 	const next = await makePrivateKey('p256');
 	const url = `${front.base}/key-change`;
 	const inner = JSON.parse(
@@ -334,14 +334,14 @@ acmeServer('an account stays the same when its key changes; a deactivated one ca
 	);
 	assert.is((await me.post('key-change', inner)).status, 200);
 	assert.is((await me.post(me.account, undefined)).status, 400);
-	const again = await raw(next);
+	const again = await rawClient(next);
 	assert.is(again.account, me.account);
-	// A client with the old key gets a new account, and cannot access the existing one.
-	const stranger = await raw(key);
-	assert.is.not(stranger.account, again.account);
-	assert.is((await stranger.post(again.account, undefined)).status, 403);
+	// With the old key, a client gets a new account and cannot access the existing one.
+	const clientWithOldKey = await rawClient(key);
+	assert.is.not(clientWithOldKey.account, again.account);
+	assert.is((await clientWithOldKey.post(again.account, undefined)).status, 403);
 	assert.is((await again.post(again.account, undefined)).status, 200);
-	assert.is((await raw(key)).account, stranger.account);
+	assert.is((await rawClient(key)).account, clientWithOldKey.account);
 	assert.is((await again.post(again.account, { status: 'deactivated' })).body.status, 'deactivated');
 	assert.is(problem(await again.post('new-order', { identifiers: [] })), 'unauthorized');
 });

@@ -1,4 +1,4 @@
-/** Certificates of the internal authority: available before a site is served, kept in the store, renewed in time. */
+/** Certificates of the internal authority are available before a site is served, are kept in the store, and are renewed in time. */
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** An OCSP responder that answers as a test demands, and the certificate extensions that refer to it. */
+/** An OCSP responder whose behavior a test determines, and the certificate extensions that refer to it. */
 import { createHash, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -33,7 +33,7 @@ export interface Responder {
 	close(): void;
 }
 
-/** Starts a responder for the certificates of a signer. */
+/** Starts a responder for the certificates that `signer` has signed. */
 export async function ocspResponder(signer: CertificateSigner): Promise<Responder> {
 	const server = createServer(async (request, response) => {
 		const chunks: Buffer[] = [];

@@ -1,5 +1,6 @@
 /**
- * Certificates obtained on a client's demand: only with permission, limited in number, and also from external sources.
+ * Certificates that are obtained when a client asks for their names: only with permission, only a limited number, and also from
+ * external sources.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';

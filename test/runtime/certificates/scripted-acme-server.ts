@@ -1,6 +1,6 @@
 /**
- * An ACME server (RFC 8555) for tests: strict about signatures and nonces, injects faults on demand, and counts
- * everything.
+ * An ACME server (RFC 8555) for tests. It is strict about signatures and nonces, injects faults when a test asks for them, and
+ * counts requests, orders and certificates.
  */
 import { createHash, createHmac, createPublicKey, type KeyObject, randomBytes, verify } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { makePrivateKey, privateKeyPem } from '../../../runtime/certificates/cer
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { responderExtension } from './ocsp-responder.ts';
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 /** A challenge to be validated. */
 export interface ChallengeValidation {
@@ -29,8 +29,8 @@ export interface AcmeFaults {
 	/** Reports whether a challenge is answered correctly. */
 	validate: (validation: ChallengeValidation) => boolean | Promise<boolean>;
 	/**
-	 * Called before every request is answered. A returned string is the problem type to answer with; `hang` never
-	 * answers.
+	 * Called before every request is answered. If it returns a string, the server answers with that problem type, or never
+	 * answers if the string is `hang`.
 	 */
 	before: (resource: string) => string | undefined;
 	/** Fraction of valid nonces to reject. */
@@ -41,9 +41,9 @@ export interface AcmeFaults {
 	backdate: number;
 	/** The challenge types that the server offers. */
 	challenges: readonly string[];
-	/** The window that renewal information suggests; undefined for none. */
+	/** The renewal window that the server suggests; undefined for none. */
 	window: { start: Date; end: Date } | undefined;
-	/** Number of seconds in the `Retry-After` of problems. */
+	/** Number of seconds in the field `Retry-After` of problem responses. */
 	retryAfter: number | undefined;
 	/** Keys of external account bindings, by id. */
 	bindings: { readonly [id: string]: string } | undefined;
@@ -86,7 +86,7 @@ export interface ScriptedAcmeServer {
 export async function scriptedAcmeServer(folder: string): Promise<ScriptedAcmeServer> {
 	const rootKey = await makePrivateKey('p256');
 	const now = Date.now();
-	const life = { notBefore: new Date(now - DAY), notAfter: new Date(now + 365 * DAY) };
+	const life = { notBefore: new Date(now - DAY_MS), notAfter: new Date(now + 365 * DAY_MS) };
 	const root = issueCertificate({ commonName: 'Scripted Root', authority: { pathLength: 0 }, key: rootKey, ...life });
 	const signer = { certificate: root, key: rootKey };
 	const key = await makePrivateKey('p256');
@@ -130,7 +130,7 @@ class AcmeState {
 		validate: () => true,
 		before: () => undefined,
 		nonceRejection: 0,
-		lifetime: 90 * DAY,
+		lifetime: 90 * DAY_MS,
 		backdate: 60_000,
 		challenges: ['http-01', 'tls-alpn-01', 'dns-01'],
 		window: undefined,
@@ -345,8 +345,8 @@ function json(response: ServerResponse, status: number, body: object): void {
 }
 
 /**
- * Returns the public key of a PKCS #10 request if the request is signed with it and contains the name; otherwise
- * undefined.
+ * Returns the public key of a PKCS #10 request. Returns undefined if the request is not signed with this key or does not contain
+ * the name.
  */
 function readRequest(der: Buffer, name: string): KeyObject | undefined {
 	const [info, , signature] = elements(contentOf(der));

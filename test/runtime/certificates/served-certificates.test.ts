@@ -1,5 +1,6 @@
 /**
- * The whole server with a scripted ACME server: challenges over the network, on-demand certificates, and hidden keys.
+ * The whole server with a scripted ACME server: challenges over the network, on-demand certificates, and keys that are not
+ * revealed.
  */
 import { sign, type X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -33,7 +34,7 @@ function get(port: number, host: string, file: string): Promise<{ status: number
 	});
 }
 
-/** Resolves to the certificate served for a name, or undefined if the handshake fails. */
+/** Resolves to the certificate that is served for a name; undefined if the handshake fails. */
 function certificateOf(port: number, name: string, alpn?: string): Promise<X509Certificate | undefined> {
 	return new Promise(resolve => {
 		const socket = connect({
@@ -52,8 +53,8 @@ function certificateOf(port: number, name: string, alpn?: string): Promise<X509C
 	});
 }
 
-/** Validates over the network several times, because every thread has to answer. */
-async function validated({ type, name, token, keyAuthorization }: ChallengeValidation, http: number, https: number) {
+/** Validates a challenge over the network several times, because every thread must be able to answer. */
+async function isValidated({ type, name, token, keyAuthorization }: ChallengeValidation, http: number, https: number) {
 	for (let turn = 0; turn < 6; turn++) {
 		if (type === 'http-01') {
 			const { status, body } = await get(http, name, `/.well-known/acme-challenge/${token}`);
@@ -78,7 +79,7 @@ served.before(async () => {
 	acme = await scriptedAcmeServer(folder);
 	permission = await fakeApi(({ path: url }) => ({ status: url.endsWith('domain=yes.example.com') ? 200 : 404 }));
 	[http, https, admin] = (await freePorts(3)) as [number, number, number];
-	acme.faults.validate = validation => validated(validation, http, https);
+	acme.faults.validate = validation => isValidated(validation, http, https);
 	const file = path.join(folder, 'Configfile');
 	writeFileSync(
 		file,
@@ -174,7 +175,7 @@ served('a process answers the challenges of another process that shares its stor
 		await eventually(`${name} was validated`, () => other.sink.for(name) !== undefined);
 	}
 	await other.manager.close();
-	// The tokens are removed, and unknown tokens are not answered.
+	// The tokens have been removed, and requests for unknown tokens get no challenge response.
 	assert.not.ok(existsSync(path.join(folder, 'store/acme/challenges')));
 	assert.is((await get(http, 'one.example.com', '/.well-known/acme-challenge/none')).status, 308);
 	assert.is((await certificateOf(https, 'two.example.com', 'acme-tls/1'))?.subject, undefined);

@@ -6,7 +6,7 @@ import { ocspResponder, type Responder } from './ocsp-responder.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
 import { eventually, planOfPolicies, policyForNames, serveDocument, testManager } from './test-manager.ts';
 
-const HOUR = 3_600_000;
+const HOUR_MS = 3_600_000;
 const statuses = suite('OCSP stapling');
 
 const folder = temporaryFolder();
@@ -70,7 +70,7 @@ statuses('an OCSP response is refreshed halfway through its lifetime; stapling c
 	const test = testManager({ now: () => now });
 	await serveDocument(test, wanted(), { renew_interval: 20, ocsp_interval: 20 });
 	await eventually('stapled', () => test.sink.for('a.example.com')?.ocsp !== undefined);
-	now += 30 * HOUR;
+	now += 30 * HOUR_MS;
 	await eventually('the responder is asked again', () => ocsp.requests > 1);
 	await test.manager.close();
 	const off = testManager();

@@ -1,4 +1,4 @@
-/** The files that the store cleaner removes, and those that it keeps. */
+/** Which files the store cleaner removes, and which it keeps. */
 import { utimesSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -9,7 +9,7 @@ import { StoreCleaner } from '../../../runtime/certificates/store-cleaner.ts';
 import { openFileStore } from '../../../runtime/storage/file-store.ts';
 import { temporaryFolder } from '../../harness.ts';
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const cleaner = suite('store cleaner');
 
 cleaner(
@@ -23,8 +23,8 @@ cleaner(
 				issueCertificate({
 					names: ['x.example.com'],
 					key,
-					notBefore: new Date(Date.now() - 100 * DAY),
-					notAfter: new Date(Date.now() - ended * DAY),
+					notBefore: new Date(Date.now() - 100 * DAY_MS),
+					notAfter: new Date(Date.now() - ended * DAY_MS),
 				}),
 			);
 		for (const [name, ended] of Object.entries({ old: 20, wanted: 20, recent: 5, live: -5 })) {
@@ -37,7 +37,7 @@ cleaner(
 		await store.write('acme/ca/accounts/me/account.key', 'key');
 		await store.write('acme/challenges/left.example.json', '{}');
 		await store.write('acme/challenges/stands.example.json', '{}');
-		const old = new Date(Date.now() - 20 * DAY);
+		const old = new Date(Date.now() - 20 * DAY_MS);
 		for (const name of ['ocsp/stale', 'acme/challenges/left.example.json'])
 			utimesSync(path.join(folder, name), old, old);
 		const messages: string[] = [];

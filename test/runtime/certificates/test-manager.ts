@@ -1,4 +1,4 @@
-/** Certificate managers over temporary stores, with a fake sink that records what they publish. */
+/** Certificate managers with temporary stores, and a sink that records the certificates that a manager publishes. */
 
 import type { AutomationPolicy, CertificatePlan } from '../../../compiler/codegen/plan/certificate-plan.ts';
 import type { Settings } from '../../../compiler/document/document.ts';
@@ -56,7 +56,7 @@ export interface TestManager {
 	readonly folder: string;
 }
 
-/** Creates a manager over a store in a temporary folder, or in the given one. */
+/** Creates a manager with a store in the given folder, or else in a temporary folder. */
 export function testManager(options: { folder?: string; now?: () => number; sink?: RecordingSink } = {}): TestManager {
 	const folder = options.folder ?? temporaryFolder();
 	const sink = options.sink ?? recordingSink();
@@ -73,12 +73,12 @@ export function testManager(options: { folder?: string; now?: () => number; sink
 	return { manager, sink, entries, folder };
 }
 
-/** Makes a plan of policies. */
+/** Returns a certificate plan with the given policies. */
 export function planOfPolicies(...policies: AutomationPolicy[]): CertificatePlan {
 	return { policies, authorities: ['local'], http_port: 80, https_port: 443 };
 }
 
-/** Makes a policy for names. */
+/** Returns an automation policy for the given names. */
 export function policyForNames(
 	subjects: readonly string[],
 	issuers: readonly IssuerSettings[] = [{ issuer: 'internal' }],
@@ -90,10 +90,10 @@ export function policyForNames(
 /** Prepares a plan and activates it. */
 export async function serveDocument(
 	{ manager }: TestManager,
-	wanted: CertificatePlan,
+	plan: CertificatePlan,
 	settings: Settings = {},
 ): Promise<void> {
-	await manager.prepare(wanted, settings);
+	await manager.prepare(plan, settings);
 	manager.activate();
 }
 

@@ -1,4 +1,7 @@
-/** Purges of all machines, with a stream that the test fills: which of them are applied to the caches of this machine, and how often. */
+/**
+ * Purges of all machines, with a stream that the test fills: which purges are applied to the caches of this machine, and how
+ * often.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Cluster } from '../../../runtime/cluster/cluster.ts';
@@ -17,11 +20,11 @@ interface Entry {
 	readonly selection: string;
 }
 
-/** The commands of Redis that purges use, over one stream in memory. */
-class StreamInMemory {
+/** A fake of the Redis commands that purges use, over one stream in memory. */
+class MemoryStream {
 	readonly #entries: Entry[] = [];
 	#wake: () => void = () => {};
-	/** Number of reads that have waited for entries after the last one. */
+	/** Number of reads that have waited because there was no further entry. */
 	waits = 0;
 
 	add(from: string, selection: string): { id: string; number: number } {
@@ -52,11 +55,14 @@ class StreamInMemory {
 	}
 }
 
-/** Runs purges of one member over a stream. `applied` lists the selections that its caches were asked to purge. */
+/**
+ * Runs a test with the purges of one member of a cluster. `applied` lists the selections that the member's caches were asked to
+ * purge.
+ */
 async function withPurges(
-	run: (shared: SharedPurges, stream: StreamInMemory, applied: readonly string[], positions: string[]) => Promise<void>,
+	run: (shared: SharedPurges, stream: MemoryStream, applied: readonly string[], positions: string[]) => Promise<void>,
 ): Promise<void> {
-	const stream = new StreamInMemory();
+	const stream = new MemoryStream();
 	const connection = { command: (args: readonly string[]) => stream.command(args), close: () => {} };
 	const cluster = {
 		address: 'redis.test:6379',

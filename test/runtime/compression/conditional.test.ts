@@ -12,7 +12,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 
-const LONG = 'All work and no play makes Jack a dull boy.\n'.repeat(100);
+const LONG_TEXT = 'All work and no play makes Jack a dull boy.\n'.repeat(100);
 
 interface Answer {
 	readonly status: number;
@@ -24,7 +24,7 @@ let port = 0;
 let server: ServerProcess | undefined;
 let upstream: Server | undefined;
 /** Headers of the requests that reached the upstream. */
-let asked: IncomingHttpHeaders[] = [];
+let upstreamRequests: IncomingHttpHeaders[] = [];
 let bodiesSent = 0;
 
 function ask(target: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
@@ -46,15 +46,15 @@ const GZIP = { 'Accept-Encoding': 'gzip' };
 
 /** The upstream's resources, by path. */
 const RESOURCES: { readonly [path: string]: { type: string; tag: string; body: string; encodes?: true } } = {
-	'/page': { type: 'application/json', tag: '"page"', body: LONG },
+	'/page': { type: 'application/json', tag: '"page"', body: LONG_TEXT },
 	'/short': { type: 'application/json', tag: '"short"', body: '{}' },
-	'/image': { type: 'image/png', tag: '"image"', body: LONG },
-	'/weak': { type: 'text/plain', tag: 'W/"weak"', body: LONG },
-	'/encoded': { type: 'text/plain', tag: '"own-gzip"', body: LONG, encodes: true },
+	'/image': { type: 'image/png', tag: '"image"', body: LONG_TEXT },
+	'/weak': { type: 'text/plain', tag: 'W/"weak"', body: LONG_TEXT },
+	'/encoded': { type: 'text/plain', tag: '"own-gzip"', body: LONG_TEXT, encodes: true },
 };
 
 /** Reports whether a list contains a tag, by weak comparison. */
-function has(list: string, tag: string): boolean {
+function containsTag(list: string, tag: string): boolean {
 	const opaque = (text: string): string => text.replace(/^W\//, '');
 	return list === '*' || list.split(/ *, */).map(opaque).includes(opaque(tag));
 }
@@ -63,7 +63,7 @@ const suites = suite('encode and preconditions');
 
 suites.before(async () => {
 	upstream = createServer((request, response) => {
-		asked.push(request.headers);
+		upstreamRequests.push(request.headers);
 		const url = request.url!.replace(/^\/(?:cached-encoded|encoded-cached)/, '').replace(/\?.*/, '');
 		const resource = RESOURCES[url]!;
 		const { type, tag, encodes } = resource;
@@ -73,7 +73,7 @@ suites.before(async () => {
 		if (request.url!.startsWith('/cached') || request.url!.startsWith('/encoded-')) {
 			response.setHeader('Cache-Control', 'max-age=60');
 		}
-		if (list === undefined ? request.headers['if-modified-since'] : has(list, tag)) {
+		if (list === undefined ? request.headers['if-modified-since'] : containsTag(list, tag)) {
 			response.writeHead(304).end();
 			return;
 		}
@@ -93,11 +93,11 @@ suites.before(async () => {
 	const folder = temporaryFolder();
 	const root = path.join(folder, 'site');
 	mkdirSync(root);
-	writeFileSync(path.join(root, 'page.html'), LONG);
+	writeFileSync(path.join(root, 'page.html'), LONG_TEXT);
 	writeFileSync(path.join(root, 'short.html'), 'short');
-	writeFileSync(path.join(root, 'picture.png'), LONG);
-	writeFileSync(path.join(root, 'side.txt'), LONG);
-	writeFileSync(path.join(root, 'side.txt.gz'), gzipSync(LONG));
+	writeFileSync(path.join(root, 'picture.png'), LONG_TEXT);
+	writeFileSync(path.join(root, 'side.txt'), LONG_TEXT);
+	writeFileSync(path.join(root, 'side.txt.gz'), gzipSync(LONG_TEXT));
 	const proxy = `reverse_proxy 127.0.0.1:${(upstream.address() as AddressInfo).port}`;
 	const file = path.join(folder, 'Configfile');
 	writeFileSync(
@@ -140,14 +140,20 @@ suites.after(async () => {
 	upstream?.close();
 });
 suites.before.each(() => {
-	asked = [];
+	upstreamRequests = [];
 	bodiesSent = 0;
 });
 
-/** Targets whose text is encoded for clients that accept it. */
-const ENCODED = ['/files/page.html', '/files/side.txt', '/up/page', '/cached-encoded/page', '/encoded-cached/page'];
+/** Targets whose bodies are encoded for clients that accept it. */
+const ENCODED_TARGETS = [
+	'/files/page.html',
+	'/files/side.txt',
+	'/up/page',
+	'/cached-encoded/page',
+	'/encoded-cached/page',
+];
 
-for (const target of ENCODED) {
+for (const target of ENCODED_TARGETS) {
 	for (const method of ['GET', 'HEAD']) {
 		suites(
 			`${method} ${target}: each encoding has its own tag, and If-None-Match is compared with that tag only`,
@@ -253,15 +259,23 @@ suites('a response that is never encoded keeps its tag, and repeated conditional
 
 suites("conditional requests to the upstream carry the upstream's own tags", async () => {
 	await ask('/up/page?1', { ...GZIP, 'If-None-Match': '"page-gzip"' });
-	assert.is(asked.at(-1)!['if-none-match'], '"page"');
+	assert.is(upstreamRequests.at(-1)!['if-none-match'], '"page"');
 	assert.is(bodiesSent, 0);
 	await ask('/up/page?2', { 'If-None-Match': '"page-gzip"' });
-	assert.is(asked.at(-1)!['if-none-match'], '"page-gzip"', 'without Accept-Encoding the tag is passed on unchanged');
+	assert.is(
+		upstreamRequests.at(-1)!['if-none-match'],
+		'"page-gzip"',
+		'without Accept-Encoding the tag is passed on unchanged',
+	);
 	await ask('/up/page?3', { ...GZIP, 'If-None-Match': '*' });
-	assert.is(asked.at(-1)!['if-none-match'], '*');
+	assert.is(upstreamRequests.at(-1)!['if-none-match'], '*');
 	for (const accepts of [{}, GZIP]) {
 		await ask('/up/page?4', { ...accepts, 'If-Match': '"page-gzip"' }, 'PUT');
-		assert.is(asked.at(-1)!['if-match'], '"page-gzip", "page"', 'a change applies to the resource in any encoding');
+		assert.is(
+			upstreamRequests.at(-1)!['if-match'],
+			'"page-gzip", "page"',
+			'a change applies to the resource in any encoding',
+		);
 	}
 });
 

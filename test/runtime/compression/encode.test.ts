@@ -1,4 +1,7 @@
-/** `encode` over real sockets: which responses are encoded, streams, changing files, and overload. */
+/**
+ * `encode` over real sockets: which responses are encoded, how streams and changing files are encoded, and what happens under
+ * overload.
+ */
 import { once } from 'node:events';
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, get, type IncomingHttpHeaders, type Server } from 'node:http';
@@ -9,7 +12,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 
-const LONG = 'All work and no play makes Jack a dull boy.\n'.repeat(100);
+const LONG_TEXT = 'All work and no play makes Jack a dull boy.\n'.repeat(100);
 const DECODERS = { gzip: gunzipSync, br: brotliDecompressSync, zstd: zstdDecompressSync } as const;
 
 interface Answer {
@@ -25,8 +28,8 @@ const root = path.join(folder, 'site');
 let port = 0;
 let server: ServerProcess | undefined;
 let upstream: Server | undefined;
-/** Returns a text of the given length that differs for each `/own/LENGTH/NAME`. */
-function ownText(target: string): string {
+/** Returns the text of the target `/own/LENGTH/NAME`, which has that length and is different for each name. */
+function textOfTarget(target: string): string {
 	return `${target},`.repeat(Number(target.split('/')[2])).slice(0, Number(target.split('/')[2]));
 }
 
@@ -57,9 +60,9 @@ const encode = suite('encode');
 
 encode.before(async () => {
 	mkdirSync(root);
-	writeFileSync(path.join(root, 'page.html'), LONG);
-	writeFileSync(path.join(root, 'big.txt'), LONG.repeat(200));
-	writeFileSync(path.join(root, 'picture.png'), LONG);
+	writeFileSync(path.join(root, 'page.html'), LONG_TEXT);
+	writeFileSync(path.join(root, 'big.txt'), LONG_TEXT.repeat(200));
+	writeFileSync(path.join(root, 'picture.png'), LONG_TEXT);
 	writeFileSync(path.join(root, 'short.txt'), 'short');
 	upstream = createServer((request, response) => {
 		if (request.url === '/events') {
@@ -68,7 +71,7 @@ encode.before(async () => {
 			sendEvent = text => response.write(`data: ${text}\n\n`);
 			endEvents = () => response.end();
 		} else if (request.url!.startsWith('/own/')) {
-			const text = ownText(request.url!);
+			const text = textOfTarget(request.url!);
 			const type = request.url!.endsWith('.png') ? 'image/png' : 'text/plain';
 			response.writeHead(200, { 'Content-Type': type, 'Content-Length': text.length });
 			response.end(text);
@@ -77,10 +80,10 @@ encode.before(async () => {
 			response.end('not really');
 		} else if (request.url === '/no-transform') {
 			response.writeHead(200, { 'Content-Type': 'text/plain', 'Cache-Control': 'public, no-transform' });
-			response.end(LONG);
+			response.end(LONG_TEXT);
 		} else if (request.url === '/cut') {
 			response.writeHead(200, { 'Content-Type': 'text/plain' });
-			response.write(LONG);
+			response.write(LONG_TEXT);
 			setTimeout(() => response.destroy(), 50);
 		} else if (request.url === '/chunk') {
 			response.writeHead(200, { 'Content-Type': 'text/plain' });
@@ -88,7 +91,7 @@ encode.before(async () => {
 			response.end();
 		} else {
 			response.writeHead(200, { 'Content-Type': 'application/json', Etag: '"abc"', Vary: 'Cookie' });
-			response.end(JSON.stringify({ seen: request.headers['if-none-match'] ?? null, filler: LONG }));
+			response.end(JSON.stringify({ seen: request.headers['if-none-match'] ?? null, filler: LONG_TEXT }));
 		}
 	}).listen(0, '127.0.0.1');
 	await once(upstream, 'listening');
@@ -126,7 +129,7 @@ encode.before(async () => {
 	}
 	handle {
 		header Content-Type text/plain
-		respond "${LONG.replaceAll('\n', ' ')}"
+		respond "${LONG_TEXT.replaceAll('\n', ' ')}"
 	}
 }
 `,
@@ -162,17 +165,17 @@ encode('files are encoded, and cached encodings follow changes to the file', asy
 	assert.is(first.headers['content-encoding'], 'gzip');
 	assert.match(first.headers.etag!, /^"[0-9a-z]+-[0-9a-z]+-gzip"$/);
 	assert.is(first.headers['accept-ranges'], undefined);
-	assert.is(first.text, LONG);
+	assert.is(first.text, LONG_TEXT);
 	const again = await ask('/files/page.html', GZIP);
 	assert.equal(again.body, first.body);
-	const changed = LONG.toUpperCase();
+	const changed = LONG_TEXT.toUpperCase();
 	writeFileSync(path.join(root, 'page.html'), changed);
 	utimesSync(path.join(root, 'page.html'), 1_000_000, 1_000_000);
 	const after = await ask('/files/page.html', GZIP);
 	assert.is(after.text, changed);
 	assert.is.not(after.headers.etag, first.headers.etag);
 	const big = await ask('/files/big.txt', { 'Accept-Encoding': 'zstd' });
-	assert.is(big.text, LONG.repeat(200));
+	assert.is(big.text, LONG_TEXT.repeat(200));
 	assert.equal((await ask('/files/big.txt', { 'Accept-Encoding': 'zstd' })).text, big.text);
 });
 
@@ -213,21 +216,21 @@ encode('short, partial, image, already encoded, no-transform, empty and error re
 encode(
 	'concurrent proxied bodies are not mixed up, whether encoded at once, by the thread pool or not at all',
 	async () => {
-		// Proxied bodies share a read buffer that the next response overwrites.
-		const asked: Promise<void>[] = [];
+		// All proxied bodies use the same read buffer, which the next response overwrites.
+		const requests: Promise<void>[] = [];
 		for (let turn = 0; turn < 4; turn++) {
 			for (const length of [90, 600, 10_240, 20_000, 31_000, 60_000]) {
 				for (const coding of ['gzip', 'br', 'zstd', 'png']) {
 					const target = `/own/${length}/${turn}.${coding}`;
 					const one = ask(`/up${target}`, { 'Accept-Encoding': coding }).then(({ text, headers }) => {
 						assert.is(headers['content-encoding'], coding === 'png' || length === 90 ? undefined : coding, target);
-						assert.ok(text === ownText(target), target);
+						assert.ok(text === textOfTarget(target), target);
 					});
-					asked.push(one);
+					requests.push(one);
 				}
 			}
 		}
-		await Promise.all(asked);
+		await Promise.all(requests);
 	},
 );
 
@@ -279,7 +282,7 @@ encode('after many clients disconnect during a response, encoding still works', 
 		);
 	}
 	const after = await Promise.all(Array.from({ length: 80 }, () => ask('/files/big.txt', GZIP)));
-	for (const { text } of after) assert.is(text.length, LONG.length * 200);
+	for (const { text } of after) assert.is(text.length, LONG_TEXT.length * 200);
 	assert.ok(after.some(({ headers }) => headers['content-encoding'] === 'gzip'));
 });
 

@@ -12,7 +12,7 @@ const compressor = suite('the compressor of a thread');
 const GZIP = { name: 'gzip' } as const;
 const OPTIONS = { minimum: 512, flush: true, identity: undefined };
 
-/** A body that returns one piece per pull. */
+/** A body that returns one of its pieces per pull. */
 class Pieces implements BodySource {
 	readonly length = undefined;
 	cancelled = false;
@@ -52,9 +52,9 @@ compressor('with 64 bodies being encoded, further long bodies are sent unencoded
 	assert.not(late.encoded);
 	assert.is((await bytesOf(late.body)).length, 8000);
 	assert.is(row[ENCODING_SLOT.skipped], 1);
-	// Short bodies are still encoded, because that costs less than refusing.
+	// Short bodies are still encoded, because encoding one costs less than to count the refusal.
 	assert.ok((await mine.encode('short '.repeat(200), GZIP, OPTIONS)).encoded);
-	// One body is canceled and one ends, which makes room for two more.
+	// One running body is canceled and another ends, which makes room for two further bodies.
 	(running[0]!.body as BodySource).cancel();
 	const { body } = running[1]!;
 	assert.is(gunzipSync(await bytesOf(body)).length, 8000);

@@ -1,6 +1,6 @@
 /**
- * `limit_concurrent` in a server with two threads: the threads together never exceed the limit, keep the order of requests, and
- * free each place however its request ends.
+ * `limit_concurrent` in a server with two threads. Together, the threads never exceed the limit; they keep the order of requests,
+ * and free the place of each request, however the request ends.
  */
 import { randomInt } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -12,7 +12,7 @@ import { eventually, jsonInput, type TestServer, withServer } from '../running-s
 
 const test = suite('concurrency-limited server');
 
-interface Held {
+interface HeldRequest {
 	readonly path: string;
 	readonly socket: Socket;
 	readonly response: ServerResponse;
@@ -20,10 +20,10 @@ interface Held {
 
 /** An upstream that holds each request until the test answers it. */
 class HoldingUpstream {
-	readonly held: Held[] = [];
+	readonly held: HeldRequest[] = [];
 	readonly arrived: string[] = [];
 	/** The highest number of requests held at the same time. */
-	most = 0;
+	maxHeld = 0;
 	readonly #server: Server;
 
 	constructor() {
@@ -38,20 +38,20 @@ class HoldingUpstream {
 	}
 
 	#hold({ url, socket }: IncomingMessage, response: ServerResponse): void {
-		const one: Held = { path: url!, socket, response };
+		const one: HeldRequest = { path: url!, socket, response };
 		this.held.push(one);
 		this.arrived.push(url!);
-		this.most = Math.max(this.most, this.held.length);
+		this.maxHeld = Math.max(this.maxHeld, this.held.length);
 		response.on('close', () => this.#drop(one));
 	}
 
-	#drop(one: Held): void {
+	#drop(one: HeldRequest): void {
 		const index = this.held.indexOf(one);
 		if (index !== -1) this.held.splice(index, 1);
 	}
 
-	/** Answers a request. The request stops counting as held first, because the server may send the next one at once. */
-	answer(one: Held, body = 'done'): void {
+	/** Answers a held request. It first stops counting as held, because the server may immediately send the next request. */
+	answer(one: HeldRequest, body = 'done'): void {
 		this.#drop(one);
 		one.response.end(body);
 	}
@@ -105,7 +105,7 @@ const outcomes = (server: TestServer, outcome: string): Promise<number> =>
 	metric(server, `requests_total\\{zone="all",outcome="${outcome}"\\}`);
 
 /** Sends a request on a connection of its own. */
-function send({ port }: TestServer, path: string): Socket {
+function sendRequest({ port }: TestServer, path: string): Socket {
 	const client = connect(port, '127.0.0.1', () => client.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`));
 	client.on('error', () => {});
 	return client;
@@ -133,7 +133,7 @@ test('threads admit no more than the limit together, and admit waiting requests 
 			upstream.arrived,
 			Array.from({ length: 15 }, (_, i) => `/${i}`),
 		);
-		assert.is(upstream.most, 3);
+		assert.is(upstream.maxHeld, 3);
 		await eventually('all places are free', async () => (await running(server)) === 0);
 		assert.is(await outcomes(server, 'admitted'), 3);
 		assert.is(await outcomes(server, 'queued'), 12);
@@ -161,9 +161,9 @@ test('a request beyond the queue, or one that has waited too long, is refused wi
 
 test('a client that disconnects frees its place, and leaves the queue', async () => {
 	await withUpstream({ requests: 1, queue: 5, timeout: 60_000 }, async (server, upstream) => {
-		const first = send(server, '/first');
+		const first = sendRequest(server, '/first');
 		await eventually('the first one runs', () => upstream.held.length === 1);
-		const second = send(server, '/second');
+		const second = sendRequest(server, '/second');
 		await eventually('the second one waits', async () => (await waiting(server)) === 1);
 		const third = server.get('/third');
 		await eventually('the third one waits', async () => (await waiting(server)) === 2);
@@ -187,9 +187,9 @@ test('an upstream that fails, a response that is cut short and a WebSocket free 
 		assert.is((await failed).status, 502);
 		await eventually('its place is free', async () => (await running(server)) === 0);
 
-		const cut = send(server, '/cut');
+		const cut = sendRequest(server, '/cut');
 		const closed = new Promise(resolve => cut.once('close', resolve));
-		// The upstream may not have noticed yet that the connection of the failed request is gone.
+		// The upstream may not have noticed yet that the connection of the failed request is closed.
 		await eventually('the request runs', () => upstream.held.map(one => one.path).join() === '/cut');
 		const half = new Promise<void>(resolve => {
 			let text = '';
@@ -235,7 +235,7 @@ test('running and waiting requests outlast reloads with other limits, and a thre
 		};
 		await eventually('the rest has been answered', drained);
 		await Promise.all([...early, ...late]);
-		assert.ok(upstream.most <= 2);
+		assert.ok(upstream.maxHeld <= 2);
 		const after = server.get('/after');
 		await eventually('a new one runs', () => upstream.arrived.at(-1) === '/after');
 		upstream.answer(upstream.held.at(-1)!);
@@ -254,7 +254,7 @@ test('a thousand random endings over two threads with reloads never exceed the l
 			while (left-- > 0) {
 				if (left % 250 === 0)
 					await server.runtime.load(jsonInput(limited(address, zone, { flush_interval: 1 + (left % 7) })));
-				const socket = send(server, `/${left}`);
+				const socket = sendRequest(server, `/${left}`);
 				const ended = new Promise<string>(resolve => {
 					socket.once('data', data => resolve(data.toString('latin1', 9, 12)));
 					socket.once('close', () => resolve('closed'));
@@ -279,7 +279,7 @@ test('a thousand random endings over two threads with reloads never exceed the l
 		await eventually('all places are free', async () => (await running(server)) + (await waiting(server)) === 0);
 		over = true;
 		await answers;
-		// A request that the test has ended may arrive before the upstream notices that another request's client has left.
+		// A new request may arrive before the upstream notices that the client of another request has left.
 		assert.ok((endings.get('200') ?? 0) > 100, JSON.stringify([...endings]));
 		assert.ok((endings.get('503') ?? 0) > 0, JSON.stringify([...endings]));
 		const sum = await Promise.all(

@@ -18,7 +18,7 @@ const memory = (rows: number, keys = KEYS): SharedArrayBuffer =>
 	new SharedArrayBuffer(4 * (rows * CONCURRENCY_ROW + concurrencyTableWords(keys)));
 
 /** A request of the model and its counterpart in the table. */
-interface Tried {
+interface ModelRequest {
 	readonly key: string;
 	readonly limit: number;
 	readonly row: number;
@@ -28,12 +28,12 @@ interface Tried {
 }
 
 /**
- * A model of the table that keeps all requests in one list: the number of running requests never exceeds the limit, and of the
- * waiting requests that may run, the first is admitted first.
+ * A model of the table that keeps all requests in one list. The number of running requests never exceeds the limit, and of the
+ * waiting requests that may run, the one that came first is admitted first.
  */
 class Model {
-	readonly running: Tried[] = [];
-	readonly waiting: Tried[] = [];
+	readonly running: ModelRequest[] = [];
+	readonly waiting: ModelRequest[] = [];
 
 	runningOf(key: string): number {
 		return this.running.filter(one => one.key === key).length;
@@ -44,7 +44,7 @@ class Model {
 	}
 
 	/** Admits the waiting requests that may run. */
-	settle(): void {
+	admitWaiting(): void {
 		for (const one of [...this.waiting]) {
 			if (this.runningOf(one.key) >= one.limit) continue;
 			this.waiting.splice(this.waiting.indexOf(one), 1);
@@ -59,13 +59,13 @@ test('random requests on four threads are treated as by a model, and nothing is 
 	const tables = Array.from({ length: rows }, (_, row) => new ConcurrencyTable(buffer, rows, KEYS, row));
 	const main = new ConcurrencyTable(buffer, rows, KEYS, -1);
 	const model = new Model();
-	const admitted = new Set<Tried>();
+	const admitted = new Set<ModelRequest>();
 	const enter = (): void => {
 		const row = randomInt(rows);
 		const key = `key ${randomInt(5)}`;
 		const limit = 1 + randomInt(4);
 		const queue = randomInt(6);
-		const one: Tried = { key, limit, row, waiter: undefined, slot: NO_PLACE };
+		const one: ModelRequest = { key, limit, row, waiter: undefined, slot: NO_PLACE };
 		const expected = model.runningOf(key) < limit ? 'runs' : model.waitingOf(key) < queue ? 'waits' : 'refused';
 		const result = tables[row]!.enter(key, limit, queue);
 		const actual = result === NO_PLACE ? 'refused' : result > NO_PLACE ? 'runs' : 'waits';
@@ -96,7 +96,8 @@ test('random requests on four threads are treated as by a model, and nothing is 
 	};
 	const die = (): void => {
 		const row = randomInt(rows);
-		// If the table were not closed, the dead thread would wake together with its successor, because both are in this process.
+		// Without this call, the table of the dead thread would also be woken with that of its successor, because both tables are
+		// in this process.
 		tables[row]!.close();
 		main.threadEnded(row);
 		tables[row] = new ConcurrencyTable(buffer, rows, KEYS, row);
@@ -105,8 +106,8 @@ test('random requests on four threads are treated as by a model, and nothing is 
 			for (const one of [...list]) if (one.row === row) list.splice(list.indexOf(one), 1);
 	};
 	const check = async (): Promise<void> => {
-		model.settle();
-		// Threads call back in the next turn of the event loop.
+		model.admitWaiting();
+		// Threads call back in a later turn of the event loop.
 		for (let turn = 0; turn < 50 && admitted.size < model.running.length; turn++)
 			await new Promise(resolve => setImmediate(resolve));
 		assert.is(admitted.size, model.running.length);
@@ -128,8 +129,11 @@ test('random requests on four threads are treated as by a model, and nothing is 
 	assert.equal(readConcurrency(buffer, rows, KEYS), { running: 0, waiting: 0 });
 });
 
-/** Runs in a thread: enters and leaves at random intervals, and reports the highest number of running requests that it saw. */
-const SOURCE = `
+/**
+ * The program of a thread that enters and leaves at random intervals, and reports the highest number of running requests that it
+ * saw.
+ */
+const THREAD_SOURCE = `
 	const { parentPort, workerData } = require('node:worker_threads');
 	const { module, buffer, rows, keys, row, seen, limit, rounds } = workerData;
 	import(module).then(async ({ ConcurrencyTable }) => {
@@ -180,7 +184,7 @@ interface ThreadResult {
 
 function startThread(row: number, buffer: SharedArrayBuffer, seen: SharedArrayBuffer, rounds: number): Worker {
 	const workerData = { module: MODULE, buffer, rows: 4, keys: KEYS, row, seen, limit: 5, rounds };
-	return new Worker(SOURCE, { eval: true, workerData });
+	return new Worker(THREAD_SOURCE, { eval: true, workerData });
 }
 
 function resultOf(worker: Worker): Promise<ThreadResult> {
@@ -202,7 +206,7 @@ test('threads never run more than the limit together, wake each other, and leave
 
 test('threads that die at random moments leave no place taken, and hold up nobody', async () => {
 	const buffer = memory(4);
-	// Requests of dead threads remain in this count, which is therefore not checked against the limit.
+	// `seen` still counts requests of dead threads, so the survivors do not compare it with the limit.
 	const seen = new SharedArrayBuffer(4 * 101);
 	const main = new ConcurrencyTable(buffer, 4, KEYS, -1);
 	const survivors = [0, 1].map(row => resultOf(startThread(row, buffer, seen, 8000)));
@@ -240,7 +244,8 @@ test('a thread that dies while it holds a lock stops nobody: the queue goes on i
 	wait(other!, 'second');
 	wait(one!, 'third');
 	const words = new Int32Array(buffer);
-	// With 8 keys, there is only one set, and the last word is its lock. The queue is left in the state of an interrupted change.
+	// With 8 keys, there is only one set, and the last word is its lock. The following changes leave the queue as after an
+	// interrupted change.
 	words[words.length - 1] = 1;
 	const placeAt = rows * CONCURRENCY_ROW + 3;
 	const used = Array.from({ length: 16 }, (_, place) => placeAt + place * 7).find(at => words[at + 2] === 2)!;

@@ -1,4 +1,4 @@
-/** The file reader: which paths open, where symbolic links may lead, and that every descriptor is closed. */
+/** The file reader: which paths it opens, where symbolic links may lead, and that it closes every descriptor. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -32,7 +32,7 @@ setIoMode('direct');
 
 const reader = createFileReader();
 /** A file reader without the direct system calls, as on other systems. */
-const withoutSystem = createFileReader(false, false);
+const plainReader = createFileReader(false, false);
 const scratch = mkdtempSync(join(tmpdir(), 'svc-files-'));
 const root = join(scratch, 'www');
 const BIG = 300_000;
@@ -170,7 +170,7 @@ for (const [path, plain, following] of TABLE) {
 			const before = descriptors();
 			let found: string;
 			try {
-				const file = withoutSystem.open(root, path, follow) as OpenFile;
+				const file = plainReader.open(root, path, follow) as OpenFile;
 				found = await text(file.body(0, file.size));
 			} catch (error) {
 				found = `!${(error as FileError).reason}`;
@@ -295,7 +295,7 @@ bodies('a range returns exactly its bytes', async () => {
 });
 
 bodies('several ranges share one descriptor, which `close` closes', async () => {
-	// The bodies of the previous test close their files slightly after they end.
+	// The bodies of the previous test close their files a moment after they have ended.
 	await pauseFor(50);
 	const before = descriptors();
 	const file = opened('/big.bin');
@@ -321,7 +321,7 @@ bodies('a canceled body is closed at once', async () => {
 
 bodies('if canceled during a read, the descriptor is closed after the read', async () => {
 	// Where the system cannot report which files are in the page cache, the thread pool does all reads.
-	const opened = (path: string): OpenFile => withoutSystem.open(root, path, false) as OpenFile;
+	const opened = (path: string): OpenFile => plainReader.open(root, path, false) as OpenFile;
 	const before = descriptors();
 	const file = opened('/big.bin');
 	const body = file.body(0, file.size);
@@ -335,7 +335,7 @@ bodies('if canceled during a read, the descriptor is closed after the read', asy
 	assert.ok(isStream(part));
 	const reading = part.pull();
 	kept.close();
-	// The read in progress keeps the descriptor open.
+	// A read that is in progress keeps the descriptor open.
 	assert.is((await reading)?.length, 65_536);
 	assert.is(descriptors(), before + 1);
 	part.cancel();
@@ -357,7 +357,7 @@ bodies(
 	'where the kernel cannot send a file, a client that stops reading keeps at most 64 KiB of it in memory',
 	async () => {
 		const before = descriptors();
-		for (const files of [reader, withoutSystem]) {
+		for (const files of [reader, plainReader]) {
 			const file = files.open(root, '/big.bin', false) as OpenFile;
 			const body = file.body(0, file.size);
 			assert.ok(isStream(body));
@@ -386,7 +386,7 @@ bodies('the kernel sends a file directly, and no more bytes than exist', async (
 	truncateSync(join(root, 'big.bin'), 200_000);
 	const rest = file.body(100_000, file.size);
 	assert.ok(isStream(rest));
-	// The truncated part is not in the page cache, so the thread pool reads it and the sender learns that it is missing.
+	// The part after the truncation is not in the page cache. So the thread pool reads it, and reports that it is missing.
 	assert.is(rest.sendTo!(target), 0);
 	assert.is((await rest.pull())?.length, 100_000);
 	try {

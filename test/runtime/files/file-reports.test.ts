@@ -38,8 +38,8 @@ reports.before(async () => {
 `,
 	);
 	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
-	// Setting a file's mtime back does not change its ctime, and files changed within the last two seconds are not
-	// cached.
+	// Waits until the files can be cached: a file that has changed within the last two seconds is not. Setting back the mtime
+	// does not help, because the ctime remains.
 	await waitForClock(2100);
 });
 
@@ -60,7 +60,7 @@ reports('the log says where a file came from and how it was encoded, and metrics
 	const exposition = await (await fetch(`${origin}/metrics`)).text();
 	const value = (name: string): number =>
 		Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (.*)$`, 'm').exec(exposition)?.[1]);
-	// The first request reads from disk, the second caches the file, and the third revalidates it. Later ones are served from
+	// The first request reads from disk, the second caches the file, and the third revalidates it. Later requests are served from
 	// memory.
 	assert.ok(value('svc_files_total{from="memory"}') >= 2, exposition);
 	assert.ok(value('svc_files_total{from="held"}') >= 1);

@@ -13,10 +13,10 @@ import { createHttp1Server } from '../../../runtime/protocols/http1/http1-server
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
 import { until } from '../../harness.ts';
 
-const SIZE = 8 * 1024 * 1024;
+const FILE_BYTES = 8 * 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), 'svc-files-http1-'));
-const big = Buffer.alloc(SIZE);
-for (let i = 0; i < SIZE; i += 4) big.writeUInt32LE(i, i);
+const big = Buffer.alloc(FILE_BYTES);
+for (let i = 0; i < FILE_BYTES; i += 4) big.writeUInt32LE(i, i);
 mkdirSync(join(folder, 'www'));
 writeFileSync(join(folder, 'www/big.bin'), big);
 writeFileSync(join(folder, 'www/small.txt'), 'small');
@@ -47,8 +47,8 @@ const protocol = createHttp1Server({
 const server = createServer(socket => protocol.accept(socket, 'http'));
 let port = 0;
 
-/** Returns the number of descriptors open below the folder. */
-function openFiles(): number {
+/** Returns the number of descriptors of files below the folder that are open. */
+function countOpenFiles(): number {
 	let count = 0;
 	for (const name of readdirSync('/proc/self/fd')) {
 		try {
@@ -59,7 +59,7 @@ function openFiles(): number {
 }
 
 async function allClosed(): Promise<void> {
-	await until('all files are closed', () => openFiles() === 0);
+	await until('all files are closed', () => countOpenFiles() === 0);
 }
 
 function ask(text: string, onHead?: () => void): Promise<{ head: string; body: Buffer }> {
@@ -90,14 +90,14 @@ wire.before(async () => {
 wire('a large file arrives byte for byte', async () => {
 	const { head, body } = await ask('GET /big.bin HTTP/1.1');
 	assert.match(head, /^HTTP\/1\.1 200 /);
-	assert.match(head, `Content-Length: ${SIZE}`);
+	assert.match(head, `Content-Length: ${FILE_BYTES}`);
 	assert.ok(body.equals(big));
 	await allClosed();
 });
 
 wire('HEAD returns the length and leaves no file open', async () => {
 	for (const [path, size] of [
-		['big.bin', SIZE],
+		['big.bin', FILE_BYTES],
 		['small.txt', 5],
 	]) {
 		const { head, body } = await ask(`HEAD /${path} HTTP/1.1`);
@@ -110,7 +110,7 @@ wire('HEAD returns the length and leaves no file open', async () => {
 wire('single and multiple ranges are answered', async () => {
 	const one = await ask('GET /big.bin HTTP/1.1\r\nRange: bytes=1000000-1999999');
 	assert.match(one.head, /^HTTP\/1\.1 206 /);
-	assert.match(one.head, `Content-Range: bytes 1000000-1999999/${SIZE}`);
+	assert.match(one.head, `Content-Range: bytes 1000000-1999999/${FILE_BYTES}`);
 	assert.ok(one.body.equals(big.subarray(1_000_000, 2_000_000)));
 	const several = await ask('GET /big.bin HTTP/1.1\r\nRange: bytes=0-99,1000000-1499999,-100');
 	assert.match(several.head, 'Content-Type: multipart/byteranges; boundary=');
@@ -180,8 +180,8 @@ wire('slow clients get every byte', async () => {
 wire('a file that shrinks while it is sent aborts the connection', async () => {
 	writeFileSync(join(folder, 'www/shrinks.bin'), big);
 	const { head, body } = await ask('GET /shrinks.bin HTTP/1.1', () => truncateSync(join(folder, 'www/shrinks.bin'), 0));
-	assert.match(head, `Content-Length: ${SIZE}`);
-	assert.ok(body.length < SIZE);
+	assert.match(head, `Content-Length: ${FILE_BYTES}`);
+	assert.ok(body.length < FILE_BYTES);
 	await allClosed();
 });
 

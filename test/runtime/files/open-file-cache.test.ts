@@ -1,4 +1,4 @@
-/** Files are served from memory, but never with contents from before a change that the system can report. */
+/** Files are served from memory, but their old contents are never served after a change that the system can report. */
 import {
 	chmodSync,
 	linkSync,
@@ -44,8 +44,8 @@ function text(name: string): string {
 	return bytesOf(open(name)).toString();
 }
 
-/** Opens a file until it is cached, and returns the cached file. */
-function warm(name: string): OpenFile {
+/** Opens a file so often that it is cached. Returns the cached file. */
+function openUntilCached(name: string): OpenFile {
 	for (let times = 0; times < 4; times++) open(name).close();
 	return open(name);
 }
@@ -96,7 +96,7 @@ kept.before(async () => {
 	symlinkSync('a', path.join(root, 'link'));
 	writeFileSync(path.join(outside, 'shared'), 'before');
 	linkSync(path.join(outside, 'shared'), path.join(root, 'shared'));
-	// A file counts as changing for two seconds after its last change, and is not cached.
+	// A file counts as changing for two seconds after its last change, and is not cached during this time.
 	await waitForClock(2100);
 });
 
@@ -106,21 +106,21 @@ kept.before.each(() => {
 
 kept('a cached file is neither opened nor read again', () => {
 	assert.not(isKept('a'));
-	warm('a');
+	openUntilCached('a');
 	assert.ok(isKept('a'));
 	assert.is(text('a'), 'before');
 	assert.equal([...(open('a').body(1, 3) as Uint8Array)], [...Buffer.from('ef')]);
 	assert.is(open('a').relativePath, '/a');
-	// The same file under another root has another path below the root.
+	// With another root, the same file has another path below the root.
 	assert.is(open('root/a', path.dirname(root)).relativePath, '/root/a');
 });
 
 kept('recently changed files, and files behind a symbolic link, are not cached', () => {
 	writeFileSync(path.join(root, 'fresh'), 'fresh');
-	// Setting the mtime back does not make the file count as old.
+	// A changed file does not count as old if only its mtime is set back.
 	utimesSync(path.join(root, 'fresh'), 1, 1);
 	for (const name of ['fresh', 'link']) {
-		warm(name).close();
+		openUntilCached(name).close();
 		assert.not(isKept(name), name);
 	}
 });
@@ -128,12 +128,12 @@ kept('recently changed files, and files behind a symbolic link, are not cached',
 kept('a large file is kept open, and closed when it changes', async () => {
 	const before = descriptors();
 	for (const name of ['large', 'large-changed', 'large-replaced']) {
-		warm(name);
+		openUntilCached(name);
 		assert.ok(isKept(name), name);
 	}
 	assert.is(descriptors() - before, 3);
 	const replaced = open('large-replaced');
-	// The file is overwritten in place. This takes effect at once, because bytes are sent straight from the file.
+	// If a file is overwritten in place, the change takes effect immediately, because the bytes are sent directly from the file.
 	writeFileSync(path.join(root, 'large-changed'), Buffer.alloc(200_001, 'y'));
 	const changed = open('large-changed');
 	assert.is(changed.size, 200_001);
@@ -145,7 +145,7 @@ kept('a large file is kept open, and closed when it changes', async () => {
 	const after = open('large-replaced');
 	assert.is(after.size, 100_000);
 	after.close();
-	// A response in progress continues with the old file.
+	// A response that is in progress continues with the old file.
 	assert.is(Buffer.from((await body.pull())!)[0], 'x'.charCodeAt(0));
 	body.cancel();
 	assert.is(descriptors() - before, 1);
@@ -176,7 +176,7 @@ kept('files below a root that is a symbolic link are cached, and the link may be
 
 kept('a change takes effect at once', async () => {
 	const names = ['replaced', 'rewritten', 'removed', 'modes', 'same-size'];
-	for (const name of names) warm(name);
+	for (const name of names) openUntilCached(name);
 	for (const name of names) assert.ok(isKept(name), name);
 	writeFileSync(path.join(root, 'new'), 'after it');
 	renameSync(path.join(root, 'new'), path.join(root, 'replaced'));
@@ -189,12 +189,12 @@ kept('a change takes effect at once', async () => {
 	assert.is(text('rewritten'), 'after it');
 	assert.is(text('same-size'), 'behind');
 	assert.is(reason('removed'), 'not_found');
-	// Root may read everything, but the server learns this only by opening the file again, so it does not keep the file.
+	// Root may read everything. The server finds this out only by opening the file again, so it does not keep the file open.
 	assert.not(isKept('modes'));
 });
 
 kept('a folder replaced by a symbolic link does not lead outside the root', async () => {
-	warm('folder/secret');
+	openUntilCached('folder/secret');
 	assert.ok(isKept('folder/secret'));
 	renameSync(path.join(root, 'folder'), path.join(root, 'was-folder'));
 	symlinkSync(outside, path.join(root, 'folder'));
@@ -240,13 +240,13 @@ kept('newly popular files replace formerly popular ones', () => {
 });
 
 kept('changes that no watch reports take effect within a second', async () => {
-	warm('deep/er/a');
+	openUntilCached('deep/er/a');
 	assert.ok(isKept('deep/er/a'));
-	warm('shared');
+	openUntilCached('shared');
 	assert.ok(isKept('shared'));
 	// The file is changed through its other hard link, which is in a folder without a watch.
 	writeFileSync(path.join(outside, 'shared'), 'behind');
-	// The parent of the root's parent has no watch.
+	// The folder that contains the root's parent has no watch.
 	renameSync(path.join(base, 'site'), path.join(base, 'moved'));
 	await waitForClock(1050);
 	assert.is(reason('deep/er/a'), 'not_found');

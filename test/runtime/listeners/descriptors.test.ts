@@ -1,7 +1,4 @@
-/**
- * A server with few file descriptors and many clients: it turns clients away, stays reachable for administration, and
- * recovers.
- */
+/** A server with few file descriptors and many clients: it turns clients away, its Admin API stays reachable, and it recovers. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -96,7 +93,7 @@ async function withFewDescriptors(
 	}
 }
 
-/** Opens a connection, waits for one response, and leaves the connection open. */
+/** Opens a connection, waits for one response, and leaves the connection open. `request` is sent once the event `ready` occurs. */
 async function idleClient(socket: Socket, request: string | Buffer, ready = 'connect'): Promise<Socket> {
 	socket.on('error', () => {});
 	await once(socket, ready);
@@ -106,7 +103,7 @@ async function idleClient(socket: Socket, request: string | Buffer, ready = 'con
 }
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
-/** The preface, SETTINGS, and a request on stream 1. */
+/** The first bytes of an HTTP/2 client: the preface, SETTINGS, and a request on stream 1. */
 const HTTP2_REQUEST = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings(), requestFrame(1)]);
 
 for (const [what, secure, client] of [

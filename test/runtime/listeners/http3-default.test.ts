@@ -1,4 +1,4 @@
-/** HTTP/3 by default: on which listeners it is served, and what a server does if it is unavailable. */
+/** HTTP/3 by default: which listeners serve it, and what a server does if HTTP/3 is unavailable. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -66,7 +66,7 @@ async function ports(): Promise<Terms> {
 }
 
 /** Sends a request over TCP. Returns `Alt-Svc` and the body of the response. */
-function overTcp(port: number, host = '127.0.0.1'): Promise<{ altSvc: string | undefined; body: string }> {
+function requestOverTcp(port: number, host = '127.0.0.1'): Promise<{ altSvc: string | undefined; body: string }> {
 	return new Promise((resolve, reject) => {
 		const options = { host, port, servername: 'localhost', rejectUnauthorized: false, agent: false };
 		const sent = secureRequest({ ...options, headers: { host: `localhost:${port}` } }, answer => {
@@ -79,7 +79,7 @@ function overTcp(port: number, host = '127.0.0.1'): Promise<{ altSvc: string | u
 }
 
 /** Reports whether a UDP port can be bound. */
-async function free(port: number): Promise<boolean> {
+async function isFree(port: number): Promise<boolean> {
 	const socket = createSocket('udp4');
 	try {
 		socket.bind({ port, address: '127.0.0.1', exclusive: true });
@@ -121,8 +121,8 @@ if (direct) {
 			const { body } = await response(client, client.open().write(headers(), true));
 			assert.is(body, 'one HTTP/3.0');
 			client.close();
-			assert.is((await overTcp(terms.port)).altSvc, `h3=":${terms.port}"; ma=2592000`);
-			assert.ok(await free(terms.plain), 'a listener without TLS binds no UDP');
+			assert.is((await requestOverTcp(terms.port)).altSvc, `h3=":${terms.port}"; ma=2592000`);
+			assert.ok(await isFree(terms.plain), 'a listener without TLS binds no UDP');
 			assert.not.match(server.output(), /HTTP\/3/);
 		} finally {
 			await server.stop();
@@ -135,12 +135,12 @@ if (direct) {
 		write(file, { ...terms, servers: 'servers {\n\t\tprotocols h1 h2\n\t}' });
 		const server = await serve(['-c', file], terms.port, { cwd: folder });
 		try {
-			assert.is((await overTcp(terms.port)).altSvc, undefined);
-			assert.ok(await free(terms.port));
+			assert.is((await requestOverTcp(terms.port)).altSvc, undefined);
+			assert.ok(await isFree(terms.port));
 			write(file, terms);
 			assert.is((await reload(file, terms.admin)).status, 0);
-			assert.is((await overTcp(terms.port)).altSvc, `h3=":${terms.port}"; ma=2592000`);
-			assert.not.ok(await free(terms.port));
+			assert.is((await requestOverTcp(terms.port)).altSvc, `h3=":${terms.port}"; ma=2592000`);
+			assert.not.ok(await isFree(terms.port));
 		} finally {
 			await server.stop();
 		}
@@ -153,10 +153,10 @@ if (direct) {
 		write(file, terms);
 		const server = await serve(['-c', file], terms.port, { cwd: folder });
 		try {
-			assert.equal(await overTcp(terms.port), { altSvc: undefined, body: 'one HTTP/1.1' });
+			assert.equal(await requestOverTcp(terms.port), { altSvc: undefined, body: 'one HTTP/1.1' });
 			write(file, { ...terms, body: 'two' });
 			assert.is((await reload(file, terms.admin)).status, 0);
-			assert.equal(await overTcp(terms.port), { altSvc: undefined, body: 'two HTTP/1.1' });
+			assert.equal(await requestOverTcp(terms.port), { altSvc: undefined, body: 'two HTTP/1.1' });
 			assert.is(count(server, 'serving without HTTP/3'), 1);
 			assert.match(server.output(), /another program has the UDP port/);
 
@@ -164,13 +164,13 @@ if (direct) {
 			const { status, stderr } = await reload(file, terms.admin);
 			assert.is.not(status, 0);
 			assert.match(stderr, /HTTP\/3 \(`h3`\) is unavailable, because another program has the UDP port/);
-			assert.is((await overTcp(terms.port)).body, 'two HTTP/1.1');
+			assert.is((await requestOverTcp(terms.port)).body, 'two HTTP/1.1');
 
 			other.close();
 			await once(other, 'close');
 			write(file, { ...terms, body: 'four' });
 			assert.is((await reload(file, terms.admin)).status, 0);
-			assert.is((await overTcp(terms.port)).altSvc, `h3=":${terms.port}"; ma=2592000`);
+			assert.is((await requestOverTcp(terms.port)).altSvc, `h3=":${terms.port}"; ma=2592000`);
 		} finally {
 			await server.stop();
 		}
@@ -196,12 +196,12 @@ test('without direct I/O the server starts without HTTP/3 and says so once', asy
 	write(file, terms);
 	const server = await serve(['-c', file], terms.port, { cwd: folder, env: { SVC_IO: 'node' } });
 	try {
-		assert.equal(await overTcp(terms.port), { altSvc: undefined, body: 'one HTTP/1.1' });
+		assert.equal(await requestOverTcp(terms.port), { altSvc: undefined, body: 'one HTTP/1.1' });
 		write(file, { ...terms, body: 'two' });
 		assert.is((await reload(file, terms.admin)).status, 0);
-		assert.equal(await overTcp(terms.port), { altSvc: undefined, body: 'two HTTP/1.1' });
+		assert.equal(await requestOverTcp(terms.port), { altSvc: undefined, body: 'two HTTP/1.1' });
 		assert.is(count(server, 'HTTP/3 is unavailable'), 1);
-		assert.ok(await free(terms.port));
+		assert.ok(await isFree(terms.port));
 	} finally {
 		await server.stop();
 	}

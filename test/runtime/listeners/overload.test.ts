@@ -15,7 +15,7 @@ import { eventually, jsonInput, type TestServer, withServer } from '../running-s
 const overload = suite('overload');
 
 /** Starts an upstream that holds back its responses until released. */
-async function holdingUpstream(): Promise<{
+async function startHoldingUpstream(): Promise<{
 	port: number;
 	held: ServerResponse[];
 	release(): void;
@@ -76,7 +76,7 @@ function request(port: number, path = '/'): Promise<{ status: number; retryAfter
 }
 
 overload('requests over the limit wait in a queue, and are refused when it is full or the wait is over', async () => {
-	const upstream = await holdingUpstream();
+	const upstream = await startHoldingUpstream();
 	const limits = { requests: 2, queue: 2, queue_time: 1000, retry_after: 7000 };
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
 		const { port } = server;
@@ -104,7 +104,7 @@ overload('requests over the limit wait in a queue, and are refused when it is fu
 });
 
 overload('waiting requests get slots that become free on any thread', async () => {
-	const upstream = await holdingUpstream();
+	const upstream = await startHoldingUpstream();
 	await withServer(documentOf({ limits: { requests: 1, queue_time: 5000 } }, upstream.port), {}, async ({ port }) => {
 		const answers = Promise.all(Array.from({ length: 6 }, () => request(port)));
 		for (let served = 0; served < 6; served++) {
@@ -118,7 +118,7 @@ overload('waiting requests get slots that become free on any thread', async () =
 });
 
 overload('a client that disconnects frees its place in the queue', async () => {
-	const upstream = await holdingUpstream();
+	const upstream = await startHoldingUpstream();
 	const limits = { requests: 1, queue: 1, queue_time: 20_000 };
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
 		const first = request(server.port);
@@ -140,7 +140,7 @@ overload('a client that disconnects frees its place in the queue', async () => {
 });
 
 overload('a single client cannot exhaust the limits shared by all', async () => {
-	const upstream = await holdingUpstream();
+	const upstream = await startHoldingUpstream();
 	const document = documentOf({ limits: { requests_per_client: 2 } }, upstream.port);
 	const settings = { ...document.settings, trusted_proxies: ['127.0.0.1'] };
 	await withServer({ ...document, settings }, {}, async ({ port }) => {

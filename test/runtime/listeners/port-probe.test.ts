@@ -1,4 +1,4 @@
-/** Checking whether a port is free accepts no clients, because their connections would be reset a moment later. */
+/** The check whether a port is free accepts no clients, because their connections would be reset a moment later. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
@@ -12,7 +12,7 @@ import { freePorts, startServer, temporaryFolder } from '../../harness.ts';
 
 const probe = suite('port probe');
 
-const at = (host: string, port: number, only6?: true): ListenerAddress => ({
+const addressOf = (host: string, port: number, only6?: true): ListenerAddress => ({
 	scheme: 'http',
 	key: 'probed',
 	host,
@@ -23,7 +23,7 @@ const at = (host: string, port: number, only6?: true): ListenerAddress => ({
 /** True if the machine has IPv6, which some containers lack. */
 const hasIpv6 = Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'));
 
-async function listening(host: string | undefined, port: number, reusePort = false): Promise<Server> {
+async function listenOn(host: string | undefined, port: number, reusePort = false): Promise<Server> {
 	const server = createServer().listen({ ...(host && { host }), port, reusePort });
 	await once(server, 'listening');
 	return server;
@@ -31,7 +31,7 @@ async function listening(host: string | undefined, port: number, reusePort = fal
 
 async function refused(host: string, port: number): Promise<ListenError> {
 	try {
-		await probeListener(at(host, port));
+		await probeListener(addressOf(host, port));
 	} catch (error) {
 		assert.instance(error, ListenError);
 		return error as ListenError;
@@ -41,12 +41,12 @@ async function refused(host: string, port: number): Promise<ListenError> {
 
 probe('a port in use on this address or on all addresses is refused, shared or not', async () => {
 	for (const shared of [false, true]) {
-		const server = await listening('127.0.0.1', 0, shared);
+		const server = await listenOn('127.0.0.1', 0, shared);
 		const { port } = server.address() as { port: number };
 		for (const host of ['127.0.0.1', '0.0.0.0', '']) assert.is((await refused(host, port)).code, 'EADDRINUSE', host);
 		assert.is((await refused('127.0.0.1', port)).message, `Cannot listen on 127.0.0.1:${port}: the address is in use.`);
 		assert.is(
-			(await probeListener(at('127.0.0.2', port))).port,
+			(await probeListener(addressOf('127.0.0.2', port))).port,
 			port,
 			'the port is free on another address of this machine',
 		);
@@ -59,12 +59,12 @@ probe('an address that this machine does not have is refused', async () => {
 });
 
 probe('port 0 becomes a free port, for an address, a name, and IPv6 only', async () => {
-	const six = hasIpv6 ? [at('::1', 0), at('', 0, true)] : [];
-	for (const address of [at('127.0.0.1', 0), at('localhost', 0), at('', 0), ...six]) {
+	const six = hasIpv6 ? [addressOf('::1', 0), addressOf('', 0, true)] : [];
+	for (const address of [addressOf('127.0.0.1', 0), addressOf('localhost', 0), addressOf('', 0), ...six]) {
 		const found = await probeListener(address);
 		assert.ok(found.port > 0);
 		assert.equal(found, { ...address, port: found.port });
-		(await listening(address.host || undefined, found.port)).close();
+		(await listenOn(address.host || undefined, found.port)).close();
 	}
 });
 

@@ -7,7 +7,7 @@ import { parseProxyHeader } from '../../../runtime/listeners/proxy-header.ts';
 const headers = suite('PROXY header');
 const SIGNATURE = '0d0a0d0a000d0a515549540a';
 
-function parse(text: string) {
+function parseHeader(text: string) {
 	return parseProxyHeader(Buffer.from(text, 'latin1'));
 }
 
@@ -42,7 +42,7 @@ const LINES: readonly (readonly [text: string, kind: string, address?: string])[
 
 for (const [text, kind, address] of LINES) {
 	headers(`version 1: ${JSON.stringify(text.slice(0, 70))} is ${kind}`, () => {
-		const header = parse(text);
+		const header = parseHeader(text);
 		assert.is(header.kind, kind);
 		if (header.kind !== 'header') return;
 		const { peer } = header;

@@ -14,7 +14,7 @@ const proxied = suite('PROXY protocol');
 const HEADER = 'PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n';
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
 
-/** Starts one server with a listener for each of these settings, in this order. */
+/** Starts one server with a listener for each element of `all`, in this order. */
 async function withListeners(
 	all: readonly Omit<ProxyProtocolWrapper, 'wrapper'>[],
 	test: (ports: readonly number[], server: TestServer) => Promise<void>,
@@ -34,7 +34,7 @@ async function withListeners(
 }
 
 /** Sends the pieces on a connection. Resolves to the response's body, or '' if the connection is closed. */
-async function answer(port: number, ...pieces: readonly string[]): Promise<string> {
+async function sendPieces(port: number, ...pieces: readonly string[]): Promise<string> {
 	const wire: WireClient = await openWire(port);
 	for (const piece of pieces) {
 		wire.send(piece);
@@ -69,7 +69,7 @@ proxied('each policy treats each peer as documented', async () => {
 		CASES.map(([, settings]) => settings),
 		async ports => {
 			for (const [index, [what, , header, address]] of CASES.entries()) {
-				const got = await answer(ports[index]!, header + REQUEST);
+				const got = await sendPieces(ports[index]!, header + REQUEST);
 				if (typeof address === 'string') assert.is(got, address, what);
 				else assert.match(got, address, what);
 			}
@@ -82,9 +82,9 @@ proxied(
 	async () => {
 		await withListeners([{}, { timeout: 100 }], async ([port, hasty], { runtime }) => {
 			const from = '192.0.2.1:56324';
-			assert.is(await answer(port!, HEADER.slice(0, 3), HEADER.slice(3, 20), HEADER.slice(20), REQUEST), from);
-			assert.is(await answer(port!, HEADER.slice(0, 10), HEADER.slice(10) + REQUEST), from);
-			assert.is(await answer(hasty!, HEADER.slice(0, 20)), '');
+			assert.is(await sendPieces(port!, HEADER.slice(0, 3), HEADER.slice(3, 20), HEADER.slice(20), REQUEST), from);
+			assert.is(await sendPieces(port!, HEADER.slice(0, 10), HEADER.slice(10) + REQUEST), from);
+			assert.is(await sendPieces(hasty!, HEADER.slice(0, 20)), '');
 			const text = await runtime.metrics();
 			assert.match(text, 'svc_client_timeouts_total{phase="proxy_header"} 1');
 			assert.match(text, /std_http_requests_total\{[^}]*server="edge0"/);

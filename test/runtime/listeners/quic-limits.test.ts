@@ -1,4 +1,4 @@
-/** `servers { quic { … } }`: the limits reach the sockets, a reload changes them, and refusals are counted and logged. */
+/** The limits in `servers { quic { … } }` apply to the sockets, a reload changes them, and refusals are counted and logged. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';
@@ -47,8 +47,8 @@ async function refusals(runtime: Runtime, reason: string): Promise<number> {
 	);
 }
 
-/** Opens a connection. Resolves to false if the server refuses it because of a limit of the client's. */
-async function open(runtime: Runtime): Promise<boolean> {
+/** Opens a connection. Resolves to false if the server refuses the connection because of the limit for one client. */
+async function opens(runtime: Runtime): Promise<boolean> {
 	const before = await refusals(runtime, 'client_limit');
 	const client = new QuicClient(port);
 	clients.push(client);
@@ -67,7 +67,7 @@ test('the defaults in the manual are those of the sockets', () => {
 
 test('a client gets no more connections than its limit, until a load raises it', async () => {
 	await withServer(document({ connections_per_client: 2 }), { threads: 1 }, async ({ runtime, log }) => {
-		assert.equal([await open(runtime), await open(runtime), await open(runtime)], [true, true, false]);
+		assert.equal([await opens(runtime), await opens(runtime), await opens(runtime)], [true, true, false]);
 		await eventually('logged', () => log.text().includes('QUIC packets were refused'));
 		const entries = log.entries.filter(({ msg }) => msg === 'QUIC packets were refused');
 		// At most one entry a minute is logged.
@@ -77,19 +77,19 @@ test('a client gets no more connections than its limit, until a load raises it',
 		assert.ok((entries[0]!.refused as { client_limit?: number }).client_limit! >= 1);
 		const loaded = await runtime.load(jsonInput(document({ connections_per_client: 3 })), { force: false });
 		assert.is(loaded.result, 'applied', JSON.stringify(loaded));
-		// The refused client keeps retrying until it is closed here.
+		// The refused client retries until it is closed.
 		clients.at(-1)!.close();
-		assert.equal([await open(runtime), await open(runtime)], [true, false]);
+		assert.equal([await opens(runtime), await opens(runtime)], [true, false]);
 	});
 });
 
 test('every client proves its address where the configuration says so', async () => {
 	await withServer(document({ retry_above: 0 }), { threads: 1 }, async ({ runtime }) => {
-		assert.ok(await open(runtime));
+		assert.ok(await opens(runtime));
 		assert.ok((await refusals(runtime, 'retry')) > 0);
 	});
 	await withServer(document({}), { threads: 1 }, async ({ runtime }) => {
-		assert.ok(await open(runtime));
+		assert.ok(await opens(runtime));
 		assert.is(await refusals(runtime, 'retry'), 0);
 	});
 });

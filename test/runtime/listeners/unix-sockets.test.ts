@@ -1,4 +1,4 @@
-/** Sites on Unix sockets: every thread serves the same socket file, which exists as long as the server. */
+/** Sites on Unix sockets: every thread serves the same socket file, which exists as long as the server runs. */
 import { existsSync, lstatSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
@@ -13,7 +13,7 @@ import { eventually, jsonInput, withServer } from '../running-server.ts';
 const unix = suite('site listeners on Unix sockets');
 const folder = temporaryFolder();
 
-function site(file: string, body = 'here', more: Document['settings'] = {}): Document {
+function documentOn(file: string, body = 'here', more: Document['settings'] = {}): Document {
 	return {
 		settings: more,
 		sites: [
@@ -40,7 +40,7 @@ unix(
 	async () => {
 		const file = path.join(folder, 'site.sock');
 		const settings = { trusted_proxies_unix: true } as const;
-		await withServer(site(`${file}|0660`, 'here', settings), {}, async ({ runtime, log }) => {
+		await withServer(documentOn(`${file}|0660`, 'here', settings), {}, async ({ runtime, log }) => {
 			const { ino, mode } = lstatSync(file);
 			assert.is(mode & 0o777, 0o660);
 			assert.equal(log.entries.find(({ msg }) => msg === 'serving')!.listeners, [`unix/${file}`]);
@@ -52,21 +52,21 @@ unix(
 				const replaced = (): number => log.entries.filter(({ msg }) => msg === 'a worker thread was replaced').length;
 				await eventually('replaced', () => replaced() > thread);
 			}
-			const loaded = await runtime.load(jsonInput(site(`${file}|0606`, 'new {http.vars.client_ip}', settings)));
+			const loaded = await runtime.load(jsonInput(documentOn(`${file}|0606`, 'new {http.vars.client_ip}', settings)));
 			assert.is(loaded.result, 'applied');
 			assert.is(await ask(file), 'new ');
-			// A trusted proxy names the client's address.
+			// A trusted proxy determines the client's address by `X-Forwarded-For`.
 			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
-			// Clients also have no address if their PROXY header names none or is missing.
+			// A client has no address, either, if its PROXY header has none or is missing.
 			const servers = [{ listener_wrappers: [{ wrapper: 'proxy_protocol' }] }] as const;
-			const wrapped = jsonInput(site(`${file}|0606`, 'new {http.vars.client_ip}', { ...settings, servers }));
+			const wrapped = jsonInput(documentOn(`${file}|0606`, 'new {http.vars.client_ip}', { ...settings, servers }));
 			assert.is((await runtime.load(wrapped)).result, 'applied');
 			assert.is(await ask(file), 'new ');
 			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
 			assert.is(lstatSync(file).mode & 0o777, 0o606);
 			assert.is(lstatSync(file).ino, ino);
 			const other = path.join(folder, 'other.sock');
-			const moved = await runtime.load(jsonInput(site(other, '', settings)));
+			const moved = await runtime.load(jsonInput(documentOn(other, '', settings)));
 			assert.equal('reasons' in moved && moved.reasons.map(({ code, subject }) => `${code} ${subject}`), [
 				`listener_added unix/${other}`,
 				`listener_removed unix/${file}`,
@@ -80,7 +80,7 @@ unix(
 unix('a process without a configuration can add a socket, and a failed load leaves none behind', async () => {
 	const file = path.join(folder, 'added.sock');
 	await withServer(undefined, {}, async ({ runtime }) => {
-		const broken = site(file, '{http.vars.client_ip}');
+		const broken = documentOn(file, '{http.vars.client_ip}');
 		const refused = await runtime.load(
 			jsonInput({
 				...broken,
@@ -129,7 +129,7 @@ unix(
 		assert.match(await open(path.join(folder, 'x'.repeat(120))), /the path of the socket is too long/);
 		assert.match(await open('/no/such/folder/a.sock'), /the folder of the socket does not exist/);
 
-		// When the listener closes, it does not remove a socket path that another server has taken over.
+		// When a listener closes, it does not remove its socket path if another server has taken the path over.
 		const given = path.join(folder, 'given.sock');
 		await open(given);
 		unlinkSync(given);

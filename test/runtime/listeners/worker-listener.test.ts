@@ -48,7 +48,7 @@ listeners('a client that was reset before it was accepted is not counted', async
 	try {
 		await Promise.all([once(gone, 'connect'), once(stays, 'connect')]);
 		gone.resetAndDestroy();
-		// Both connections wait, like those that arrived before the first settings.
+		// Both connections wait in the queue, like connections that arrive before the first settings.
 		await pauseFor(50);
 		listener.open();
 		assert.equal(counted, ['127.0.0.1']);
@@ -67,7 +67,8 @@ listeners('a connection that its client closed, without sending, before the list
 	try {
 		await once(client, 'connect');
 		client.end();
-		// The listener runs on this thread, and reads the FIN only in a later turn of the event loop. 20 turns are more than enough.
+		// The listener runs on this thread, so it reads the FIN only in a later turn of the event loop. 20 turns are more than
+		// enough.
 		await once(client, 'finish');
 		for (let turns = 0; turns < 20; turns++) await new Promise(resolve => setImmediate(resolve));
 		listener.open();

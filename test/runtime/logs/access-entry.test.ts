@@ -11,7 +11,7 @@ const entries = suite('access entries');
 // biome-ignore lint/suspicious/noExplicitAny: parsed JSON of any shape
 type Entry = any;
 
-async function entry(server: TestServer, request: string): Promise<Entry> {
+async function entryOf(server: TestServer, request: string): Promise<Entry> {
 	const of = (): Entry[] =>
 		server.log.entries.filter(({ logger }) => typeof logger === 'string' && logger.startsWith('http.log.access'));
 	const before = of().length;
@@ -22,7 +22,7 @@ async function entry(server: TestServer, request: string): Promise<Entry> {
 	return found;
 }
 
-/** Returns the paths of the fields of an entry, in lowercase. */
+/** Returns the paths of the fields of an entry, in lower case. */
 function pathsIn(entry: Entry): string[][] {
 	return Object.entries(entry).flatMap(([name, value]) => {
 		const nested = typeof value === 'object' && !Array.isArray(value) ? pathsIn(value) : [[]];
@@ -49,7 +49,7 @@ const site = { ...respondingSite('unused'), logs: [{ name: 'main', format: { enc
 entries('describe the request and contain no credentials', async () => {
 	await withServer({ sites: [site] } as unknown as Document, {}, async server => {
 		const fields = 'Host: a.example\nCookie: secret\nX-Api-Key: secret\nAccept: a\naccept: "b"\nConnection: close';
-		const found = await entry(server, `POST /x%20y?q="1" HTTP/1.1\n${fields}\nContent-Length: 3\n\nabc`);
+		const found = await entryOf(server, `POST /x%20y?q="1" HTTP/1.1\n${fields}\nContent-Length: 3\n\nabc`);
 		const { ts, duration, request, resp_headers, ...rest } = found;
 		assert.ok(Math.abs(ts - Date.now() / 1000) < 10);
 		assert.ok(duration > 0 && duration < 10);
@@ -69,15 +69,15 @@ entries('describe the request and contain no credentials', async () => {
 		});
 		assert.equal(resp_headers.Server, ['svc']);
 
-		const identified = await entry(server, 'GET /id HTTP/1.1\nHost: a\nConnection: close\n\n');
+		const identified = await entryOf(server, 'GET /id HTTP/1.1\nHost: a\nConnection: close\n\n');
 		assert.match(identified.uuid, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-/);
 		// The request is logged as the client sent it, without fields added later.
 		assert.equal(identified.request.headers, { Connection: ['close'] });
 
-		const failed = await entry(server, 'GET /fail HTTP/1.1\nHost: a\nConnection: close\n\n');
+		const failed = await entryOf(server, 'GET /fail HTTP/1.1\nHost: a\nConnection: close\n\n');
 		assert.equal([failed.level, failed.status, failed.msg], ['error', 503, 'handled request']);
 		assert.is(failed.at, '/sites/0/pipeline/1');
-		const unanswered = await entry(server, 'GET /none HTTP/1.1\nHost: a\nConnection: close\n\n');
+		const unanswered = await entryOf(server, 'GET /none HTTP/1.1\nHost: a\nConnection: close\n\n');
 		assert.equal(
 			[unanswered.msg, unanswered.handler, unanswered.at, unanswered.status],
 			['NOP', undefined, undefined, 200],

@@ -1,4 +1,4 @@
-/** The format of log lines, and that no value can forge one. */
+/** The format of log lines, and that no value can imitate a log line. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
@@ -11,7 +11,7 @@ import { createDurationFormatter } from '../../../runtime/logs/time-text.ts';
 const HOSTILE = 'a\nb\r\tc"\\\u0000\u001b[31m\u007f\u0085\u009b\u2028\u2029é😀';
 
 /** Returns the code points that a terminal or a line reader would interpret. */
-function controls(line: string): number[] {
+function controlCharacters(line: string): number[] {
 	const codes = Array.from(line, character => character.codePointAt(0)!);
 	return codes.filter(code => code < 32 || (code >= 127 && code < 160) || code === 0x2028 || code === 0x2029);
 }
@@ -27,7 +27,7 @@ encoders('json entries are one line that parses to the same values', () => {
 		1500,
 	);
 	assert.is(line.split('\n').length, 2);
-	assert.equal(controls(line), [10]);
+	assert.equal(controlCharacters(line), [10]);
 	assert.equal(JSON.parse(line), {
 		level: 'warn',
 		ts: 1.5,
@@ -42,7 +42,7 @@ encoders('console entries are one line without control characters other than the
 	const line = encoderOf('console').encode('info', 'http', HOSTILE, jsonMembers({ value: HOSTILE }), 0);
 	assert.is(line.split('\n').length, 2);
 	assert.is(line.split('\t').length, 5);
-	assert.equal(controls(line), [9, 9, 9, 9, 10]);
+	assert.equal(controlCharacters(line), [9, 9, 9, 9, 10]);
 	assert.match(line, /^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d\.\d{3}\tINFO\thttp\t/);
 });
 
@@ -78,7 +78,7 @@ encoders('header fields become an object: repeated names are joined in an array,
 		assert.is(fields.write(list, false), shown);
 		assert.is(fields.write(new HeaderList(['cookie', 'c=1']), true), '{"cookie":["c=1"]}');
 		assert.is(fields.write(new HeaderList(), false), '{}');
-		// Writes far more names than the cache holds, in separate lists and in a single one.
+		// Writes far more names than the cache holds, first in separate lists, then in a single list.
 		for (let i = 0; i < 1500; i++) fields.write(new HeaderList([`X-${time}-${i}`, 'v', `x-${time}-${i}`, 'w']), false);
 		const many = new HeaderList(Array.from({ length: 3000 }, (_, i) => `n${i % 1500}`));
 		assert.is(Object.keys(JSON.parse(fields.write(many, false))).length, 750);

@@ -1,4 +1,4 @@
-/** Access log entries written by updating the previous line equal entries built from scratch. */
+/** Access log entries that are written by updating the previous line equal entries that are built from scratch. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Exchange } from '../../../compiler/exchange/exchange.ts';

@@ -12,7 +12,7 @@ import { createDurationFormatter, durationText } from '../../../runtime/logs/tim
 const AT = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
 const HOSTILE = 'a\nb\r\u001b[31m\u2028"';
 
-function line(format: LogFormat, fields = '"a":1'): string {
+function formatLine(format: LogFormat, fields = '"a":1'): string {
 	return compileLogFormat(format, 'json', text => text.replace('{env.X}', 'x"y')).encode('warn', 'l', 'm', fields, AT);
 }
 
@@ -41,7 +41,7 @@ const LINES: readonly (readonly [LogFormat, string])[] = [
 ];
 
 for (const [format, expected] of LINES) {
-	formats(JSON.stringify(format), () => assert.is(line(format), expected));
+	formats(JSON.stringify(format), () => assert.is(formatLine(format), expected));
 }
 
 const TIMES: readonly (readonly [string, unknown])[] = [
@@ -60,7 +60,7 @@ const TIMES: readonly (readonly [string, unknown])[] = [
 
 for (const [time_format, expected] of TIMES) {
 	formats(`time ${time_format}`, () => {
-		assert.equal((JSON.parse(line({ encoder: 'json', time_format })) as { ts: unknown }).ts, expected);
+		assert.equal((JSON.parse(formatLine({ encoder: 'json', time_format })) as { ts: unknown }).ts, expected);
 	});
 }
 
@@ -136,25 +136,25 @@ const TEXTS: readonly (readonly [string, string])[] = [
 ];
 
 for (const [text, expected] of TEXTS) {
-	formats(`text ${text}`, () => assert.is(line({ encoder: 'text', text }, REQUEST), `${expected}\n`));
+	formats(`text ${text}`, () => assert.is(formatLine({ encoder: 'text', text }, REQUEST), `${expected}\n`));
 }
 
 formats('combined and common, and what filters leave of them', () => {
 	const common = '10.0.0.1 - \\xC3\\xA9 [02/Jan/2026:03:04:05 +0000] "GET /x?y=1 HTTP/1.1" 200 5';
-	assert.is(line({ encoder: 'common' }, REQUEST), `${common}\n`);
-	assert.is(line({ encoder: 'combined' }, REQUEST), `${common} "-" "q\\x22\\x5C\\x0A\\x00\\xE9"\n`);
+	assert.is(formatLine({ encoder: 'common' }, REQUEST), `${common}\n`);
+	assert.is(formatLine({ encoder: 'combined' }, REQUEST), `${common} "-" "q\\x22\\x5C\\x0A\\x00\\xE9"\n`);
 	const fields = {
 		'request>client_ip': { filter: 'ip_mask', ipv4: 8 },
 		'request>uri': { filter: 'delete' },
 		user_id: { filter: 'delete' },
 	} as const;
-	const filtered = line({ encoder: 'filter', wrap: { encoder: 'common' }, fields }, REQUEST);
+	const filtered = formatLine({ encoder: 'filter', wrap: { encoder: 'common' }, fields }, REQUEST);
 	assert.is(filtered, '10.0.0.0 - - [02/Jan/2026:03:04:05 +0000] "GET HTTP/1.1" 200 5\n');
 });
 
 formats('text writes entries that are not about a request as console does', () => {
 	for (const fields of ['', '"a":1', '"request":"x"']) {
-		assert.is(line({ encoder: 'text', text: '{msg}' }, fields), line({ encoder: 'console' }, fields));
+		assert.is(formatLine({ encoder: 'text', text: '{msg}' }, fields), formatLine({ encoder: 'console' }, fields));
 	}
 });
 
@@ -166,7 +166,7 @@ formats('no client can begin a line of text, or control a terminal', () => {
 		...{ user_id: hostile, more: { [hostile]: hostile }, list: [hostile] },
 	});
 	const text = '{request_line}{host}{path}{query}{header.A}{user_id}{more}{list}{request}';
-	assert.match(line({ encoder: 'text', text }, entry), /^[ !#-~]*\n$/);
+	assert.match(formatLine({ encoder: 'text', text }, entry), /^[ !#-~]*\n$/);
 });
 
 formats('an unknown encoder is refused', () => {
@@ -191,12 +191,12 @@ formats.run();
 
 const filters = suite('log filters');
 
-const SHA = '2c26b46b'; // The beginning of the SHA-256 hash of `foo`.
+const FOO_HASH = '2c26b46b'; // The beginning of the SHA-256 hash of `foo`.
 
-const FILTERED: readonly (readonly [what: string, LogFilter, value: unknown, expected: unknown])[] = [
+const FILTER_CASES: readonly (readonly [what: string, LogFilter, value: unknown, expected: unknown])[] = [
 	['replace', { filter: 'replace', value: 'x' }, ['a', 'b'], 'x'],
-	['hash', { filter: 'hash' }, 'foo', SHA],
-	['hash of a list', { filter: 'hash' }, ['foo', 'foo'], [SHA, SHA]],
+	['hash', { filter: 'hash' }, 'foo', FOO_HASH],
+	['hash of a list', { filter: 'hash' }, ['foo', 'foo'], [FOO_HASH, FOO_HASH]],
 	['ip_mask', { filter: 'ip_mask', ipv4: 16, ipv6: 32 }, '192.0.2.9', '192.0.0.0'],
 	['ip_mask IPv6', { filter: 'ip_mask', ipv4: 16, ipv6: 32 }, '2001:db8:1:2::3', '2001:db8::'],
 	[
@@ -217,7 +217,7 @@ const FILTERED: readonly (readonly [what: string, LogFilter, value: unknown, exp
 			],
 		},
 		'/p?r=1&z=%20&h=foo&d=1&d=2',
-		`/p?h=${SHA}&r=R%26&z=+`,
+		`/p?h=${FOO_HASH}&r=R%26&z=+`,
 	],
 	['query without one', { filter: 'query', actions: [{ action: 'delete', name: 'd' }] }, '/p', '/p'],
 	[
@@ -249,7 +249,7 @@ const FILTERED: readonly (readonly [what: string, LogFilter, value: unknown, exp
 		'set_cookie',
 		{ filter: 'set_cookie', actions: [{ action: 'hash', name: 's' }] },
 		['s=foo; Path=/; HttpOnly', 't=1'],
-		[`s=${SHA}; Path=/; HttpOnly`, 't=1'],
+		[`s=${FOO_HASH}; Path=/; HttpOnly`, 't=1'],
 	],
 	[
 		'regexp',
@@ -267,7 +267,7 @@ const FILTERED: readonly (readonly [what: string, LogFilter, value: unknown, exp
 	['regexp of a number', { filter: 'regexp', rules: [{ find: '^2', replace: '3' }] }, 200, '300'],
 ];
 
-for (const [what, filter, value, expected] of FILTERED) {
+for (const [what, filter, value, expected] of FILTER_CASES) {
 	filters(what, () => {
 		const fields = { request: { headers: { 'X-A': value, other: value } }, 'X-A': value };
 		compileLogFilters({ 'request>headers>x-a': filter })(fields);

@@ -1,4 +1,7 @@
-/** Lines that cannot be written: complete or absent in the file, counted, and reported without flooding the log. */
+/**
+ * Lines that cannot be written: each line is either complete in the file or absent. Lost lines are counted, and reported without
+ * flooding the log.
+ */
 
 import { once } from 'node:events';
 import { fstatSync, readFileSync, write } from 'node:fs';
@@ -16,26 +19,26 @@ import { temporaryFolder } from '../../harness.ts';
 import { eventually, recordingLog, respondingSite, withServer } from '../running-server.ts';
 
 /**
- * A disk with a limited number of free bytes, shared by files and pipes. Writes that do not fit write what fits, then
- * fail.
+ * A fake disk with a limited number of free bytes, shared by files and pipes. A write that does not fit writes as many bytes as
+ * fit, and then fails.
  */
 class SmallDisk {
-	room: number;
+	freeBytes: number;
 	code = 'ENOSPC';
 
 	constructor(room: number) {
-		this.room = room;
+		this.freeBytes = room;
 	}
 
 	readonly write = ((fd: number, bytes: Buffer, offset: number, length: number, _: null, done: never): void => {
 		const callback = done as (error: NodeJS.ErrnoException | null, written: number) => void;
 		// Space freed by truncating a file is not counted, because the writer cannot rely on it.
-		const fits = Math.min(length, this.room);
+		const fits = Math.min(length, this.freeBytes);
 		if (fits === 0) {
 			setImmediate(callback, Object.assign(new Error(this.code), { code: this.code }), 0);
 			return;
 		}
-		this.room -= fits;
+		this.freeBytes -= fits;
 		write(fd, bytes, offset, fits, null, callback);
 	}) as unknown as typeof write;
 }
@@ -57,8 +60,8 @@ class Counted implements WriterEvents {
 
 const line = (number: number): string => `{"number":${number},"text":"${'x'.repeat(100)}"}\n`;
 
-/** Returns the numbers of all lines of a text, and asserts that each is complete. */
-function numbers(text: string): number[] {
+/** Returns the numbers of all lines of a text. Asserts that each line is complete. */
+function lineNumbers(text: string): number[] {
 	assert.ok(text === '' || text.endsWith('\n'), `torn: ${text.slice(-40)}`);
 	const lines = text.split('\n').slice(0, -1);
 	return lines.map(entry => {
@@ -80,12 +83,12 @@ lost('on a full disk no line of a file is truncated, and every line is either wr
 		await writer.flush();
 		writer.writeBytes!(Buffer.from(line(3) + line(4)), () => {});
 		await writer.flush();
-		const before = numbers(readFileSync(file, 'utf8'));
+		const before = lineNumbers(readFileSync(file, 'utf8'));
 		assert.is(before.length + events.lines.access, 5, `room for ${room}`);
-		disk.room = 1_000_000;
+		disk.freeBytes = 1_000_000;
 		writer.write(line(5), 'process');
 		await writer.close();
-		assert.equal(numbers(readFileSync(file, 'utf8')), [...before, 5]);
+		assert.equal(lineNumbers(readFileSync(file, 'utf8')), [...before, 5]);
 		assert.is(events.lines.process, 0);
 		if (events.lines.access > 0) assert.equal([...events.causes], ['ENOSPC']);
 	}
@@ -106,15 +109,15 @@ lost('a partial line that cannot be removed is completed first, whatever was los
 	}
 	assert.is(fstatSync(descriptor).size, 130);
 	assert.is(events.lines.access, 1);
-	disk.room = 20;
+	disk.freeBytes = 20;
 	writer.write(line(3), 'access');
 	await writer.flush();
 	assert.is(fstatSync(descriptor).size, 150);
-	disk.room = 1_000_000;
+	disk.freeBytes = 1_000_000;
 	writer.write(line(4), 'access');
 	await writer.close();
 	closeSync(descriptor);
-	assert.equal(numbers(readFileSync(file, 'utf8')), [0, 1, 4]);
+	assert.equal(lineNumbers(readFileSync(file, 'utf8')), [0, 1, 4]);
 	assert.is(events.lines.access, 2);
 });
 
@@ -124,13 +127,13 @@ lost('text that another program wrote after a partial line is kept', async () =>
 	const disk = new SmallDisk(50);
 	const events = new Counted();
 	const interfering = ((...args: Parameters<typeof write>) => {
-		if (disk.room === 0) appendFileSync(file, 'another\n');
+		if (disk.freeBytes === 0) appendFileSync(file, 'another\n');
 		(disk.write as (...args: Parameters<typeof write>) => void)(...args);
 	}) as typeof write;
 	const writer = openLogFile(file, '/', {}, { write: interfering, events });
 	writer.write(line(1), 'access');
 	await writer.flush();
-	disk.room = 1_000_000;
+	disk.freeBytes = 1_000_000;
 	await writer.close();
 	assert.match(readFileSync(file, 'utf8'), /another\n$/);
 });
@@ -183,7 +186,7 @@ lost('collectors: lines in transit when the connection breaks, and lines left at
 	const [socket] = await accepted;
 	socket.resetAndDestroy();
 	server.close();
-	// The server cannot know whether lines already in the system's buffers have reached the collector.
+	// The server cannot know whether lines that are already in the system's buffers have reached the collector.
 	await eventually('the losses are counted', () => sinks.lostLines('access') > 0);
 	await writer.flush();
 	const before = sinks.lostLines('access');

@@ -44,7 +44,7 @@ class Collector {
 	}
 }
 
-/** Waits for a condition, whose source text serves as the description. */
+/** Waits until `holds` returns true. The source text of `holds` describes it in a failure. */
 const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
 const net = suite('log collectors');

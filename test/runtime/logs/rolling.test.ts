@@ -1,4 +1,4 @@
-/** Log files rolled by the server and by other programs: no line is lost or split. */
+/** Log files that are rolled by the server and by other programs: no line is lost or split. */
 import {
 	existsSync,
 	linkSync,
@@ -27,7 +27,7 @@ rolling.before.each(() => {
 });
 rolling.after.each(() => rmSync(folder, { recursive: true }));
 
-/** Returns every line in the folder, compressed or not, sorted by its leading number. */
+/** Returns every line in the folder's files, compressed or not, sorted by the number at the start of the line. */
 function allLines(): string[] {
 	return readdirSync(folder)
 		.flatMap(name => {
@@ -193,10 +193,10 @@ rolling('at the end of an interval, a file without new lines is rolled, and an e
 
 rolling('a line, a roll or a compression interrupted by a kill is completed', async () => {
 	const rolled = join(folder, 'a-2026-11-21T09-00-00.000.log');
-	// A process was killed while it renamed the file: the file had both names, and its last line was incomplete.
+	// Simulates a process that was killed while it renamed the file: the file has both names, and its last line is incomplete.
 	writeFileSync(rolled, '1\n2');
 	linkSync(rolled, join(folder, 'a.log'));
-	// The process was killed after writing the compressed file and before removing the original.
+	// Simulates a process that was killed after it wrote the compressed file, but before it removed the original.
 	const older = join(folder, 'a-2026-11-21T08-00-00.000.log');
 	writeFileSync(older, '0\n');
 	writeFileSync(`${older}.gz`, gzipSync('0\n'));

@@ -1,6 +1,6 @@
 /**
- * `at` in log entries: the position of the directive that answered or failed, through imports, snippets, routes and
- * reloads.
+ * The field `at` in log entries: the position of the directive that answered or failed, even through imports, snippets, routes
+ * and reloads.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { eventually, jsonInput, type TestServer, withServer } from '../running-s
 
 const places = suite('positions in log entries');
 
-/** `«name»` marks the line that an entry should refer to. */
+/** A configuration in which `«name»` marks each line to which a log entry is to refer. */
 const COMPATFILE = `import more.conf
 (page) {
 	respond /snip "from a snippet" # «snippet»
@@ -103,8 +103,8 @@ http://one.localhost:0 {
 }
 `;
 
-/** Request paths, each with the mark of the line that decides its response. */
-const ASKED: readonly (readonly [path: string, mark: string])[] = [
+/** Request paths, each with the mark of the line that determines the response. */
+const MARKED_PATHS: readonly (readonly [path: string, mark: string])[] = [
 	...(['snippet', 'a', 'b', 'nothing'] as const).map(
 		mark => [{ snippet: '/snip', a: '/a2', b: '/b2', nothing: '/x' }[mark], mark] as const,
 	),
@@ -123,7 +123,7 @@ function placeOf(name: string, text: string, mark: string): string | undefined {
 	return line === -1 ? undefined : `${name}:${line + 1}`;
 }
 
-/** Sends a request and returns `at` of its access entry. */
+/** Sends a request and returns the field `at` of its access log entry. */
 async function at(server: TestServer, host: string, path: string): Promise<unknown> {
 	const of = () =>
 		server.log.entries.filter(({ request }) => {
@@ -137,7 +137,7 @@ async function at(server: TestServer, host: string, path: string): Promise<unkno
 }
 
 async function check(server: TestServer, name: string, text: string): Promise<void> {
-	for (const [path, mark] of ASKED) {
+	for (const [path, mark] of MARKED_PATHS) {
 		const place = placeOf(name, text, mark);
 		if (place !== undefined) assert.is(await at(server, 'one.localhost', path), place, path);
 	}
@@ -169,7 +169,7 @@ for (const [format, name, text] of LANGUAGES) {
 				const again = await server.runtime.load({ ...input, text: moved });
 				assert.ok(again.result === 'applied' && again.unchanged);
 
-				// A document loaded without source text is referred to by JSON pointers.
+				// In a document that was loaded without source text, places are JSON pointers.
 				const document = JSON.parse((await server.runtime.adapt(input)).document!);
 				const sites = [document.sites[1], document.sites[0]];
 				assert.is((await server.runtime.load(jsonInput({ ...document, sites }))).result, 'applied');

@@ -1,4 +1,4 @@
-/** Log readers that stop reading (kill -STOP): no request waits for them, and dropped lines are counted. */
+/** Readers of logs that stop reading (kill -STOP): no request waits for them, and dropped lines are counted. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -9,15 +9,15 @@ import * as assert from 'uvu/assert';
 import { freePorts, SVC, temporaryFolder, waitForPort } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
 
-/** Number of requests. All requests together are larger than all queues. */
-const REQUESTS = 2400;
+/** Number of requests. Their log lines together are larger than all queues. */
+const REQUEST_COUNT = 2400;
 /** The value of the field that makes each request large. */
-const FIELD = 'x'.repeat(12_000);
+const LONG_VALUE = 'x'.repeat(12_000);
 
 const stopped = suite('stopped readers of logs');
 
 /** Starts a reader that counts lines until it is stopped. */
-function reader(): ReturnType<typeof spawn> & { lines(): number } {
+function startReader(): ReturnType<typeof spawn> & { lines(): number } {
 	let lines = 0;
 	const child = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] });
 	child.stdout!.on('data', (chunk: Buffer) => {
@@ -49,7 +49,7 @@ stopped(
 			path.join(folder, 'Configfile'),
 			`{\n\tadmin 127.0.0.1:${admin}\n\tthreads 1\n\tmetrics\n\tservers {\n\t\tmax_header_size 32KiB\n\t}\n}\nhttp://127.0.0.1:${port} {\n${outputs.map(to).join('')}\trespond "x"\n}\n`,
 		);
-		const [piped, named] = [reader(), reader()];
+		const [piped, named] = [startReader(), startReader()];
 		// The pipe is opened for reading and writing, so that opening does not block.
 		const feed = spawn('sh', ['-c', `exec cat <>"${fifo}"`], { stdio: ['ignore', named.stdin!, 'inherit'] });
 		const server = spawn(SVC, ['run', path.join(folder, 'Configfile')], {
@@ -61,7 +61,7 @@ stopped(
 			await waitForPort(port, 30_000);
 			const halted = [piped, named, feed];
 			for (const child of halted) child.kill('SIGSTOP');
-			const slowest = await requests(port);
+			const slowest = await sendRequests(port);
 			assert.ok(slowest < 2000, `a request took ${slowest.toFixed(0)} ms`);
 			const dropped = async (): Promise<number> => {
 				const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
@@ -71,11 +71,11 @@ stopped(
 			for (const child of halted) child.kill('SIGCONT');
 			for (const socket of sockets) socket.resume();
 			const sum = async (): Promise<number> => piped.lines() + named.lines() + collected + (await dropped());
-			await eventually('every line is written or counted', async () => (await sum()) >= 3 * REQUESTS);
-			assert.is(await sum(), 3 * REQUESTS);
-			// A server stop does not wait for a stopped reader either.
+			await eventually('every line is written or counted', async () => (await sum()) >= 3 * REQUEST_COUNT);
+			assert.is(await sum(), 3 * REQUEST_COUNT);
+			// The stop of the server does not wait for a stopped reader, either.
 			for (const child of halted) child.kill('SIGSTOP');
-			await requests(port);
+			await sendRequests(port);
 			server.kill('SIGTERM');
 			const timer = setTimeout(() => server.kill('SIGKILL'), 8000);
 			const [status, signal] = await once(server, 'exit');
@@ -90,12 +90,12 @@ stopped(
 );
 
 /** Sends all requests one after the other on one connection. Resolves to the longest response time in milliseconds. */
-async function requests(port: number): Promise<number> {
-	const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ${FIELD}\r\n\r\n`;
+async function sendRequests(port: number): Promise<number> {
+	const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ${LONG_VALUE}\r\n\r\n`;
 	const socket = connect(port, '127.0.0.1').setNoDelay();
 	socket.setEncoding('latin1');
 	let slowest = 0;
-	for (let count = 0; count < REQUESTS; count++) {
+	for (let count = 0; count < REQUEST_COUNT; count++) {
 		const begun = performance.now();
 		socket.write(request);
 		await once(socket, 'data');

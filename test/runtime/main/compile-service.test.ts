@@ -1,4 +1,4 @@
-/** A replacement compile thread knows which host names the process has served. */
+/** If the compile thread is replaced, the new thread knows which host names the process has served. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

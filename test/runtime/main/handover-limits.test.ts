@@ -1,6 +1,6 @@
 /**
- * The time limits for the steps of a successor: a program that hangs in one of these steps is ended in time, and the reason names
- * the step.
+ * The time limits for the steps of a successor: a program that hangs in a step is ended in time, and the reason for the failure
+ * names the step.
  */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -26,11 +26,11 @@ const OFFER = {
 	process: undefined,
 } as const;
 
-/** Lets pending I/O events be handled. Timers are fake in this test, but this needs none. */
+/** Lets pending I/O events be handled. `setImmediate` works although the timers in this test are fake. */
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
 
 /** Runs a handover to a program that sends a message and hangs. */
-async function hanging(
+async function withHangingSuccessor(
 	message: { readonly type: string; readonly step?: string } | undefined,
 	readyLimit: number,
 	test: (successor: SuccessorProcess) => Promise<void>,
@@ -61,7 +61,7 @@ function isAlive(pid: number): boolean {
 for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'switch'] as const satisfies HandoverStep[]) {
 	limits(`a program that hangs while ${STEPS[step].doing} is ended`, async () => {
 		const message = step === 'start' ? undefined : step === 'switch' ? { type: 'ready' } : { type: 'step', step };
-		await hanging(message, READY_LIMIT_MS, async successor => {
+		await withHangingSuccessor(message, READY_LIMIT_MS, async successor => {
 			const running = successor.run();
 			let ended = false;
 			void running.then(() => {
@@ -88,7 +88,7 @@ for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'switch'] as
 }
 
 limits('the time until it is ready limits all steps together', async () => {
-	await hanging({ type: 'step', step: 'check' }, 5000, async successor => {
+	await withHangingSuccessor({ type: 'step', step: 'check' }, 5000, async successor => {
 		const running = successor.run();
 		while (successor.step !== 'check') await turn();
 		mock.timers.tick(5000);

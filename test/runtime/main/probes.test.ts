@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { freePorts, serve, temporaryFolder, until } from '../../harness.ts';
 
 /** Response fields that do not matter to these tests. */
-const APART = new Set(['date', 'server', 'connection', 'keep-alive', 'x-content-type-options']);
+const IGNORED_FIELDS = new Set(['date', 'server', 'connection', 'keep-alive', 'x-content-type-options']);
 
 interface Answer {
 	readonly status: number;
@@ -16,7 +16,7 @@ interface Answer {
 
 async function answerOf(port: number, target: string): Promise<Answer> {
 	const response = await fetch(`http://127.0.0.1:${port}${target}`, { headers: { connection: 'close' } });
-	const fields = Object.fromEntries([...response.headers].filter(([name]) => !APART.has(name)));
+	const fields = Object.fromEntries([...response.headers].filter(([name]) => !IGNORED_FIELDS.has(name)));
 	return { status: response.status, fields, body: await response.text() };
 }
 
@@ -43,11 +43,11 @@ http://127.0.0.1:${site} {
 	const server = await serve(['Configfile'], site, { cwd: folder });
 	try {
 		await until('readiness', async () => (await answerOf(admin, '/ready')).status === 200);
-		const live = { status: 200, fields: json(14), body: '{"live":true}\n' };
+		const live = { status: 200, fields: jsonFields(14), body: '{"live":true}\n' };
 		assert.equal(await answerOf(admin, '/live'), live);
 		assert.equal(await answerOf(site, '/live'), live);
 		const ready = await answerOf(admin, '/ready');
-		assert.equal(ready, { status: 200, fields: json(15), body: '{"ready":true}\n' });
+		assert.equal(ready, { status: 200, fields: jsonFields(15), body: '{"ready":true}\n' });
 		assert.equal(await answerOf(site, '/ready'), ready);
 		for (const port of [admin, site]) {
 			const { status, fields, body } = await answerOf(port, '/metrics');
@@ -63,14 +63,14 @@ http://127.0.0.1:${site} {
 		assert.is(JSON.parse(stopping.body).error.code, 'not_ready');
 		assert.equal(await answerOf(site, '/live'), live);
 	} finally {
-		// The first signal began the delay, and the second one ends it.
+		// The first SIGTERM began the shutdown delay, and the second one ends it.
 		server.child.kill('SIGTERM');
 		await server.stop();
 	}
 });
 
-/** Returns the expected fields of an answer whose body is JSON of this length. */
-function json(length: number): Answer['fields'] {
+/** Returns the expected header fields of an answer whose body is JSON of this length in bytes. */
+function jsonFields(length: number): Answer['fields'] {
 	return { 'cache-control': 'no-store', 'content-length': String(length), 'content-type': 'application/json' };
 }
 

@@ -7,7 +7,7 @@ import { createDocumentImage, type DocumentImage } from '../../../runtime/worker
 
 type Listener = readonly [key: string, scheme: 'http' | 'https'];
 
-function image(settings: Settings, listeners: readonly Listener[] = []) {
+function imageOf(settings: Settings, listeners: readonly Listener[] = []) {
 	const document: Document = { settings };
 	return createDocumentImage(document, {
 		document,
@@ -28,31 +28,31 @@ function reasons(
 const restart = suite('restart reasons');
 
 restart('added and removed listeners, and listeners that change their scheme, need a restart', () => {
-	const before = image({}, [['80', 'http']]);
-	assert.equal(reasons(before, image({}, [['80', 'http']])), []);
+	const before = imageOf({}, [['80', 'http']]);
+	assert.equal(reasons(before, imageOf({}, [['80', 'http']])), []);
 	assert.equal(
 		reasons(
 			before,
-			image({}, [
+			imageOf({}, [
 				['80', 'http'],
 				['81', 'http'],
 			]),
 		),
 		['listener_added :81'],
 	);
-	assert.equal(reasons(before, image({})), ['listener_removed :80']);
-	assert.equal(reasons(before, image({}, [['80', 'https']])), ['listener_added :80', 'listener_removed :80']);
+	assert.equal(reasons(before, imageOf({})), ['listener_removed :80']);
+	assert.equal(reasons(before, imageOf({}, [['80', 'https']])), ['listener_added :80', 'listener_removed :80']);
 });
 
 restart('a process without a configuration accepts plaintext listeners once', () => {
-	assert.equal(reasons(image({}), image({}, [['80', 'http']]), true), []);
-	assert.equal(reasons(image({}), image({}, [['443', 'https']]), true), ['listener_added :443']);
-	assert.equal(reasons(image({}), image({}, [['80', 'http']]), false), ['listener_added :80']);
-	const listening = image({}, [['80', 'http']]);
+	assert.equal(reasons(imageOf({}), imageOf({}, [['80', 'http']]), true), []);
+	assert.equal(reasons(imageOf({}), imageOf({}, [['443', 'https']]), true), ['listener_added :443']);
+	assert.equal(reasons(imageOf({}), imageOf({}, [['80', 'http']]), false), ['listener_added :80']);
+	const listening = imageOf({}, [['80', 'http']]);
 	assert.equal(
 		reasons(
 			listening,
-			image({}, [
+			imageOf({}, [
 				['80', 'http'],
 				['81', 'http'],
 			]),
@@ -64,8 +64,10 @@ restart('a process without a configuration accepts plaintext listeners once', ()
 
 restart('settings fixed at start need a restart, and others do not', () => {
 	const before: Settings = { metrics: {}, admin: { token: 'a' } };
-	assert.equal(reasons(image(before), image({ ...before, metrics: { per_host: true } })), ['setting_changed metrics']);
-	assert.equal(reasons(image(before), image({ ...before, trusted_proxies: ['10.0.0.0/8'] })), [
+	assert.equal(reasons(imageOf(before), imageOf({ ...before, metrics: { per_host: true } })), [
+		'setting_changed metrics',
+	]);
+	assert.equal(reasons(imageOf(before), imageOf({ ...before, trusted_proxies: ['10.0.0.0/8'] })), [
 		'setting_changed trusted_proxies',
 	]);
 	const free: Settings = {
@@ -76,23 +78,23 @@ restart('settings fixed at start need a restart, and others do not', () => {
 		logs: { default: { level: 'DEBUG' } },
 		admin: { token: 'b' },
 	};
-	assert.equal(reasons(image(before), image(free)), []);
+	assert.equal(reasons(imageOf(before), imageOf(free)), []);
 });
 
 restart('moving the Admin API needs a restart', () => {
 	const at = (listen?: string): Settings => ({ admin: listen === undefined ? {} : { listen } });
-	assert.equal(reasons(image(at()), image(at('127.0.0.1:2019'))), []);
-	assert.equal(reasons(image(at()), image(at('127.0.0.1:1'))), ['setting_changed admin.listen']);
-	assert.equal(reasons(image({}), image(at())), ['setting_changed admin.listen']);
-	assert.equal(reasons(image(at()), image({})), ['setting_changed admin.listen']);
-	assert.equal(reasons(image({}), image(at()), true), []);
-	assert.equal(reasons(image(at()), image({}), true), []);
-	assert.equal(reasons(image({}), image(at('127.0.0.1:1')), true), ['setting_changed admin.listen']);
+	assert.equal(reasons(imageOf(at()), imageOf(at('127.0.0.1:2019'))), []);
+	assert.equal(reasons(imageOf(at()), imageOf(at('127.0.0.1:1'))), ['setting_changed admin.listen']);
+	assert.equal(reasons(imageOf({}), imageOf(at())), ['setting_changed admin.listen']);
+	assert.equal(reasons(imageOf(at()), imageOf({})), ['setting_changed admin.listen']);
+	assert.equal(reasons(imageOf({}), imageOf(at()), true), []);
+	assert.equal(reasons(imageOf(at()), imageOf({}), true), []);
+	assert.equal(reasons(imageOf({}), imageOf(at('127.0.0.1:1')), true), ['setting_changed admin.listen']);
 });
 
 restart('an added TLS host name, and client certificates with session resumption, need a restart', () => {
 	const secure = (names: readonly string[], mutual: readonly string[] = []) => ({
-		...image({}, [['443', 'https']]),
+		...imageOf({}, [['443', 'https']]),
 		certificates: {
 			managed: { policies: [], authorities: [], http_port: 80, https_port: 443 },
 			loaded: [],

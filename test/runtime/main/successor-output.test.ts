@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../harness.ts';
 
 const outputs = suite('output of successors');
 
-/** Runs a shell script as the successor. `passedOn` collects what this process would write to its own standard error. */
+/** Runs a shell script as the successor. In the result, `passedOn` is what this process would write to its own standard error. */
 async function resultOf(script: string, standardError?: number): Promise<{ result: HandoverResult; passedOn: string }> {
 	const file = path.join(temporaryFolder(), 'program');
 	writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o700 });
@@ -46,7 +46,8 @@ outputs('are reported and passed on', async () => {
 });
 
 outputs('are reported even if another process keeps standard error open', async () => {
-	// The other process runs in its own session, so that it does not end together with the program.
+	// A process that the script starts keeps standard error open. It runs in its own session, so that it does not end together
+	// with the script.
 	const { result } = await resultOf('echo gone >&2; setsid sleep 3 & exit 1', 4);
 	assert.is(result.result === 'failed' && result.output, 'gone');
 });

@@ -9,8 +9,8 @@ import { eventually, jsonInput, respondingSite, withServer } from '../running-se
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: a.example\r\n\r\n';
 
-/** Returns a document whose status, header and body all identify it by number. */
-function numbered(number: number): Document {
+/** Returns a document whose status, header and body all identify the document by its number. */
+function numberedDocument(number: number): Document {
 	const odd = number % 2 === 1;
 	const site = respondingSite(`body ${number} ${'x'.repeat(odd ? 10 : 3000)}`);
 	return {
@@ -27,10 +27,10 @@ function numbered(number: number): Document {
 }
 
 /**
- * Returns what is wrong with a response. `mark` is the number of the document that had been completely loaded when the
- * request was sent.
+ * Returns what is wrong with a response; undefined if nothing is. `mark` is the number of the document that had been loaded
+ * completely when the request was sent.
  */
-function check({ status, head, body, mark }: LoadResponse): string | undefined {
+function checkResponse({ status, head, body, mark }: LoadResponse): string | undefined {
 	const header = /^x-document: *(\d+)/im.exec(head)?.[1];
 	const number = Number(/^body (\d+) /.exec(body)?.[1]);
 	if (String(number) !== header) return `mixed: ${head} ${body.slice(0, 20)}`;
@@ -41,11 +41,11 @@ function check({ status, head, body, mark }: LoadResponse): string | undefined {
 const swap = suite('swap under load');
 
 swap('no response fails or mixes generations, and none is older than the last completed load', async () => {
-	await withServer(numbered(0), {}, async ({ runtime, port }) => {
+	await withServer(numberedDocument(0), {}, async ({ runtime, port }) => {
 		let answered = 0;
-		const load = startLoad({ port, connections: 64, request: REQUEST, check, mark: () => answered });
+		const load = startLoad({ port, connections: 64, request: REQUEST, check: checkResponse, mark: () => answered });
 		for (let number = 1; number <= 60; number++) {
-			const outcome = await runtime.load(jsonInput(numbered(number)));
+			const outcome = await runtime.load(jsonInput(numberedDocument(number)));
 			assert.is(outcome.result, 'applied');
 			answered = number;
 			await pauseFor(10);
@@ -57,8 +57,8 @@ swap('no response fails or mixes generations, and none is older than the last co
 });
 
 swap('a killed thread ends only its own connections', async () => {
-	await withServer(numbered(0), {}, async ({ runtime, port, log }) => {
-		const load = startLoad({ port, connections: 32, request: REQUEST, check, reconnect: true });
+	await withServer(numberedDocument(0), {}, async ({ runtime, port, log }) => {
+		const load = startLoad({ port, connections: 32, request: REQUEST, check: checkResponse, reconnect: true });
 		await pauseFor(200);
 		await runtime.terminateWorker(0);
 		await eventually('replaced', () => log.text().includes('a worker thread was replaced'));

@@ -9,7 +9,9 @@ import { tlsMode } from '../../../runtime/sockets/tls-mode.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
-/** Every family, with its labels if it has any. Renaming one breaks dashboards and needs a note to users. */
+/**
+ * Every metric family with its labels, if it has any. Renaming a family breaks users' dashboards, and must be announced to them.
+ */
 const FAMILIES: { readonly [name: string]: string } = {
 	std_http_requests_in_flight: 'server',
 	std_http_requests_total: 'server handler host',
@@ -143,7 +145,7 @@ const SITES = [
 ];
 
 /** Sends one request on its own connection and resolves when it has been answered. */
-async function ask(port: number, host: string, method = 'GET'): Promise<void> {
+async function sendRequest(port: number, host: string, method = 'GET'): Promise<void> {
 	const socket = connect(port, '127.0.0.1');
 	socket.end(`${method} / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
 	socket.resume();
@@ -279,8 +281,8 @@ scrape('has no hosts or methods invented by clients', async () => {
 		addresses: [`http://${name}${port}`],
 	}));
 	await withServer({ settings, sites }, { threads: 1 }, async ({ runtime }) => {
-		for (const host of ['named.example', 'a.example', 'b.example']) await ask(port, host);
-		await ask(port, 'c.example', 'INVENTED');
+		for (const host of ['named.example', 'a.example', 'b.example']) await sendRequest(port, host);
+		await sendRequest(port, 'c.example', 'INVENTED');
 		await eventually('counted', async () => /method="OTHER"/.test(await runtime.metrics()));
 		const text = await runtime.metrics();
 		assert.equal(
@@ -294,7 +296,7 @@ scrape('has no hosts or methods invented by clients', async () => {
 scrape('distinguishes the first hosts of a catch-all site if configured', async () => {
 	const settings = { metrics: { per_host: true, observe_catchall_hosts: true } };
 	await withServer({ settings, sites: [respondingSite('hi')] }, { threads: 1 }, async ({ runtime, port }) => {
-		await ask(port, 'a.example');
+		await sendRequest(port, 'a.example');
 		await eventually('counted', async () => /_requests_total\{.*host="a\.example"\} 1/.test(await runtime.metrics()));
 	});
 });

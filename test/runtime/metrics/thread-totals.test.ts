@@ -1,4 +1,4 @@
-/** Metrics aggregated over threads: sums, the counts of dead threads, and histograms. */
+/** Metrics that are aggregated over threads: sums, the counts of dead threads, and histograms. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { MetricsRegistry } from '../../../runtime/main/metrics-registry.ts';
@@ -11,7 +11,7 @@ import { SeriesPages } from '../../../runtime/metrics/series-pages.ts';
 import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
 import { Random } from '../../compiler/syntax/random-text.ts';
 
-function thread(totals: ThreadTotals, index: number) {
+function addThread(totals: ThreadTotals, index: number) {
 	const row = counterRow(totals.addThread(index));
 	const pages = new SeriesPages(
 		buffer => totals.addPage(index, buffer),
@@ -45,8 +45,8 @@ const counting = suite('thread totals');
 
 counting('rows are summed; dead threads keep contributing counters but not gauges', () => {
 	const totals = new ThreadTotals();
-	const a = thread(totals, 0);
-	const b = thread(totals, 1);
+	const a = addThread(totals, 0);
+	const b = addThread(totals, 1);
 	a.row[ROW_SLOT.connections] = 3;
 	b.row[ROW_SLOT.connections] = 4;
 	a.row[ROW_SLOT.requests] = 10;
@@ -55,18 +55,18 @@ counting('rows are summed; dead threads keep contributing counters but not gauge
 	totals.removeThread(0);
 	assert.is(totals.total(ROW_SLOT.connections), 4);
 	assert.is(totals.total(ROW_SLOT.requests), 30);
-	thread(totals, 0).row[ROW_SLOT.requests] = 1;
+	addThread(totals, 0).row[ROW_SLOT.requests] = 1;
 	assert.is(totals.total(ROW_SLOT.requests), 31);
 });
 
 counting('events of modules are summed by name, and those of dead threads are kept', () => {
 	const totals = new ThreadTotals();
-	const first = new ModuleCounters(thread(totals, 0).pages);
-	const second = new ModuleCounters(thread(totals, 1).pages);
+	const first = new ModuleCounters(addThread(totals, 0).pages);
+	const second = new ModuleCounters(addThread(totals, 1).pages);
 	assert.is(moduleEvents(totals, 'brewed'), 0);
 	first.eventCounter('brewed').add();
 	first.eventCounter('spilled').add();
-	// A later generation gets the same counter.
+	// A later generation that asks for the same name gets the same counter.
 	first.eventCounter('brewed').add();
 	second.eventCounter('brewed').add();
 	assert.is(moduleEvents(totals, 'brewed'), 3);
@@ -79,7 +79,7 @@ counting('equal series from several threads and pages are merged', () => {
 	const totals = new ThreadTotals();
 	const labels = (index: number) => ({ server: ':80', handler: `h${index}` });
 	for (const index of [0, 1]) {
-		const { pages } = thread(totals, index);
+		const { pages } = addThread(totals, index);
 		for (let i = 0; i < 5000; i++) {
 			const { page, slot } = pages.allocate(HTTP_FAMILIES.requests.name, labels(i), 1);
 			page[slot] = i;
@@ -99,7 +99,7 @@ counting('equal series from several threads and pages are merged', () => {
 
 counting('metrics are rendered in the text format', async () => {
 	const totals = new ThreadTotals();
-	const { pages } = thread(totals, 0);
+	const { pages } = addThread(totals, 0);
 	const { page, slot } = pages.allocate(HTTP_FAMILIES.responseSize.name, { server: 'a"b' }, 10);
 	page.set([2, 1, 0, 0, 0, 0, 0, 0, 1, 5_000_600], slot);
 	const registry = new MetricsRegistry(totals, GAUGES);

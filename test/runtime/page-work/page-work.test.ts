@@ -57,7 +57,7 @@ work('tasks run on another thread, and tasks beyond a queue of 64 are refused', 
 		const answers = await Promise.all(waiting.slice(0, 8));
 		const { active, utilization } = performance.eventLoopUtilization(before);
 		assert.ok(answers.every(answer => answer && 'result' in answer));
-		// Eight hashes take half a second, during which this thread should be idle.
+		// Eight hashes take half a second. This thread should be idle during this time.
 		assert.ok(utilization < 0.5, `busy for ${active} ms, ${Math.round(utilization * 100)} %`);
 	} finally {
 		assert.is(await queue.end(), true);

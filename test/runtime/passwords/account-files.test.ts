@@ -1,4 +1,4 @@
-/** Files of accounts: replaced, edited and broken while they are in use. */
+/** Files of accounts that are replaced, edited and broken while they are in use. */
 import { execFileSync } from 'node:child_process';
 import { renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -41,7 +41,7 @@ const REFUSED: readonly (readonly [what: string, content: string | Buffer, messa
 	['plain text', 'a:opensesame', /line 1: this is neither/],
 	['plain text of nginx', 'a:{PLAIN}opensesame', /line 1: this is neither/],
 	['DES crypt', 'a:rqXexS6ZhobKA', /line 1: this is neither/],
-	// A bcrypt hash in base64 is accepted inline, but no program writes one to a file.
+	// A bcrypt hash in base64 is accepted in a configuration, but not in a file, because no program writes it there.
 	['base64 of a hash', `a:${Buffer.from(`$2b$${SALTED}`).toString('base64')}`, /line 1: this is neither/],
 	['a password without a name', 'opensesame', /line 1: it has no name/],
 	['an empty name', `:$2y$${SALTED}`, /line 1: it has no name/],
@@ -66,8 +66,11 @@ interface Entry {
 	readonly text: string;
 }
 
-/** Starts the main thread's and a worker's side for a file, which is first written with one account. */
-function watching() {
+/**
+ * Starts both ends that use a file of accounts: that of the main thread and that of a worker thread. The file is first written
+ * with one account.
+ */
+function startWatching() {
 	const file = path.join(temporaryFolder(), 'accounts');
 	writeFileSync(file, line('ann'));
 	const log: Entry[] = [];
@@ -91,14 +94,14 @@ function watching() {
 }
 
 files('a file that is replaced, or edited in place, is read again', async () => {
-	const { file, becomes, names, log } = watching();
+	const { file, becomes, names, log } = startWatching();
 	assert.is(await names(), 'ann');
 	writeFileSync(`${file}.new`, line('bob'));
 	renameSync(`${file}.new`, file);
 	await becomes('bob');
 	writeFileSync(file, line('bob') + line('carol'));
 	await becomes('bob carol');
-	// The file keeps its size and modification time.
+	// The change keeps the size and the modification time of the file.
 	const { mtime } = statSync(file);
 	writeFileSync(file, line('bob') + line('david'));
 	utimesSync(file, mtime, mtime);
@@ -109,7 +112,7 @@ files('a file that is replaced, or edited in place, is read again', async () => 
 });
 
 files('a broken version keeps the previous one and is logged once, without its contents', async () => {
-	const { file, becomes, names, log, logged } = watching();
+	const { file, becomes, names, log, logged } = startWatching();
 	assert.is(await names(), 'ann');
 	writeFileSync(file, `${line('bob')}carol:opensesame\n`);
 	await logged('line 2');
@@ -118,7 +121,7 @@ files('a broken version keeps the previous one and is logged once, without its c
 	await logged('it is empty');
 	rmSync(file);
 	await logged('ENOENT');
-	// Reading a pipe that nobody writes to would never end.
+	// Reading a pipe to which nothing is written would never end.
 	execFileSync('mkfifo', [file]);
 	await logged('it is not a regular file');
 	rmSync(file);
@@ -131,7 +134,7 @@ files('a broken version keeps the previous one and is logged once, without its c
 });
 
 files('without any valid version, the status is 503 until there is one', async () => {
-	const { file, thread, becomes } = watching();
+	const { file, thread, becomes } = startWatching();
 	writeFileSync(file, 'ann:opensesame\n');
 	const failure = await Promise.resolve(thread.accounts()).then(
 		() => undefined,
@@ -150,7 +153,7 @@ files('without any valid version, the status is 503 until there is one', async (
 });
 
 files('requests that arrive together ask once, and later ones within a second not at all', async () => {
-	const { thread, questions } = watching();
+	const { thread, questions } = startWatching();
 	const answers = await Promise.all(Array.from({ length: 20 }, () => thread.accounts()));
 	assert.is(new Set(answers).size, 1);
 	assert.equal(questions, [0]);

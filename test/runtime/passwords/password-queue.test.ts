@@ -1,4 +1,4 @@
-/** The process-wide password queue: fairness between clients, limits, and verdicts shared by all threads. */
+/** The password queue of the process: fairness between clients, limits, and verdicts that all threads share. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { PasswordHash } from '../../../compiler/modules/directives/basic-auth/password-hash.ts';
@@ -37,7 +37,7 @@ function queueOf(threads: number) {
 	return { queue, running, ask, end };
 }
 
-/** Returns the passwords in the order of their verification. */
+/** Ends all verifications. Returns the passwords in the order in which they were verified. */
 async function orderOf({ running, end }: ReturnType<typeof queueOf>): Promise<string[]> {
 	const order: string[] = [];
 	while (running.length > 0) {

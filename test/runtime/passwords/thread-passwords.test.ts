@@ -1,4 +1,4 @@
-/** Password checks on a worker thread: which are remembered, coalesced and refused. */
+/** Password checks on a worker thread: which checks are remembered, coalesced and refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
@@ -14,18 +14,18 @@ const HASH: PasswordHash = {
 	cost: 4,
 };
 
-/** Creates a worker thread's password checks, with the test answering for the main thread. */
-function asking() {
+/** Creates the password checks of a worker thread. The test answers in place of the main thread. */
+function createChecks() {
 	const asked: { check: PasswordCheck; answer(answer: PasswordAnswer): void }[] = [];
-	const withdrawn: string[] = [];
+	const withdrawnPasswords: string[] = [];
 	const counts = { refused: 0 };
 	const passwords = new ThreadPasswords({
 		ask: check => new Promise(answer => asked.push({ check, answer })),
-		withdraw: id => withdrawn.push(id),
+		withdraw: id => withdrawnPasswords.push(id),
 		clientOf: x => x.connection.remoteAddress,
 		countRefusal: () => counts.refused++,
 	});
-	return { passwords, asked, withdrawn, counts };
+	return { passwords, asked, withdrawn: withdrawnPasswords, counts };
 }
 
 const from = (address: string): Exchange => fakeExchange({ connection: { remoteAddress: address } });
@@ -43,7 +43,7 @@ async function refusalOf(verdict: boolean | Promise<boolean>): Promise<HttpError
 const thread = suite('password checks of a worker thread');
 
 thread('a verdict is remembered, right or wrong, for that user, hash and password only', async () => {
-	const { passwords, asked } = asking();
+	const { passwords, asked } = createChecks();
 	const x = from('192.0.2.1');
 	for (const [password, verdict] of [
 		['right', true],
@@ -60,7 +60,7 @@ thread('a verdict is remembered, right or wrong, for that user, hash and passwor
 });
 
 thread('concurrent equal checks are coalesced', async () => {
-	const { passwords, asked } = asking();
+	const { passwords, asked } = createChecks();
 	const verdicts = [1, 2, 3].map(() => passwords.verify(from('192.0.2.1'), 'bob', HASH, 'x'));
 	assert.is(asked.length, 1);
 	asked[0]!.answer(true);
@@ -69,7 +69,7 @@ thread('concurrent equal checks are coalesced', async () => {
 });
 
 thread('a client with many pending guesses is refused without asking the main thread; others are not', async () => {
-	const { passwords, asked, counts } = asking();
+	const { passwords, asked, counts } = createChecks();
 	const guesses = Array.from({ length: 100 }, (_, i) => passwords.verify(from('192.0.2.1'), 'bob', HASH, `guess ${i}`));
 	assert.is(asked.length, 16);
 	const refused = await refusalOf(guesses[16]!);
@@ -86,7 +86,7 @@ thread('a client with many pending guesses is refused without asking the main th
 });
 
 thread('the main thread sees all IPv6 addresses of one /64 as one client', () => {
-	const { passwords, asked } = asking();
+	const { passwords, asked } = createChecks();
 	for (const address of [
 		'2001:db8:1:2::1',
 		'2001:db8:1:2:ffff::',
@@ -106,7 +106,7 @@ thread('the main thread sees all IPv6 addresses of one /64 as one client', () =>
 thread(
 	'a refusal by the main thread becomes 429 or 503, and the client is refused here until Retry-After',
 	async () => {
-		const { passwords, asked } = asking();
+		const { passwords, asked } = createChecks();
 		for (const [address, refusal, status] of [
 			['192.0.2.1', { refused: 'client', retryAfter: 7 }, 429],
 			['192.0.2.2', { refused: 'all', retryAfter: 60 }, 503],
@@ -126,7 +126,7 @@ thread(
 );
 
 thread('a check is withdrawn when its last client disconnects', async () => {
-	const { passwords, asked, withdrawn } = asking();
+	const { passwords, asked, withdrawn } = createChecks();
 	const leavers = [from('192.0.2.3'), from('192.0.2.3')];
 	const verdicts = leavers.map(x => passwords.verify(x, 'bob', HASH, 'x'));
 	(leavers[0] as ReturnType<typeof fakeExchange>).markGone();
@@ -142,7 +142,7 @@ thread('a check is withdrawn when its last client disconnects', async () => {
 });
 
 thread('a failed verification gives 503 and is not remembered', async () => {
-	const { passwords, asked } = asking();
+	const { passwords, asked } = createChecks();
 	const verdict = passwords.verify(from('192.0.2.1'), 'bob', HASH, 'x');
 	asked[0]!.answer(null);
 	assert.is((await refusalOf(verdict)).status, 503);

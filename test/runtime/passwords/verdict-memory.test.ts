@@ -1,4 +1,4 @@
-/** The memory of password verdicts: limited in size, and without the passwords. */
+/** The memory of password verdicts: it is limited in size, and does not contain the passwords. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { VerdictMemory } from '../../../runtime/passwords/verdict-memory.ts';

@@ -19,8 +19,8 @@ import { openWire } from './http1/wire.ts';
 
 const test = suite('HTTP/2 without TLS');
 
-/** Returns the options for a server with one listener on a free port. */
-const configured = (
+/** Returns the options for a server with one listener on a free port. `protocols` and `lines` go into its configuration. */
+const serverOptions = (
 	protocols: string,
 	lines = 'respond "{http.request.proto} {http.request.host}"',
 	bind = 'bind 127.0.0.1',
@@ -95,7 +95,7 @@ async function metric(server: TestServer, name: string): Promise<number> {
 }
 
 test('with h1 and h2c, the first bytes of a connection select the protocol', async () => {
-	await withServer(undefined, configured('h1 h2c'), async server => {
+	await withServer(undefined, serverOptions('h1 h2c'), async server => {
 		assert.match(await rawExchange(server.port, get), /HTTP\/1\.1 localhost$/);
 		await withSession(server, async client => {
 			for (let i = 0; i < 3; i++)
@@ -124,7 +124,7 @@ test('with h1 and h2c, the first bytes of a connection select the protocol', asy
 			await new Promise(resolve => setTimeout(resolve, 1));
 		}
 		wire.send('\0\0\0\x04\0\0\0\0\0');
-		// Waits for the server's SETTINGS, and for its acknowledgment of the client's.
+		// Waits for the server's SETTINGS and for its acknowledgment of the client's SETTINGS.
 		await wire.until(text => text.includes('\0\0\0\x04\x01\0\0\0\0'));
 		wire.socket.destroy();
 		// HTTP/2 can no longer be started by an HTTP/1.1 upgrade (RFC 9113 §3.1).
@@ -138,9 +138,9 @@ test('with h1 and h2c, the first bytes of a connection select the protocol', asy
 
 test('a load changes the protocols of a listener, and open connections continue', async () => {
 	const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
-	await withServer(undefined, configured(''), async server => {
-		const load = async (...words: Parameters<typeof configured>): Promise<void> => {
-			assert.is((await server.runtime.load(configured(...words).input!)).result, 'applied');
+	await withServer(undefined, serverOptions(''), async server => {
+		const load = async (...words: Parameters<typeof serverOptions>): Promise<void> => {
+			assert.is((await server.runtime.load(serverOptions(...words).input!)).result, 'applied');
 		};
 		assert.match(await rawExchange(server.port, get), /HTTP\/1\.1 localhost$/);
 		assert.match(await rawExchange(server.port, preface), /^HTTP\/1\.1 505 /);
@@ -153,7 +153,7 @@ test('a load changes the protocols of a listener, and open connections continue'
 			assert.is((await server.get()).body, 'other');
 			assert.match(await rawExchange(server.port, preface), /^HTTP\/1\.1 505 /);
 		});
-		// The protocols in a site's `bind` take precedence.
+		// Protocols in the `bind` of a site take precedence over those of the listener.
 		await load('h1', undefined, 'bind 127.0.0.1 {\nprotocols h2c\n}');
 		assert.not.match(await rawExchange(server.port, get), /HTTP\/1\.1/);
 		await withSession(server, async client => assert.is((await ask(client)).status, 200));
@@ -164,7 +164,7 @@ test('a stop completes requests in progress and closes connections gracefully', 
 	const slow = createServer((_request, response) => void setTimeout(() => response.end('late'), 200));
 	const port = await listening(slow);
 	let stopped: Promise<unknown> = Promise.resolve();
-	await withServer(undefined, configured('h1 h2c', `reverse_proxy 127.0.0.1:${port}`), async server => {
+	await withServer(undefined, serverOptions('h1 h2c', `reverse_proxy 127.0.0.1:${port}`), async server => {
 		await withSession(server, async client => {
 			const codes: number[] = [];
 			client.on('goaway', code => codes.push(code));
@@ -185,7 +185,7 @@ test('a WebSocket over HTTP/2 reaches an HTTP/1.1 upstream', async () => {
 	const sockets = new WebSocketServer({ server: upstream });
 	sockets.on('connection', socket => socket.on('message', data => socket.send(`echo ${data}`)));
 	const port = await listening(upstream);
-	await withServer(undefined, configured('h1 h2c', `reverse_proxy 127.0.0.1:${port}`), async server => {
+	await withServer(undefined, serverOptions('h1 h2c', `reverse_proxy 127.0.0.1:${port}`), async server => {
 		await withSession(server, async client => {
 			await once(client, 'remoteSettings');
 			assert.ok(client.remoteSettings.enableConnectProtocol);
@@ -197,7 +197,7 @@ test('a WebSocket over HTTP/2 reaches an HTTP/1.1 upstream', async () => {
 			});
 			const [head] = await once(stream, 'response');
 			assert.is(head[':status'], 200);
-			// This is a masked text frame: FIN, opcode text, mask of zeros.
+			// A masked text frame: FIN, opcode text, a mask of zeros.
 			stream.write(Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x68, 0x69]));
 			const [frame] = (await once(stream, 'data')) as [Buffer];
 			assert.is(frame.subarray(2).toString(), 'echo hi');
@@ -220,7 +220,7 @@ test('gRPC-style calls pass with trailers and bidirectional streaming', async ()
 		stream.on('end', () => stream.end());
 	});
 	const port = await listening(upstream as unknown as Server);
-	await withServer(undefined, configured('h1 h2c', `reverse_proxy h2c://127.0.0.1:${port}`), async server => {
+	await withServer(undefined, serverOptions('h1 h2c', `reverse_proxy h2c://127.0.0.1:${port}`), async server => {
 		await withSession(server, async client => {
 			const stream = client.request({
 				':method': 'POST',

@@ -1,6 +1,6 @@
 /**
- * The disk tier when file operations fail, and while another process uses its folder: nothing outdated or purged comes
- * back.
+ * The disk tier when file operations fail, and while another process uses its folder: no outdated or purged response is served
+ * again.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import files, { type FileHandle, open } from 'node:fs/promises';
@@ -24,7 +24,7 @@ import {
 const faults = suite('faults of a disk tier');
 
 /** Makes the given file operations fail during `run`. */
-async function failing(
+async function whileFailing(
 	broken: { readonly [name in 'writev' | 'write' | 'datasync' | 'unlink']?: true },
 	run: () => Promise<void>,
 ): Promise<void> {
@@ -65,7 +65,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		const process = await startCacheProcess(folder);
 		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		await waitForRecords(process, 1);
-		await failing({ writev: true }, async () => {
+		await whileFailing({ writev: true }, async () => {
 			assert.is(await process.registry.purge(selection), 1);
 		});
 		await process.end('crashed');
@@ -78,7 +78,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		await waitForRecords(process, 1);
 		// Syncing the folder itself still works.
-		await failing({ datasync: true }, async () => {
+		await whileFailing({ datasync: true }, async () => {
 			assert.is(await process.registry.purge(selection), 1);
 		});
 		assert.is(disk(process).failures, 1);
@@ -95,7 +95,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		const process = await startCacheProcess(folder);
 		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		await waitForRecords(process, 1);
-		await failing({ writev: true, unlink: true }, async () => {
+		await whileFailing({ writev: true, unlink: true }, async () => {
 			assert.is(await process.registry.purge(selection), 1);
 		});
 		assert.is((await lookUp(process, 'k')).length, 0);
@@ -111,13 +111,13 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 			const process = await startCacheProcess(folder);
 			putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 			await waitForRecords(process, 1);
-			await failing({ writev: true, write: true, unlink: true }, async () => {
+			await whileFailing({ writev: true, write: true, unlink: true }, async () => {
 				const failure = await process.registry.purge(selection).catch(error => error);
 				assert.instance(failure, PurgeNotRecorded);
 				assert.is((await lookUp(process, 'k')).length, 0, 'found neither in memory nor on disk');
 			});
 			assert.ok(process.messages.includes('the cache disk cannot be written'));
-			// Repeated once the disk works again, the purge becomes permanent.
+			// If the purge is repeated once the disk works again, it becomes permanent.
 			assert.is(await process.registry.purge(selection), 0);
 			await process.end('crashed');
 			await assertGone(folder, 'k');
@@ -197,7 +197,7 @@ faults('an older version is removed even if the new one cannot be written', asyn
 	putResponse(process, 'k', bodyForKey('k old', 100));
 	putResponse(process, 'other', bodyForKey('other', 100));
 	await waitForRecords(process, 2);
-	await failing({ writev: true }, async () => {
+	await whileFailing({ writev: true }, async () => {
 		putResponse(process, 'k', bodyForKey('k new', 100));
 		for (let tries = 0; tries < 400 && disk(process).failures < 2; tries++) await pauseFor(5);
 	});

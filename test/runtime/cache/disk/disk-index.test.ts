@@ -5,8 +5,8 @@ import { DiskIndex, type IndexedResponse } from '../../../../runtime/cache/disk/
 
 const index = suite('index of a disk tier');
 
-/** Returns a generator with a seed, which yields the same numbers in every run. */
-function generator(seed: number): (below: number) => number {
+/** Returns a seeded generator of random integers from 0 to `below` − 1. */
+function seededRandom(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {
 		state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x297a2d39) | 0;
@@ -15,7 +15,7 @@ function generator(seed: number): (below: number) => number {
 }
 
 index('the index finds, replaces and removes entries like a plain list', async () => {
-	const random = generator(7);
+	const random = seededRandom(7);
 	const onDisk = new Map<number, number>();
 	const all = new DiskIndex(1, (a, by) => onDisk.set(a, (onDisk.get(a) ?? 0) + by));
 	let places: IndexedResponse[] = [];

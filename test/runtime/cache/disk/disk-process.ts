@@ -19,14 +19,14 @@ export interface CacheProcess {
 	readonly words: Int32Array;
 	readonly registry: CacheRegistry;
 	readonly messages: string[];
-	/** Stops the process in an orderly way, or leaves its files as a crash would. */
+	/** Ends the simulated process: stops it in an orderly way, or leaves its files as a crash would. */
 	end(how: 'closed' | 'crashed'): Promise<void>;
 }
 
 /** Registries of crashed processes. They are kept so that the garbage collector does not close their files. */
-const crashed: CacheRegistry[] = [];
+const crashedRegistries: CacheRegistry[] = [];
 
-/** Starts a simulated process with a store. */
+/** Starts a simulated process with a cache store. */
 export async function startCacheProcess(
 	folder: string,
 	size: number = 64 * MIB,
@@ -61,8 +61,8 @@ export async function startCacheProcess(
 	});
 	const end = async (how: 'closed' | 'crashed'): Promise<void> => {
 		if (how === 'closed') await registry.close();
-		else crashed.push(registry);
-		// A dead process no longer refreshes its lock. Name a dead process in the lock, as the system would report it.
+		else crashedRegistries.push(registry);
+		// The lock of a crashed process names a process that no longer exists.
 		if (how === 'crashed') writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
 	};
 	for (let tries = 0; tries < 200 && messages.length === 0; tries++) await pauseFor(5);
@@ -104,7 +104,7 @@ export function putResponse(
 	assert.ok(writer.write(body) && writer.commit());
 }
 
-/** Waits until the given number of records is written and none is pending. */
+/** Waits until the given number of records has been written and none is pending. */
 export async function waitForRecords({ registry }: CacheProcess, count: number): Promise<void> {
 	for (let tries = 0; tries < 400; tries++) {
 		if (registry.reports()[0]!.disk!.written >= count) return;
@@ -126,7 +126,7 @@ export function readCachedBody(cache: SharedCache, response: CachedResponse): Bu
 export async function lookUp({ cache, registry }: CacheProcess, key: string): Promise<readonly CachedResponse[]> {
 	const found = cache.find(key);
 	if (found.length > 0) return found;
-	// `recall` gives up after a time limit, which a busy machine may exceed, so wait for the disk as well.
+	// `recall` gives up after a time limit, which a busy machine may exceed. So the disk is also read without that limit.
 	await Promise.all([cache.loadFromDisk(key), registry.runDiskRequest('s', { request: 'recall', key })]);
 	return cache.find(key);
 }

@@ -1,4 +1,4 @@
-/** The disk tier: stored responses come back after a restart, intact or not at all; removed ones never do. */
+/** The disk tier: after a restart, stored responses are served intact or not at all, and removed responses are never served. */
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
@@ -77,7 +77,7 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	};
 	fill();
 	await waitForRecords(first, 6);
-	// Removes a response once when it is on disk, and once while it is being written.
+	// Each of these methods removes one response that is on disk, and one that is being written.
 	fill();
 	await first.registry.purge({ host: 'example.test', path: '/x/a' });
 	await first.registry.purge({ tag: 't1' });
@@ -145,7 +145,7 @@ for (const [by, selection] of [
 		putResponse(process, 'before', bodyForKey('b', 100), { path: '/k', tags: ['t'] });
 		await waitForRecords(process, 1);
 		const purged = process.registry.purge(selection);
-		// Simulates a response fetched before the purge. No file is written within one event-loop turn.
+		// Stores a response that was fetched before the purge. No file is written within one turn of the event loop.
 		for (let i = 0; i < 50; i++) await Promise.resolve();
 		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		assert.is(await purged, 2);
@@ -358,7 +358,7 @@ for (const cuts of [true, false]) {
 tier('a thread that died holding the lock does not stop writes to disk', async () => {
 	const process = await startCacheProcess(temporaryFolder());
 	putResponse(process, 'k', bodyForKey('k', 100));
-	// The response is held in memory until it is written. Releasing a removed response takes the lock.
+	// The response is in memory until it has been written. To release a removed response, the store's lock is needed.
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[HEADER_WORD.lock] = 2;
 	await pauseFor(0);

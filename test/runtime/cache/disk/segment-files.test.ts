@@ -1,4 +1,4 @@
-/** The segment files of the disk tier, tested without the rest of the tier. */
+/** The segment files of the disk tier, without the rest of the tier. */
 import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

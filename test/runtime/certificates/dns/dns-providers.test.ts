@@ -1,6 +1,6 @@
 /**
- * DNS providers with fakes of their APIs: the requests that they send, how they handle refusals, and that no credential appears in
- * errors.
+ * DNS providers with fakes of their APIs: the requests that they send, how they handle refusals, and that errors never contain a
+ * credential.
  */
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const record: ChallengeRecord = {
 	ttl: 120,
 };
 
-/** Resolves to the error that a promise rejects with. */
+/** Resolves to the error with which the promise rejects. */
 async function refusal(work: Promise<unknown>): Promise<IssueError> {
 	const error = await work.then(
 		() => assert.unreachable(),
@@ -178,7 +178,7 @@ dns('exec: a hanging program and its child processes end with the order', async 
 		}
 	};
 	await until('the child process ends', () => !lives());
-	// The order is aborted and cleaning up hangs, so the provider waits for a shorter time than usual.
+	// The order is aborted and the cleanup hangs, so the provider waits for a shorter time than usual.
 	const later = new AbortController();
 	const remove = await provider.add(record, later.signal);
 	const removing = refusal(remove());
@@ -189,7 +189,7 @@ dns('exec: a hanging program and its child processes end with the order', async 
 });
 
 /** Starts a name server that accepts one update and answers it. */
-async function nameServer(answer: (request: Buffer) => Buffer): Promise<{ server: Server; port: number }> {
+async function startNameServer(answer: (request: Buffer) => Buffer): Promise<{ server: Server; port: number }> {
 	const server = createServer(socket => {
 		let received: Buffer = Buffer.alloc(0);
 		socket.on('error', () => {});
@@ -206,8 +206,11 @@ async function nameServer(answer: (request: Buffer) => Buffer): Promise<{ server
 	return { server, port: (server.address() as { port: number }).port };
 }
 
-/** Splits a request into the message and its signature, by the sizes this test knows: name, algorithm, digest. */
-function split(request: Buffer, name: string, algorithm: string, size: number) {
+/**
+ * Splits a request into the message and its signature. The length of the signature follows from the name, the algorithm and the
+ * digest size that this test uses.
+ */
+function splitSigned(request: Buffer, name: string, algorithm: string, size: number) {
 	const fixed = name.length + 2 + 10 + algorithm.length + 2 + 10 + size + 6;
 	const start = request.length - fixed;
 	const mac = request.subarray(start + name.length + 2 + 10 + algorithm.length + 2 + 10).subarray(0, size);
@@ -223,13 +226,13 @@ const wire = (name: string): Buffer =>
 		Buffer.of(0),
 	]);
 
-/** Signs a response like a name server (RFC 8945 §5.3). */
+/** Signs a response as a name server does (RFC 8945 §5.3). */
 function signedResponse(
 	request: Buffer,
 	key: Buffer,
 	rcode: number,
 ): { response: Buffer; mac: Buffer; expected: Buffer } {
-	const { message, mac, time } = split(request, 'key', 'hmac-sha256', 32);
+	const { message, mac, time } = splitSigned(request, 'key', 'hmac-sha256', 32);
 	const variables = (fudge: number): Buffer =>
 		Buffer.concat([
 			wire('key'),
@@ -271,10 +274,10 @@ dns(
 		const updates: Packet[] = [];
 		const signatures: boolean[] = [];
 		let rcode = 0;
-		const { server, port } = await nameServer(request => {
+		const { server, port } = await startNameServer(request => {
 			const { response, mac, expected } = signedResponse(request, key, rcode);
 			signatures.push(mac.equals(expected));
-			updates.push(decode(Buffer.from(split(request, 'key', 'hmac-sha256', 32).message)));
+			updates.push(decode(Buffer.from(splitSigned(request, 'key', 'hmac-sha256', 32).message)));
 			return response;
 		});
 		const settings = { provider: 'rfc2136', server: `127.0.0.1:${port}`, key_name: 'key', key: key.toString('base64') };
@@ -303,7 +306,7 @@ dns(
 			/signature of the name server's response is wrong/,
 		);
 		server.close();
-		const unsigned = await nameServer(request => {
+		const unsigned = await startNameServer(request => {
 			const header = Buffer.from(request.subarray(0, 12));
 			header.writeUInt16BE(0xa800, 2);
 			header.fill(0, 4);

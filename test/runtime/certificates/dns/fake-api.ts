@@ -1,4 +1,4 @@
-/** A fake DNS provider API for tests: answers by a script and records the requests. */
+/** A fake API of a DNS provider: answers as the test's script determines, and records the requests. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,7 +18,7 @@ export interface FakeApi {
 	close(): Promise<void>;
 }
 
-/** Starts a fake API. It sends the result of `answer` as JSON, or verbatim if it is a string. */
+/** Starts a fake API. It answers with the result of `answer`: a body that is an object is sent as JSON, and a string unchanged. */
 export async function fakeApi(
 	answer: (call: ApiCall) => { readonly status?: number; readonly body?: object | string },
 ): Promise<FakeApi> {

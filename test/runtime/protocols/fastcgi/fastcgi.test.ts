@@ -41,7 +41,7 @@ async function site(lines: string, format: 'configfile' | 'compatfile' = 'config
 }
 
 /** Starts an application that responds with the values of the given variables. */
-function telling(...names: string[]): Promise<ScriptedApplication> {
+function startVariableApplication(...names: string[]): Promise<ScriptedApplication> {
 	return application(({ params, body, socket }) => {
 		const lines = names.map(name => `${name}=${params[name] ?? '(none)'}`);
 		socket.write(responseRecords(`Content-Type: text/plain\r\n\r\n${lines.join('\n')} ${body.length}`));
@@ -67,7 +67,7 @@ test('the application receives the variables of a request', async () => {
 		'REMOTE_ADDR',
 	];
 	const own = ['SERVER_NAME', 'SERVER_ADDR', 'GATEWAY_INTERFACE', 'MODE', 'DOCUMENT_ROOT'];
-	const app = await telling(...names, ...more, ...own);
+	const app = await startVariableApplication(...names, ...more, ...own);
 	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n env MODE {method}-x\n}`);
 	const headers = { 'X-A': '1', Proxy: 'evil', X_B: 'never', 'Content-Type': 'text/x' };
 	const variables = await get(`${url}/page.php/more/%C3%A4?a=b%20c`, { method: 'POST', body: 'hello', headers });
@@ -96,7 +96,7 @@ test('the application receives the variables of a request', async () => {
 });
 
 test('the Host is passed as sent, and variables for absent parts of a request are omitted', async () => {
-	const app = await telling(
+	const app = await startVariableApplication(
 		'SERVER_NAME',
 		'SERVER_PORT',
 		'HTTP_HOST',
@@ -132,7 +132,7 @@ test('the Host is passed as sent, and variables for absent parts of a request ar
 });
 
 test("in a Compatfile, the root of php_fastcgi applies to the application, and files are looked up below the site's root", async () => {
-	const app = await telling('SCRIPT_FILENAME', 'DOCUMENT_ROOT', 'PATH_INFO', 'PATH_TRANSLATED');
+	const app = await startVariableApplication('SCRIPT_FILENAME', 'DOCUMENT_ROOT', 'PATH_INFO', 'PATH_TRANSLATED');
 	const lines = `route {\nroot ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n root /srv/app\n}\nrespond "behind {path}"\n}`;
 	const url = await site(lines, 'compatfile');
 	const variablesOf = (script: string, info = '', translated = '(none)') =>
@@ -149,13 +149,14 @@ test("in a Compatfile, the root of php_fastcgi applies to the application, and f
 });
 
 test('in a Compatfile, a missing front controller is not used', async () => {
-	const app = await telling('SCRIPT_NAME');
+	const app = await startVariableApplication('SCRIPT_NAME');
 	const lines = `route {\nroot ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n index none.php\n}\nrespond "behind {path}"\n}`;
 	const url = await site(lines, 'compatfile');
 	assert.is(await get(`${url}/pretty/url`), '200 behind /pretty/url');
 	assert.is(await get(`${url}/page.php`), '200 SCRIPT_NAME=/page.php 0');
 	assert.is(await get(`${url}/missing.php`), '200 SCRIPT_NAME=/missing.php 0');
-	// An upload must not be executed when the name of a script is appended to its path, wherever the application sees its files.
+	// If an uploaded file could be executed by appending the name of a script to its path, an attacker could run code. This must
+	// fail wherever the application sees the site's files.
 	const elsewhere = await site(lines.replace('index none.php', 'index none.php\n root /srv/app'), 'compatfile');
 	for (const at of [url, elsewhere]) assert.match(await get(`${at}/x.jpg/y.php`), /^404 /);
 	const native = await site(lines);
@@ -163,7 +164,7 @@ test('in a Compatfile, a missing front controller is not used', async () => {
 });
 
 test('unknown paths go to the front controller, folders to their own index, and other files to the next handler', async () => {
-	const app = await telling('SCRIPT_NAME', 'PATH_INFO');
+	const app = await startVariableApplication('SCRIPT_NAME', 'PATH_INFO');
 	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}\nrespond "behind {path}"`);
 	assert.is(await get(`${url}/`), '200 SCRIPT_NAME=/index.php\nPATH_INFO= 0');
 	assert.is(await get(`${url}/pretty/url`), '200 SCRIPT_NAME=/index.php\nPATH_INFO= 0');
@@ -173,7 +174,7 @@ test('unknown paths go to the front controller, folders to their own index, and 
 });
 
 test('an uploaded file cannot be executed through a path below it, however that is written', async () => {
-	const app = await telling('SCRIPT_NAME', 'PATH_INFO');
+	const app = await startVariableApplication('SCRIPT_NAME', 'PATH_INFO');
 	const php = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}`);
 	const bare = await site(
 		`root ${root}\nreverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n split .php\n }\n}`,
@@ -262,7 +263,7 @@ test('a truncated body does not look complete, and a client that disconnects clo
 	setTimeout(() => controller.abort(), 50);
 	await gone;
 	await request;
-	// The client's disconnect was not counted as a failure; a second truncation exceeds the limit.
+	// The client's disconnect was not counted as a failure, but a second truncated body exceeds the limit.
 	await (await fetch(`${url}/broken.php`)).text().catch(() => {});
 	assert.is((await fetch(`${url}/broken.php`)).status, 503);
 });

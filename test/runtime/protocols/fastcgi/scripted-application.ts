@@ -1,4 +1,4 @@
-/** A FastCGI application whose behavior the test defines. */
+/** A FastCGI application whose behavior a test defines. */
 import { createServer, type Socket } from 'node:net';
 
 /** A request as received by the application. */
@@ -19,7 +19,7 @@ export interface ScriptedApplication {
 	close(): Promise<void>;
 }
 
-/** Builds a record followed by `padding` bytes. */
+/** Returns a FastCGI record, with `padding` bytes at its end. */
 export function fastcgiRecord(type: number, content: Buffer | string, padding = 0): Buffer {
 	const bytes = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
 	const head = Buffer.from([1, type, 0, 1, bytes.length >> 8, bytes.length & 255, padding, 0]);
@@ -36,7 +36,7 @@ export function endRequestRecord(protocol = 0): Buffer {
 	return fastcgiRecord(3, Buffer.from([0, 0, 0, 0, protocol, 0, 0, 0]));
 }
 
-/** Listens on a free port of 127.0.0.1. `respond` is called when a request's input has ended. */
+/** Starts an application on a free port of 127.0.0.1. `respond` is called when the input of a request has ended. */
 export async function scriptedApplication(respond: (request: CgiRequest) => void): Promise<ScriptedApplication> {
 	const sockets = new Set<Socket>();
 	let accepted = 0;

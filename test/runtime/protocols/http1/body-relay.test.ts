@@ -1,4 +1,4 @@
-/** If a relay is closed while it transfers a body, ordinary reads transfer the rest. */
+/** If a relay is closed while it transfers a body, ordinary reads transfer the remaining bytes. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createBodyRelay, MIN_RELAYED_BYTES } from '../../../../runtime/protocols/http1/body-relay.ts';

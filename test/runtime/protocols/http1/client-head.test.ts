@@ -1,4 +1,4 @@
-/** Message heads on the client side: reading those of upstream responses, and writing those of requests. */
+/** Message heads on the client side: reading the heads of upstream responses, and writing the heads of requests. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
@@ -138,7 +138,7 @@ heads('a repeated response head is remembered until a different one arrives', ()
 	const known = remembered.find(data, 2, data.length)!;
 	assert.is(remembered.sizeBytes, text.length + 2);
 	assert.equal([known.status, known.framing, known.length, [...known.headers]], [200, 'length', 2, [['A', 'b']]]);
-	// Changes to one response must not appear in the next.
+	// A change to the fields of one response must not appear in the next response.
 	known.headers.add('Via', '1.1 svc');
 	assert.equal([...remembered.find(data, 2, data.length)!.headers], [['A', 'b']]);
 	const cut = data.length - 3;

@@ -1,6 +1,6 @@
 /**
- * Tests RFC 9110 and RFC 9112 requirement by requirement, over real sockets, with the real server and an upstream that sends
- * what each requirement specifies.
+ * Tests RFC 9110 and RFC 9112 requirement by requirement, over real sockets, with the real server. An upstream sends what each
+ * requirement specifies.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -13,11 +13,15 @@ import { SERVER_REQUIREMENTS } from './conformance/server-requirements.ts';
 import { RecordingUpstream } from './recording-upstream.ts';
 import { openWire } from './wire.ts';
 
-const ALL: readonly Requirement[] = [...SERVER_REQUIREMENTS, ...PROXY_REQUIREMENTS, ...CLIENT_REQUIREMENTS];
+const ALL_REQUIREMENTS: readonly Requirement[] = [
+	...SERVER_REQUIREMENTS,
+	...PROXY_REQUIREMENTS,
+	...CLIENT_REQUIREMENTS,
+];
 
 const conformance = suite('RFC 9110 and 9112');
 
-/** Sends the bytes of a row and returns everything received. */
+/** Sends the bytes of a requirement and returns everything that is received. */
 async function answerTo(port: number, send: Requirement['send']): Promise<string> {
 	const wire = await openWire(port);
 	const pieces = typeof send === 'string' ? [send] : send;
@@ -49,7 +53,7 @@ conformance('every row of the table holds', async () => {
 	const failures: string[] = [];
 	const site = { addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline: steps };
 	await withServer({ sites: [site] }, { threads: 1 }, async ({ port }) => {
-		for (const row of ALL) {
+		for (const row of ALL_REQUIREMENTS) {
 			upstream.expect(row.upstream, row.upstreamCloses === true, row.upstreamContinues === true);
 			const name = `${row.section} ${row.who}: ${row.says}`;
 			const text = await answerTo(port, row.send).catch((error: Error) => `!${error.message}`);
@@ -74,7 +78,7 @@ conformance('every row of the table holds', async () => {
 	});
 	await upstream.stop();
 	assert.equal(failures, [], failures.join('\n'));
-	assert.ok(ALL.length > 100, `${ALL.length} rows`);
+	assert.ok(ALL_REQUIREMENTS.length > 100, `${ALL_REQUIREMENTS.length} rows`);
 });
 
 conformance.run();

@@ -7,7 +7,7 @@ import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
 import { bodyOf, openWire, send, serve, statusOf, type WireClient, type WireServer, withoutDate } from './wire.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
-const LAST = 'GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+const LAST_REQUEST = 'GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
 const answers = (text: string): number => text.split('HTTP/1.1 200 OK').length - 1;
@@ -40,8 +40,8 @@ function test(
 const path: Handler = x => {
 	x.response.body = x.request.path;
 };
-/** Answers the first request more slowly than the others, so that responses sent out of order would show. */
-const slowThenFast: Handler = async x => {
+/** Answers the first request more slowly than the others, so that responses in the wrong order would be noticed. */
+const slowFirstHandler: Handler = async x => {
 	await wait(x.request.path === '/0' ? 30 : 1);
 	x.response.body = x.request.path;
 };
@@ -58,14 +58,14 @@ test('sequential requests share one connection', path, {}, async server => {
 	await wire.whole();
 });
 
-for (const handler of [path, slowThenFast]) {
+for (const handler of [path, slowFirstHandler]) {
 	test(
 		`pipelined requests are answered in order (${handler === path ? 'at once' : 'later'})`,
 		handler,
 		{},
 		async server => {
 			const requests = Array.from({ length: 50 }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: a\r\n\r\n`).join('');
-			const text = await send(server.port, requests + LAST);
+			const text = await send(server.port, requests + LAST_REQUEST);
 			const paths = text
 				.split('HTTP/1.1 200 OK')
 				.slice(1)
@@ -121,7 +121,7 @@ const VERSIONS: readonly (readonly [request: string, connection: string | undefi
 ];
 test('keep-alive depends on the HTTP version and Connection', path, {}, async server => {
 	for (const [request, connection] of VERSIONS) {
-		const text = await send(server.port, request + LAST);
+		const text = await send(server.port, request + LAST_REQUEST);
 		assert.is(/^Connection: (.*)\r$/m.exec(text.split('\r\n\r\n')[0]!.concat('\r\n'))?.[1], connection, request);
 		assert.is(answers(text), connection === 'close' ? 1 : 2, request);
 	}
@@ -166,7 +166,7 @@ test(
 		wire.send('abc');
 		await wire.until(text => text.endsWith('\r\n\r\nabc'));
 		assert.is(wire.text.split('100 Continue').length, 2);
-		wire.send(LAST);
+		wire.send(LAST_REQUEST);
 		await wire.whole();
 		assert.is(answers(wire.text), 2, 'the connection stays usable');
 	},
@@ -196,7 +196,7 @@ test(
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n');
 		// A body that arrives together with the head is not ambiguous.
 		await wire.until(text => text.includes('\r\n\r\n'));
-		wire.send(`abc${LAST}`);
+		wire.send(`abc${LAST_REQUEST}`);
 		const text = await wire.whole();
 		assert.is(answers(text), 1);
 		assert.match(text, 'Connection: close');
@@ -205,16 +205,20 @@ test(
 
 test('an unread body is discarded up to the limit', path, { maxDrain: 1000 }, async server => {
 	const post = (length: number, pieces: string[]): Promise<string> =>
-		send(server.port, `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`, ...pieces, LAST);
+		send(server.port, `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`, ...pieces, LAST_REQUEST);
 	assert.is(answers(await post(900, ['a'.repeat(400), 'a'.repeat(500)])), 2);
 	const over = await post(1100, ['a'.repeat(1100)]);
 	assert.is(answers(over), 1);
 	assert.match(over, 'Connection: close');
 	const chunked = 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
 	const chunk = `100\r\n${'a'.repeat(256)}\r\n`;
-	assert.is(answers(await send(server.port, chunked, chunk.repeat(3), `0\r\n\r\n${LAST}`)), 2);
-	assert.is(answers(await send(server.port, chunked, chunk.repeat(5), `0\r\n\r\n${LAST}`)), 1);
-	assert.is(answers(await send(server.port, chunked, 'x\r\n', LAST)), 1, 'a malformed remainder closes the connection');
+	assert.is(answers(await send(server.port, chunked, chunk.repeat(3), `0\r\n\r\n${LAST_REQUEST}`)), 2);
+	assert.is(answers(await send(server.port, chunked, chunk.repeat(5), `0\r\n\r\n${LAST_REQUEST}`)), 1);
+	assert.is(
+		answers(await send(server.port, chunked, 'x\r\n', LAST_REQUEST)),
+		1,
+		'a malformed remainder closes the connection',
+	);
 });
 
 test(
@@ -409,7 +413,7 @@ test(
 	},
 );
 
-test('a client that closes its side after its requests gets all responses', slowThenFast, {}, async server => {
+test('a client that closes its side after its requests gets all responses', slowFirstHandler, {}, async server => {
 	const wire = await openWire(server.port);
 	wire.socket.end('GET /0 HTTP/1.1\r\nHost: a\r\n\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HT');
 	assert.is(answers(await wire.whole()), 2);
@@ -451,7 +455,7 @@ test(
 		idle.send(GET);
 		await idle.until(text => answers(text) === 1);
 		server.protocol.drain({ nextRequestMs: 20, firstRequestMs: 60_000 });
-		// Both connections would be closed in the same tick of the engine's clock.
+		// Both connections would be closed at the same tick of the engine's clock.
 		assert.not.match(await idle.whole(), 'Connection: close');
 		fresh.send(GET + GET);
 		const text = await fresh.whole();
@@ -495,7 +499,7 @@ test(
 	async server => {
 		const wire = await openWire(server.port);
 		const port = wire.socket.localPort;
-		wire.send(LAST);
+		wire.send(LAST_REQUEST);
 		const text = await wire.whole();
 		assert.is(text.split('\r\n\r\n')[1], `["127.0.0.1",${port},"127.0.0.1",${server.port},null]`);
 	},

@@ -1,7 +1,7 @@
 /**
- * Mutated requests from seeds: the result never depends on how the bytes are split, and Node's parser accepts every request that
- * our parser accepts, with the same result. FUZZ_SEED and FUZZ_BUDGET (milliseconds) extend the search; the implementation is in
- * test/fuzz/.
+ * Requests that are mutated at random: the result never depends on how the bytes are split, and Node's parser accepts every
+ * request that our parser accepts, with the same result. FUZZ_SEED selects other requests, and FUZZ_BUDGET (milliseconds) extends
+ * the search. The implementation is in test/fuzz/.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

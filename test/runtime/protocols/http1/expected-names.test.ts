@@ -1,4 +1,4 @@
-/** Fields with `_` or `.` in their names are dropped unless listed, and no name is ever ambiguous. */
+/** Fields with `_` or `.` in their names are dropped unless the configuration lists them, and no name is ever ambiguous. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { send, serve } from './wire.ts';

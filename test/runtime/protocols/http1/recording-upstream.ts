@@ -1,10 +1,10 @@
-/** An upstream that records every byte it receives and answers with bytes given by the test. */
+/** An upstream that records every byte it receives, and answers with bytes that the test determines. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-/** A raw server that recognizes the end of a message by its length or last chunk. */
+/** A server over raw sockets that recognizes the end of a message by its length or last chunk. */
 export class RecordingUpstream {
 	/** Everything received since `expect`, as latin1, in the order of connections. */
 	received = '';
@@ -35,7 +35,8 @@ export class RecordingUpstream {
 	}
 
 	/**
-	 * Clears the recording, closes the connections, and sets the responses: one per request, the last for all further requests.
+	 * Clears the recording, closes the connections, and sets the responses. Each request gets the next response; all requests
+	 * after the last response get that response.
 	 */
 	expect(answers: string | readonly string[] | undefined, closes = false, continues = false): void {
 		this.#continues = continues;
@@ -74,7 +75,7 @@ export class RecordingUpstream {
 	}
 }
 
-/** Returns the index after the first message, or −1 while it is incomplete. */
+/** Returns the index after the first message; −1 while the message is incomplete. */
 function messageEnd(text: string): number {
 	const head = text.indexOf('\r\n\r\n');
 	if (head === -1) return -1;

@@ -1,4 +1,4 @@
-/** Requests and responses that repeat an earlier one byte for byte, and others that are only similar. */
+/** Requests and responses that are equal to an earlier one byte for byte, and others that are only similar. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PARSE_OK } from '../../../../runtime/protocols/http1/field-parser.ts';
@@ -45,7 +45,7 @@ repeated('a head is remembered with everything in it, and nothing after it', () 
 	};
 	const post =
 		'POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n';
-	// Both requests map to the same slot, so each one evicts the other.
+	// Both requests use the same slot of the cache, so each of them evicts the other.
 	const plain = `GET /${'c'.repeat(post.length - 26)} HTTP/1.0\r\nHost: h\r\n\r\n`;
 	const first = [read(post), read(plain)];
 	for (let round = 0; round < 3; round++) {

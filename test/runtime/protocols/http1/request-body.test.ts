@@ -1,4 +1,4 @@
-/** Request bodies as pulled by handlers. */
+/** Request bodies, as handlers read them. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CHUNKED_BODY } from '../../../../runtime/protocols/http1/head-parser.ts';
@@ -20,7 +20,7 @@ test('unread chunks of one byte are merged, not stored one by one', () => {
 	}
 	body.feed(Buffer.from('0\r\n\r\n'), 0);
 	const pieces = [first!];
-	// Pieces already returned do not change.
+	// Pieces that have already been returned do not change.
 	assert.equal(first, content.subarray(0, 2000));
 	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(piece as Uint8Array);
 	assert.ok(pieces.length < 20, `${pieces.length} pieces`);

@@ -8,7 +8,7 @@ import { openWire, send, serve, type WireServer, withoutDate } from './wire.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-/** Returns a body of the given pieces, each delayed if `later`. A piece that is an Error is thrown. */
+/** Returns a body of the given pieces. If `later`, each piece is delayed. A piece that is an Error is thrown. */
 function streamOf(
 	pieces: readonly (string | Error)[],
 	later: boolean,
@@ -96,15 +96,15 @@ responses('large bodies and streams arrive byte for byte', async context => {
 	const expected = bytes.toString('latin1');
 	const part = (size: number, later: boolean): BodySource => {
 		let at = 0;
-		// The same buffer serves all pieces, because a piece belongs to the consumer only until the next pull.
-		const shared = Buffer.alloc(size);
+		// All pieces use the same buffer, because a piece belongs to the consumer only until the next pull.
+		const sharedBuffer = Buffer.alloc(size);
 		return {
 			length: undefined,
 			pull() {
 				if (at >= bytes.length) return null;
-				const count = bytes.copy(shared, 0, at, at + size);
+				const count = bytes.copy(sharedBuffer, 0, at, at + size);
 				at += count;
-				const piece = shared.subarray(0, count);
+				const piece = sharedBuffer.subarray(0, count);
 				return later && at % 3 === 0 ? Promise.resolve(piece) : piece;
 			},
 			cancel() {},
@@ -224,7 +224,7 @@ responses('a field that contains a line end is never sent, and is counted', asyn
 	context.answer = x => {
 		for (const [name, value] of bad) x.response.headers.add(name, value);
 		x.response.headers.add('X-Ok', 'ü');
-		// Truncated to one byte each, these characters would be CR LF.
+		// If they were truncated to one byte each, these characters would be CR LF.
 		x.response.headers.add('X-Wide', '\u010d\u010aX: y');
 		x.response.headers.add('X-Text', '→');
 	};

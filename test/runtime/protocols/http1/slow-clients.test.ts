@@ -21,8 +21,8 @@ async function withServer(
 	}
 }
 
-/** Sends a byte every 20 ms until a response arrives or 20 seconds have passed. Returns the elapsed time. */
-async function drip(wire: WireClient): Promise<number> {
+/** Sends a byte every 20 ms until a response arrives or 20 seconds have passed. Returns the elapsed time in milliseconds. */
+async function sendSlowly(wire: WireClient): Promise<number> {
 	const began = performance.now();
 	while (wire.text === '' && !wire.ended && performance.now() - began < 20_000) {
 		wire.send('a');
@@ -40,7 +40,7 @@ slow('a request body below the minimum average rate gives 408, even if it never 
 	await withServer(reading, { bodyIdleTimeout: 300, bodyRate: 1000 }, async server => {
 		const wire = await openWire(server.port);
 		wire.send(POST);
-		const took = await drip(wire);
+		const took = await sendSlowly(wire);
 		assert.is(statusOf(await wire.whole()), 408);
 		assert.ok(took > 250 && took < 4500, `${took} ms`);
 		assert.ok(server.refused.includes('body_timeout'));
@@ -51,7 +51,7 @@ slow('a request body must be complete within its total time', async () => {
 	await withServer(reading, { bodyIdleTimeout: 5000, bodyTimeout: 300 }, async server => {
 		const wire = await openWire(server.port);
 		wire.send(POST);
-		const took = await drip(wire);
+		const took = await sendSlowly(wire);
 		assert.is(statusOf(await wire.whole()), 408);
 		assert.ok(took > 250 && took < 4500, `${took} ms`);
 	});
@@ -77,7 +77,7 @@ slow('a handler can set other limits for its exchange', async () => {
 	await withServer(hasty, {}, async server => {
 		const wire = await openWire(server.port);
 		wire.send(POST);
-		const took = await drip(wire);
+		const took = await sendSlowly(wire);
 		assert.is(statusOf(await wire.whole(15_000)), 408);
 		assert.ok(took < 15_000, `${took} ms`);
 	});
@@ -89,7 +89,7 @@ slow('a response read below the minimum average rate is cut off, even if reading
 	};
 	await withServer(large, { writeIdleTimeout: 300, writeRate: 100_000_000 }, async server => {
 		const wire = await openWire(server.port);
-		// Reads about 1 MB every 40 ms: at most about 25 MB/s on any machine, a quarter of the required 100 MB/s.
+		// Reads about 1 MB every 40 ms. On any machine, this is at most about 25 MB/s, a quarter of the required 100 MB/s.
 		wire.socket.removeAllListeners('data');
 		wire.socket.pause();
 		wire.socket.on('readable', () => {});

@@ -1,4 +1,4 @@
-/** Bytes read from a socket are copied where necessary, because the next read of any socket overwrites the buffer. */
+/** Bytes that were read from a socket are copied if they are kept, because the next read of any socket overwrites the buffer. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';

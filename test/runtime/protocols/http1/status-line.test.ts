@@ -1,4 +1,4 @@
-/** Status lines have the reason phrases of Node's own server. */
+/** Status lines have the same reason phrases as those of Node's own server. */
 import { STATUS_CODES } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

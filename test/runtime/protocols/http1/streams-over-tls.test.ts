@@ -1,4 +1,4 @@
-/** Streamed responses over TLS arrive intact, although written data stays in the process for a while. */
+/** Streamed responses over TLS arrive intact, although data that was written stays in the process for a while. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:tls';
 import { suite } from 'uvu';
@@ -9,8 +9,8 @@ import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import { TestAuthority } from '../../../certificates.ts';
 import { tlsGet } from '../../tls/tls-client.ts';
 
-/** Returns a body whose pieces follow one another after a short delay. */
-function drip(pieces: readonly number[]): BodySource {
+/** Returns a body with pieces of the given lengths, which follow one another after a short delay. */
+function delayedBody(pieces: readonly number[]): BodySource {
 	let next = 0;
 	return {
 		length: undefined,
@@ -30,7 +30,7 @@ streams.before(async () => {
 	const protocol = createHttp1Server({
 		handle(x) {
 			x.response.status = 200;
-			x.response.body = drip(x.request.path.slice(1).split(',').map(Number));
+			x.response.body = delayedBody(x.request.path.slice(1).split(',').map(Number));
 		},
 		finished: () => {},
 		refused: () => {},

@@ -1,74 +1,71 @@
-/**
- * Requests that must be refused and requests that must be accepted: every request has exactly one interpretation or
- * none.
- */
+/** Requests that must be refused and requests that must be accepted: every accepted request has exactly one interpretation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { bodyOf, openWire, send, serve, statusOf, type WireServer } from './wire.ts';
 
-const H = 'Host: a\r\n';
-const C = 'Connection: close\r\n';
+const HOST_FIELD = 'Host: a\r\n';
+const CLOSE_FIELD = 'Connection: close\r\n';
 
-/** A request, and the status of the only response, after which the connection closes. */
-type Row = readonly [name: string, request: string, status: number];
+/** A request, and the status of its response, which must be the only one. The connection must close after it. */
+type RefusedRequest = readonly [name: string, request: string, status: number];
 
-const REFUSED: readonly Row[] = [
-	['an empty method', ` / HTTP/1.1\r\n${H}\r\n`, 400],
-	['a method that is not a token', `G@T / HTTP/1.1\r\n${H}\r\n`, 400],
-	['a NUL in the method', `G\0T / HTTP/1.1\r\n${H}\r\n`, 400],
-	['a method longer than 32 characters', `${'M'.repeat(33)} / HTTP/1.1\r\n${H}\r\n`, 405],
+const REFUSED_REQUESTS: readonly RefusedRequest[] = [
+	['an empty method', ` / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a method that is not a token', `G@T / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a NUL in the method', `G\0T / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a method longer than 32 characters', `${'M'.repeat(33)} / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 405],
 	['a TLS ClientHello', '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03', 400],
-	['two spaces before the target', `GET  / HTTP/1.1\r\n${H}\r\n`, 400],
-	['two spaces after the target', `GET /  HTTP/1.1\r\n${H}\r\n`, 400],
-	['a tab instead of a space', `GET\t/ HTTP/1.1\r\n${H}\r\n`, 400],
-	['a space in the target', `GET /a b HTTP/1.1\r\n${H}\r\n`, 400],
-	['a space after the version', `GET / HTTP/1.1 \r\n${H}\r\n`, 400],
-	['two empty lines before', `\r\n\r\nGET / HTTP/1.1\r\n${H}\r\n`, 400],
-	['a space before the method', ` GET / HTTP/1.1\r\n${H}\r\n`, 400],
+	['two spaces before the target', `GET  / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['two spaces after the target', `GET /  HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a tab instead of a space', `GET\t/ HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a space in the target', `GET /a b HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a space after the version', `GET / HTTP/1.1 \r\n${HOST_FIELD}\r\n`, 400],
+	['two empty lines before', `\r\n\r\nGET / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a space before the method', ` GET / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
 	['HTTP/0.9', 'GET /\r\n', 400],
-	['an explicit HTTP/0.9', `GET / HTTP/0.9\r\n${H}\r\n`, 505],
+	['an explicit HTTP/0.9', `GET / HTTP/0.9\r\n${HOST_FIELD}\r\n`, 505],
 	['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505],
-	['HTTP/1.2', `GET / HTTP/1.2\r\n${H}\r\n`, 505],
-	['a version with two digits', `GET / HTTP/1.10\r\n${H}\r\n`, 400],
-	['a version in lower case', `GET / http/1.1\r\n${H}\r\n`, 400],
-	['another protocol', `GET / ICAP/1.0\r\n${H}\r\n`, 400],
-	['a target without a slash', `GET a HTTP/1.1\r\n${H}\r\n`, 400],
-	['a fragment', `GET /#a HTTP/1.1\r\n${H}\r\n`, 400],
-	['a control character in the target', `GET /\x01 HTTP/1.1\r\n${H}\r\n`, 400],
-	['a byte above 127 in the target', `GET /\xe9 HTTP/1.1\r\n${H}\r\n`, 400],
-	['a broken percent encoding in the path', `GET /%4 HTTP/1.1\r\n${H}\r\n`, 400],
-	['a percent encoding that is not hexadecimal', `GET /%zz HTTP/1.1\r\n${H}\r\n`, 400],
-	['an asterisk with GET', `GET * HTTP/1.1\r\n${H}\r\n`, 400],
-	['another scheme', `GET ftp://a/ HTTP/1.1\r\n${H}\r\n`, 400],
-	['an absolute form without a host', `GET http:/// HTTP/1.1\r\n${H}\r\n`, 400],
-	['an absolute form with user information', `GET http://u@a/ HTTP/1.1\r\n${H}\r\n`, 400],
+	['HTTP/1.2', `GET / HTTP/1.2\r\n${HOST_FIELD}\r\n`, 505],
+	['a version with two digits', `GET / HTTP/1.10\r\n${HOST_FIELD}\r\n`, 400],
+	['a version in lower case', `GET / http/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['another protocol', `GET / ICAP/1.0\r\n${HOST_FIELD}\r\n`, 400],
+	['a target without a slash', `GET a HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a fragment', `GET /#a HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a control character in the target', `GET /\x01 HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a byte above 127 in the target', `GET /\xe9 HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a broken percent encoding in the path', `GET /%4 HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['a percent encoding that is not hexadecimal', `GET /%zz HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['an asterisk with GET', `GET * HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['another scheme', `GET ftp://a/ HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['an absolute form without a host', `GET http:/// HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['an absolute form with user information', `GET http://u@a/ HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
 	['an absolute form with a bad Host', 'GET http://a/ HTTP/1.1\r\nHost: a/b\r\n\r\n', 400],
 	['an absolute form without a Host', 'GET http://a/ HTTP/1.1\r\n\r\n', 400],
-	['CONNECT with a path', `CONNECT / HTTP/1.1\r\n${H}\r\n`, 400],
-	['CONNECT without a port', `CONNECT a HTTP/1.1\r\n${H}\r\n`, 400],
-	['CONNECT with an absolute form', `CONNECT http://a:80/ HTTP/1.1\r\n${H}\r\n`, 400],
-	['bare LF after the request line', `GET / HTTP/1.1\n${H}\r\n`, 400],
+	['CONNECT with a path', `CONNECT / HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['CONNECT without a port', `CONNECT a HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['CONNECT with an absolute form', `CONNECT http://a:80/ HTTP/1.1\r\n${HOST_FIELD}\r\n`, 400],
+	['bare LF after the request line', `GET / HTTP/1.1\n${HOST_FIELD}\r\n`, 400],
 	['bare LF after a field', 'GET / HTTP/1.1\r\nHost: a\n\r\n', 400],
-	['bare LF at the end', `GET / HTTP/1.1\r\n${H}\n`, 400],
+	['bare LF at the end', `GET / HTTP/1.1\r\n${HOST_FIELD}\n`, 400],
 	['bare CR in a value', 'GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n', 400],
 	['bare CR in a name', 'GET / HTTP/1.1\r\nHost: a\r\nX\rY: a\r\n\r\n', 400],
 	['CR CR LF', 'GET / HTTP/1.1\r\nHost: a\r\r\n\r\n', 400],
-	['a folded line', `GET / HTTP/1.1\r\n${H}X: a\r\n b\r\n\r\n`, 400],
-	['a line folded by a tab', `GET / HTTP/1.1\r\n${H}X: a\r\n\tb\r\n\r\n`, 400],
-	['a space before the first field', `GET / HTTP/1.1\r\n ${H}\r\n`, 400],
-	['a space before the colon', `GET / HTTP/1.1\r\n${H}X : a\r\n\r\n`, 400],
-	['a tab before the colon', `GET / HTTP/1.1\r\n${H}X\t: a\r\n\r\n`, 400],
-	['a field without a colon', `GET / HTTP/1.1\r\n${H}X\r\n\r\n`, 400],
-	['an empty field name', `GET / HTTP/1.1\r\n${H}: a\r\n\r\n`, 400],
-	['a NUL in a name', `GET / HTTP/1.1\r\n${H}X\0: a\r\n\r\n`, 400],
-	['a NUL in a value', `GET / HTTP/1.1\r\n${H}X: a\0b\r\n\r\n`, 400],
-	['DEL in a value', `GET / HTTP/1.1\r\n${H}X: \x7f\r\n\r\n`, 400],
-	['a byte above 127 in a name', `GET / HTTP/1.1\r\n${H}X\xe9: a\r\n\r\n`, 400],
-	['a separator in a name', `GET / HTTP/1.1\r\n${H}X(Y): a\r\n\r\n`, 400],
+	['a folded line', `GET / HTTP/1.1\r\n${HOST_FIELD}X: a\r\n b\r\n\r\n`, 400],
+	['a line folded by a tab', `GET / HTTP/1.1\r\n${HOST_FIELD}X: a\r\n\tb\r\n\r\n`, 400],
+	['a space before the first field', `GET / HTTP/1.1\r\n ${HOST_FIELD}\r\n`, 400],
+	['a space before the colon', `GET / HTTP/1.1\r\n${HOST_FIELD}X : a\r\n\r\n`, 400],
+	['a tab before the colon', `GET / HTTP/1.1\r\n${HOST_FIELD}X\t: a\r\n\r\n`, 400],
+	['a field without a colon', `GET / HTTP/1.1\r\n${HOST_FIELD}X\r\n\r\n`, 400],
+	['an empty field name', `GET / HTTP/1.1\r\n${HOST_FIELD}: a\r\n\r\n`, 400],
+	['a NUL in a name', `GET / HTTP/1.1\r\n${HOST_FIELD}X\0: a\r\n\r\n`, 400],
+	['a NUL in a value', `GET / HTTP/1.1\r\n${HOST_FIELD}X: a\0b\r\n\r\n`, 400],
+	['DEL in a value', `GET / HTTP/1.1\r\n${HOST_FIELD}X: \x7f\r\n\r\n`, 400],
+	['a byte above 127 in a name', `GET / HTTP/1.1\r\n${HOST_FIELD}X\xe9: a\r\n\r\n`, 400],
+	['a separator in a name', `GET / HTTP/1.1\r\n${HOST_FIELD}X(Y): a\r\n\r\n`, 400],
 	['no Host', 'GET / HTTP/1.1\r\n\r\n', 400],
 	['an empty Host', 'GET / HTTP/1.1\r\nHost:\r\n\r\n', 400],
-	['two Hosts', `GET / HTTP/1.1\r\n${H}${H}\r\n`, 400],
-	['two Hosts in HTTP/1.0', `GET / HTTP/1.0\r\n${H}${H}\r\n`, 400],
+	['two Hosts', `GET / HTTP/1.1\r\n${HOST_FIELD}${HOST_FIELD}\r\n`, 400],
+	['two Hosts in HTTP/1.0', `GET / HTTP/1.0\r\n${HOST_FIELD}${HOST_FIELD}\r\n`, 400],
 	['a list in Host', 'GET / HTTP/1.1\r\nHost: a, b\r\n\r\n', 400],
 	['a path in Host', 'GET / HTTP/1.1\r\nHost: a/b\r\n\r\n', 400],
 	['user information in Host', 'GET / HTTP/1.1\r\nHost: u@a\r\n\r\n', 400],
@@ -78,49 +75,61 @@ const REFUSED: readonly Row[] = [
 	['a bad Host in HTTP/1.0', 'GET / HTTP/1.0\r\nHost: a b\r\n\r\n', 400],
 	[
 		'both Content-Length and Transfer-Encoding',
-		`POST / HTTP/1.1\r\n${H}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
 		400,
 	],
 	[
 		'both lengths, in reverse order',
-		`POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n`,
 		400,
 	],
-	['two lengths that differ', `POST / HTTP/1.1\r\n${H}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`, 400],
-	['two lengths that agree', `POST / HTTP/1.1\r\n${H}Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc`, 400],
-	['a list of lengths', `POST / HTTP/1.1\r\n${H}Content-Length: 3, 3\r\n\r\nabc`, 400],
-	['a length with a sign', `POST / HTTP/1.1\r\n${H}Content-Length: +3\r\n\r\nabc`, 400],
-	['a negative length', `POST / HTTP/1.1\r\n${H}Content-Length: -3\r\n\r\nabc`, 400],
-	['a hexadecimal length', `POST / HTTP/1.1\r\n${H}Content-Length: 0x3\r\n\r\nabc`, 400],
-	['an empty length', `POST / HTTP/1.1\r\n${H}Content-Length:\r\n\r\nabc`, 400],
-	['a length of many digits', `POST / HTTP/1.1\r\n${H}Content-Length: 18446744073709551619\r\n\r\nabc`, 400],
-	['another coding after chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`, 400],
-	['chunked twice', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n`, 400],
+	[
+		'two lengths that differ',
+		`POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`,
+		400,
+	],
+	['two lengths that agree', `POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc`, 400],
+	['a list of lengths', `POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: 3, 3\r\n\r\nabc`, 400],
+	['a length with a sign', `POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: +3\r\n\r\nabc`, 400],
+	['a negative length', `POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: -3\r\n\r\nabc`, 400],
+	['a hexadecimal length', `POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: 0x3\r\n\r\nabc`, 400],
+	['an empty length', `POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length:\r\n\r\nabc`, 400],
+	['a length of many digits', `POST / HTTP/1.1\r\n${HOST_FIELD}Content-Length: 18446744073709551619\r\n\r\nabc`, 400],
+	[
+		'another coding after chunked',
+		`POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`,
+		400,
+	],
+	['chunked twice', `POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n`, 400],
 	[
 		'chunked in two fields',
-		`POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n`,
 		400,
 	],
 	[
 		'chunked and identity in two fields',
-		`POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n`,
 		400,
 	],
-	['identity', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: identity\r\n\r\n`, 400],
-	['a coding similar to chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`, 400],
-	['quoted chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n`, 400],
-	['an empty coding', `POST / HTTP/1.1\r\n${H}Transfer-Encoding:\r\n\r\n`, 400],
-	['an unknown coding before chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, 501],
-	['chunked in HTTP/1.0', `POST / HTTP/1.0\r\n${H}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
-	['an unknown expectation', `POST / HTTP/1.1\r\n${H}Expect: 200-ok\r\nContent-Length: 1\r\n\r\na`, 417],
+	['identity', `POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: identity\r\n\r\n`, 400],
+	['a coding similar to chunked', `POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`, 400],
+	['quoted chunked', `POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n`, 400],
+	['an empty coding', `POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding:\r\n\r\n`, 400],
+	[
+		'an unknown coding before chunked',
+		`POST / HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+		501,
+	],
+	['chunked in HTTP/1.0', `POST / HTTP/1.0\r\n${HOST_FIELD}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+	['an unknown expectation', `POST / HTTP/1.1\r\n${HOST_FIELD}Expect: 200-ok\r\nContent-Length: 1\r\n\r\na`, 417],
 	['an endless request line', `GET /${'a'.repeat(33_000)}`, 414],
-	['an oversized target', `GET /${'a'.repeat(33_000)} HTTP/1.1\r\n${H}\r\n`, 414],
-	['an oversized field', `GET / HTTP/1.1\r\n${H}X: ${'a'.repeat(33_000)}\r\n\r\n`, 431],
-	['an endless head', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(6000)}`, 431],
-	['too many fields', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(100)}\r\n`, 431],
+	['an oversized target', `GET /${'a'.repeat(33_000)} HTTP/1.1\r\n${HOST_FIELD}\r\n`, 414],
+	['an oversized field', `GET / HTTP/1.1\r\n${HOST_FIELD}X: ${'a'.repeat(33_000)}\r\n\r\n`, 431],
+	['an endless head', `GET / HTTP/1.1\r\n${HOST_FIELD}${'X: a\r\n'.repeat(6000)}`, 431],
+	['too many fields', `GET / HTTP/1.1\r\n${HOST_FIELD}${'X: a\r\n'.repeat(100)}\r\n`, 431],
 ];
 
-/** Invalid chunked bodies, each sent after a head that announces one. */
+/** Invalid chunked bodies. Each is sent after a head that announces a chunked body. */
 const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
 	['no size', '\r\nabc\r\n0\r\n\r\n'],
 	['a size with 0x', '0x3\r\nabc\r\n0\r\n\r\n'],
@@ -160,12 +169,13 @@ refused.before(async context => {
 });
 refused.after(context => context.server.stop());
 
-for (const [name, request, status] of REFUSED) {
+for (const [name, request, status] of REFUSED_REQUESTS) {
 	refused(`${name} gives ${status}`, async ({ server }) => {
 		const seen = server.exchanges.length;
 		const counted = server.refused.length;
-		// A second request follows the malformed one. The server must answer only the first and close, so that nothing is smuggled.
-		const text = await send(server.port, `${request}GET /smuggled HTTP/1.1\r\n${H}\r\n`);
+		// A second request follows the malformed one. The server must answer only the first request and close the connection, so
+		// that no request is smuggled.
+		const text = await send(server.port, `${request}GET /smuggled HTTP/1.1\r\n${HOST_FIELD}\r\n`);
 		assert.is(statusOf(text), status);
 		assert.match(text, /\r\nConnection: close\r\n/);
 		assert.is(text.split('HTTP/1.1 ').length, 2, 'one answer');
@@ -180,9 +190,9 @@ for (const [name, request, status] of REFUSED) {
 }
 
 for (const [name, body] of BAD_CHUNKS) {
-	const head = `POST /c HTTP/1.1\r\n${H}Transfer-Encoding: chunked\r\n\r\n`;
+	const head = `POST /c HTTP/1.1\r\n${HOST_FIELD}Transfer-Encoding: chunked\r\n\r\n`;
 	refused(`chunks: ${name}`, async ({ server }) => {
-		const next = `GET /smuggled HTTP/1.1\r\n${H}\r\n`;
+		const next = `GET /smuggled HTTP/1.1\r\n${HOST_FIELD}\r\n`;
 		for (const text of [await send(server.port, head + body + next), await send(server.port, head, body + next)]) {
 			assert.is(statusOf(text), 400);
 			assert.match(text, /\r\nConnection: close\r\n/);
@@ -204,56 +214,64 @@ async function trickle(port: number, request: string): Promise<string> {
 	return text;
 }
 
-/** Valid requests, and how each is interpreted, as `method path?query authority host body`. */
-const ACCEPTED: readonly (readonly [name: string, request: string, read: string])[] = [
+/** Valid requests and their interpretation, as `method path?query authority host body`. */
+const ACCEPTED_REQUESTS: readonly (readonly [name: string, request: string, read: string])[] = [
 	[
 		'origin form',
-		`GET /a%20b?c=d?e HTTP/1.1\r\nHost: A.example:80\r\n${C}\r\n`,
+		`GET /a%20b?c=d?e HTTP/1.1\r\nHost: A.example:80\r\n${CLOSE_FIELD}\r\n`,
 		'GET /a%20b?c=d?e A.example:80 a.example ',
 	],
-	['an empty query', `GET /? HTTP/1.1\r\n${H}${C}\r\n`, 'GET /? a a '],
-	['two slashes', `GET //b/c HTTP/1.1\r\n${H}${C}\r\n`, 'GET //b/c a a '],
-	['characters that browsers send raw', `GET /{a}|^"<> HTTP/1.1\r\n${H}${C}\r\n`, 'GET /{a}|^"<> a a '],
-	['a broken percent encoding in a query', `GET /?100% HTTP/1.1\r\n${H}${C}\r\n`, 'GET /?100% a a '],
+	['an empty query', `GET /? HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'GET /? a a '],
+	['two slashes', `GET //b/c HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'GET //b/c a a '],
+	[
+		'characters that browsers send raw',
+		`GET /{a}|^"<> HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`,
+		'GET /{a}|^"<> a a ',
+	],
+	['a broken percent encoding in a query', `GET /?100% HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'GET /?100% a a '],
 	[
 		'absolute form, whose authority takes precedence',
-		`GET http://B:8080/x?y HTTP/1.1\r\n${H}${C}\r\n`,
+		`GET http://B:8080/x?y HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`,
 		'GET /x?y B:8080 b ',
 	],
-	['absolute form without a path', `GET http://b HTTP/1.1\r\n${H}${C}\r\n`, 'GET / b b '],
-	['absolute form with a query only', `GET HTTP://b?y HTTP/1.1\r\n${H}${C}\r\n`, 'GET /?y b b '],
-	['asterisk form', `OPTIONS * HTTP/1.1\r\n${H}${C}\r\n`, 'OPTIONS * a a '],
-	['asterisk form through a proxy', `OPTIONS http://b HTTP/1.1\r\n${H}${C}\r\n`, 'OPTIONS * b b '],
-	['an IPv6 host', `GET / HTTP/1.1\r\nHost: [::1]:80\r\n${C}\r\n`, 'GET / [::1]:80 ::1 '],
-	['an empty line before', `\r\nGET / HTTP/1.1\r\n${H}${C}\r\n`, 'GET / a a '],
-	['a custom method', `X-My.Method / HTTP/1.1\r\n${H}${C}\r\n`, 'X-My.Method / a a '],
-	['a method of 32 characters', `${'M'.repeat(32)} / HTTP/1.1\r\n${H}${C}\r\n`, `${'M'.repeat(32)} / a a `],
+	['absolute form without a path', `GET http://b HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'GET / b b '],
+	['absolute form with a query only', `GET HTTP://b?y HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'GET /?y b b '],
+	['asterisk form', `OPTIONS * HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'OPTIONS * a a '],
+	['asterisk form through a proxy', `OPTIONS http://b HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'OPTIONS * b b '],
+	['an IPv6 host', `GET / HTTP/1.1\r\nHost: [::1]:80\r\n${CLOSE_FIELD}\r\n`, 'GET / [::1]:80 ::1 '],
+	['an empty line before', `\r\nGET / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'GET / a a '],
+	['a custom method', `X-My.Method / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`, 'X-My.Method / a a '],
+	[
+		'a method of 32 characters',
+		`${'M'.repeat(32)} / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`,
+		`${'M'.repeat(32)} / a a `,
+	],
 	['HTTP/1.0 without a Host', 'GET / HTTP/1.0\r\n\r\n', 'GET /   '],
-	['a length', `POST / HTTP/1.1\r\n${H}${C}Content-Length: 3\r\n\r\nabc`, 'POST / a a abc'],
-	['a length of zero', `POST / HTTP/1.1\r\n${H}${C}Content-Length: 0\r\n\r\n`, 'POST / a a '],
-	['a GET with a body', `GET / HTTP/1.1\r\n${H}${C}Content-Length: 3\r\n\r\nabc`, 'GET / a a abc'],
+	['a length', `POST / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Content-Length: 3\r\n\r\nabc`, 'POST / a a abc'],
+	['a length of zero', `POST / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Content-Length: 0\r\n\r\n`, 'POST / a a '],
+	['a GET with a body', `GET / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Content-Length: 3\r\n\r\nabc`, 'GET / a a abc'],
 	[
 		'chunks',
-		`POST / HTTP/1.1\r\n${H}${C}Transfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Transfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n`,
 		'POST / a a abc0123456789',
 	],
 	[
 		'chunks with leading zeros',
-		`POST / HTTP/1.1\r\n${H}${C}Transfer-Encoding: chunked\r\n\r\n003\r\nabc\r\n000\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Transfer-Encoding: chunked\r\n\r\n003\r\nabc\r\n000\r\n\r\n`,
 		'POST / a a abc',
 	],
 	[
 		'chunk extensions',
-		`POST / HTTP/1.1\r\n${H}${C}Transfer-Encoding: chunked\r\n\r\n3;a;b=c;d="e;\\""\r\nabc\r\n0;x\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Transfer-Encoding: chunked\r\n\r\n3;a;b=c;d="e;\\""\r\nabc\r\n0;x\r\n\r\n`,
 		'POST / a a abc',
 	],
 	[
 		'trailers',
-		`POST / HTTP/1.1\r\n${H}${C}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n`,
 		'POST / a a abc',
 	],
-	['spaces around a value', `GET / HTTP/1.1\r\nHost: \t a \t\r\n${C}\r\n`, 'GET / a a '],
-	['an empty value', `GET / HTTP/1.1\r\n${H}X:\r\n${C}\r\n`, 'GET / a a '],
+	['spaces around a value', `GET / HTTP/1.1\r\nHost: \t a \t\r\n${CLOSE_FIELD}\r\n`, 'GET / a a '],
+	['an empty value', `GET / HTTP/1.1\r\n${HOST_FIELD}X:\r\n${CLOSE_FIELD}\r\n`, 'GET / a a '],
 ];
 
 const accepted = suite<{ server: WireServer }>('HTTP/1.1: accepted requests');
@@ -267,7 +285,7 @@ accepted.before(async context => {
 });
 accepted.after(context => context.server.stop());
 
-for (const [name, request, read] of ACCEPTED) {
+for (const [name, request, read] of ACCEPTED_REQUESTS) {
 	accepted(name, async ({ server }) => {
 		for (const text of [await send(server.port, request), await trickle(server.port, request)]) {
 			assert.is(statusOf(text), 200, text);
@@ -279,8 +297,8 @@ for (const [name, request, read] of ACCEPTED) {
 for (const size of [17_000, 32_768]) {
 	accepted(`a head of ${size} bytes, in one piece and in several`, async ({ server }) => {
 		const line = 'GET / HTTP/1.1\r\n';
-		const rest = `${H}${C}X: \r\n\r\n`;
-		const head = `${line}X: ${'a'.repeat(size - line.length - rest.length)}\r\n${H}${C}\r\n`;
+		const rest = `${HOST_FIELD}${CLOSE_FIELD}X: \r\n\r\n`;
+		const head = `${line}X: ${'a'.repeat(size - line.length - rest.length)}\r\n${HOST_FIELD}${CLOSE_FIELD}\r\n`;
 		assert.is(head.length, size);
 		for (const pieces of [[head], [head.slice(0, 9000), head.slice(9000, 16_500), head.slice(16_500)]]) {
 			assert.is(statusOf(await send(server.port, ...pieces)), 200);
@@ -293,7 +311,7 @@ accepted(
 	async ({ server }) => {
 		await send(
 			server.port,
-			`GET / HTTP/1.1\r\nX-B: 1\r\n${H}x-a:2\r\nX_C: 3\r\nX.D: 4\r\nContent_Length: 5\r\nX-B: 6\xe9\r\n${C}\r\n`,
+			`GET / HTTP/1.1\r\nX-B: 1\r\n${HOST_FIELD}x-a:2\r\nX_C: 3\r\nX.D: 4\r\nContent_Length: 5\r\nX-B: 6\xe9\r\n${CLOSE_FIELD}\r\n`,
 		);
 		const headers = [...server.exchanges.at(-1)!.request.headers];
 		assert.equal(headers, [
@@ -308,7 +326,7 @@ accepted(
 accepted('trailers are available at the end of the body, without routing fields', async ({ server }) => {
 	await send(
 		server.port,
-		`POST / HTTP/1.1\r\n${H}${C}Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\nHost: b\r\nX_Z: y\r\n\r\n`,
+		`POST / HTTP/1.1\r\n${HOST_FIELD}${CLOSE_FIELD}Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\nHost: b\r\nX_Z: y\r\n\r\n`,
 	);
 	const body = server.exchanges.at(-1)!.request.body as { trailers?: Iterable<[string, string]> };
 	assert.equal([...body.trailers!], [['X', 'y']]);

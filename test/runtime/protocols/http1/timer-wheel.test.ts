@@ -1,4 +1,4 @@
-/** Deadlines in a timer wheel: each fires after it has passed and never before, however it was changed. */
+/** Deadlines in a timer wheel: each deadline fires after it has passed and never before, however it was changed. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type TimedItem, TimerWheel } from '../../../../runtime/protocols/http1/timer-wheel.ts';
@@ -6,7 +6,7 @@ import { TransferPace } from '../../../../runtime/protocols/http1/transfer-pace.
 
 const wheels = suite('timer wheel');
 
-class Item implements TimedItem {
+class WheelItem implements TimedItem {
 	dueTick = -1;
 	deadline: number;
 	fired: number[] = [];
@@ -25,8 +25,8 @@ class Item implements TimedItem {
 }
 
 wheels('near and distant deadlines fire on time and never early', () => {
-	const wheel = new TimerWheel<Item>(10, 5);
-	const items = [1, 9, 10, 11, 500, 5115, 5125, 60_000, 123_456].map(deadline => new Item(deadline));
+	const wheel = new TimerWheel<WheelItem>(10, 5);
+	const items = [1, 9, 10, 11, 500, 5115, 5125, 60_000, 123_456].map(deadline => new WheelItem(deadline));
 	for (const item of items) wheel.add(item);
 	const wanted = items.map(item => item.deadline);
 	for (let now = 5; now < 130_000; now += 7) wheel.advance(now);
@@ -39,9 +39,9 @@ wheels('near and distant deadlines fire on time and never early', () => {
 });
 
 wheels('a deadline moved earlier fires earlier, and one moved later fires later', () => {
-	const wheel = new TimerWheel<Item>(10, 0);
-	const forward = new Item(5000);
-	const back = new Item(100);
+	const wheel = new TimerWheel<WheelItem>(10, 0);
+	const forward = new WheelItem(5000);
+	const back = new WheelItem(100);
 	wheel.add(forward);
 	wheel.add(back);
 	forward.deadline = 50;
@@ -55,9 +55,9 @@ wheels('a deadline moved earlier fires earlier, and one moved later fires later'
 });
 
 wheels('removed items are not checked, and a stall loses no deadline', () => {
-	const wheel = new TimerWheel<Item>(10, 0);
-	const removed = new Item(100);
-	const late = new Item(200);
+	const wheel = new TimerWheel<WheelItem>(10, 0);
+	const removed = new WheelItem(100);
+	const late = new WheelItem(200);
 	wheel.add(removed);
 	wheel.add(late);
 	wheel.remove(removed);
@@ -71,10 +71,10 @@ wheels('a rate is measured only while waiting for the client', () => {
 	pace.start(1000, 100, Infinity);
 	assert.is(pace.startWait(0, 0), 1000);
 	pace.endWait(400);
-	// A minute in which the server did not wait for the client does not count.
+	// A minute during which the server does not wait for the client does not count.
 	assert.is(pace.startWait(60_400, 40), 60_400 + 1000);
 	pace.endWait(60_900);
-	// After 900 ms of waiting for 40 bytes, which earn 400 ms, half of the initial second is left.
+	// The client had an initial second. It has waited 900 ms, and the 40 bytes have earned it 400 ms, so 500 ms are left.
 	assert.is(pace.startWait(61_000, 40), 61_000 + 500);
 	pace.start(0, 0, 5000);
 	assert.is(pace.startWait(100, 0), 5000);

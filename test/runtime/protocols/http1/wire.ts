@@ -24,11 +24,11 @@ export interface WireServer {
 }
 
 /** A socket class that the engine does not know, and therefore reads as a stream. */
-class OtherSocket extends Socket {}
+class UnknownSocket extends Socket {}
 
 /**
- * Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. With
- * `asStreams`, sockets are of a class that the engine can only read as streams.
+ * Serves on a free port of 127.0.0.1. If a handler throws, the response has the status of the error, as in the runtime. With
+ * `asStreams`, sockets have a class that the engine can read only as streams.
  */
 export async function serve(
 	handler: Handler,
@@ -65,7 +65,7 @@ export async function serve(
 	};
 	const protocol = createHttp1Server(host);
 	const server = createServer({ allowHalfOpen: true }, socket => {
-		if (asStreams) Object.setPrototypeOf(socket, OtherSocket.prototype);
+		if (asStreams) Object.setPrototypeOf(socket, UnknownSocket.prototype);
 		protocol.accept(socket, 'http');
 	});
 	server.listen(0, '127.0.0.1');
@@ -129,9 +129,7 @@ export class WireClient {
 		this.socket.write(text, 'latin1');
 	}
 
-	/**
-	 * Waits until the received text passes a test. Rejects after ten seconds, or if the connection ends without passing.
-	 */
+	/** Waits until `test` returns true for the received text. Rejects after ten seconds, or if the connection ends before that. */
 	async until(test: (text: string) => boolean, milliseconds = 10_000): Promise<string> {
 		const end = performance.now() + milliseconds;
 		while (!test(this.text)) {
@@ -166,7 +164,10 @@ export async function openWire(port: number): Promise<WireClient> {
 	return new WireClient(socket);
 }
 
-/** Sends text, one write per piece, and returns everything received until the server closes. */
+/**
+ * Sends text on a new connection, one write per piece. Returns everything that is received until the server closes the
+ * connection.
+ */
 export async function send(port: number, ...pieces: string[]): Promise<string> {
 	const wire = await openWire(port);
 	for (const piece of pieces) {

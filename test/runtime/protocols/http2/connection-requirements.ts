@@ -3,8 +3,8 @@ import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../ru
 import { encodeFieldBlock, encodeUint32s, frame, POST, REQUEST, request, settings } from './frames.ts';
 
 /**
- * A required outcome. A connection error is a GOAWAY and the end of the connection; after any other outcome, the connection must
- * stay usable.
+ * A required outcome. A connection error consists of a GOAWAY and the end of the connection. After any other outcome, the
+ * connection must stay usable.
  */
 export type Outcome =
 	| { readonly connection: number }
@@ -16,16 +16,16 @@ export type Outcome =
 export interface Requirement {
 	readonly section: string;
 	readonly asks: string;
-	/** Frames that the client sends, after the preface and empty SETTINGS unless `bare`. */
+	/** Frames that the client sends. Unless `bare`, it sends the preface and empty SETTINGS before them. */
 	readonly sends: readonly Uint8Array[];
 	readonly bare?: boolean;
 	readonly outcome: Outcome;
-	/** True if Node's HTTP/2 implementation behaves differently, or leaves this to the application. */
+	/** True if Node's HTTP/2 implementation does not meet the requirement, or leaves it to the application. */
 	readonly beyondNode?: boolean;
 }
 
-const OPEN = FRAME_FLAG.endHeaders;
-const HELLO = Buffer.from(CLIENT_PREFACE);
+const END_HEADERS = FRAME_FLAG.endHeaders;
+const PREFACE = Buffer.from(CLIENT_PREFACE);
 const protocol: Outcome = { connection: H2_ERROR.protocol };
 const frameSize: Outcome = { connection: H2_ERROR.frameSize };
 const flowControl: Outcome = { connection: H2_ERROR.flowControl };
@@ -47,21 +47,21 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '3.4',
 		asks: 'a first frame other than SETTINGS ends the connection',
 		bare: true,
-		sends: [HELLO, request(1)],
+		sends: [PREFACE, request(1)],
 		outcome: protocol,
 	},
 	{
 		section: '3.4',
 		asks: 'an acknowledgment as the first SETTINGS ends the connection',
 		bare: true,
-		sends: [HELLO, frame(FRAME_TYPE.settings, FRAME_FLAG.ack, 0)],
+		sends: [PREFACE, frame(FRAME_TYPE.settings, FRAME_FLAG.ack, 0)],
 		outcome: protocol,
 	},
 	{
 		section: '3.4',
 		asks: 'frames may follow the preface immediately',
 		bare: true,
-		sends: [Buffer.concat([HELLO, settings(), request(1)])],
+		sends: [Buffer.concat([PREFACE, settings(), request(1)])],
 		outcome: { stream: 1, status: '200' },
 	},
 	// Frames
@@ -86,19 +86,19 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '4.2',
 		asks: 'a DATA frame over the maximum size is an error',
-		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(16_385))],
+		sends: [request(1, POST, END_HEADERS), frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(16_385))],
 		outcome: frameSize,
 	},
 	{
 		section: '4.2',
 		asks: 'a HEADERS frame over the maximum size is an error',
-		sends: [frame(FRAME_TYPE.headers, OPEN, 1, Buffer.alloc(16_385))],
+		sends: [frame(FRAME_TYPE.headers, END_HEADERS, 1, Buffer.alloc(16_385))],
 		outcome: frameSize,
 	},
 	{
 		section: '4.3',
 		asks: 'a header block that cannot be decoded ends the connection',
-		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x80]))],
+		sends: [frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.endStream, 1, Buffer.from([0x80]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
@@ -187,7 +187,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '5.1',
 		asks: 'DATA on a stream that the client has reset ends the connection',
-		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(8)), data(1, 'x')],
+		sends: [request(1, POST, END_HEADERS), frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(8)), data(1, 'x')],
 		outcome: { connection: H2_ERROR.streamClosed },
 		beyondNode: true,
 	},
@@ -205,15 +205,19 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '5.1',
 		asks: 'DATA in transit to a stream that the server has reset is ignored',
-		sends: [request(1, withField('bad name', 'x'), OPEN), data(1, 'late'), data(1, 'later', FRAME_FLAG.endStream)],
+		sends: [
+			request(1, withField('bad name', 'x'), END_HEADERS),
+			data(1, 'late'),
+			data(1, 'later', FRAME_FLAG.endStream),
+		],
 		outcome: 'served',
 	},
 	{
 		section: '5.1',
 		asks: 'trailers in transit to a stream that the server has reset are ignored',
 		sends: [
-			request(1, withField('bad name', 'x'), OPEN),
-			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
+			request(1, withField('bad name', 'x'), END_HEADERS),
+			frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
 		],
 		outcome: 'served',
 	},
@@ -243,7 +247,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '6.1',
 		asks: 'padding longer than its frame ends the connection',
 		sends: [
-			request(1, POST, OPEN),
+			request(1, POST, END_HEADERS),
 			frame(FRAME_TYPE.data, FRAME_FLAG.padded | FRAME_FLAG.endStream, 1, Buffer.from([9, 1, 2])),
 		],
 		outcome: protocol,
@@ -252,7 +256,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '6.1',
 		asks: 'padding is removed',
 		sends: [
-			request(1, POST, OPEN),
+			request(1, POST, END_HEADERS),
 			frame(FRAME_TYPE.data, FRAME_FLAG.padded | FRAME_FLAG.endStream, 1, Buffer.from([2, 0x68, 0x69, 0, 0])),
 		],
 		outcome: { stream: 1, status: '200' },
@@ -264,7 +268,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		sends: [
 			frame(
 				FRAME_TYPE.headers,
-				OPEN | FRAME_FLAG.padded | FRAME_FLAG.endStream,
+				END_HEADERS | FRAME_FLAG.padded | FRAME_FLAG.endStream,
 				1,
 				Buffer.concat([Buffer.from([255]), encodeFieldBlock(REQUEST)]),
 			),
@@ -277,7 +281,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		sends: [
 			frame(
 				FRAME_TYPE.headers,
-				OPEN | FRAME_FLAG.padded | FRAME_FLAG.priority | FRAME_FLAG.endStream,
+				END_HEADERS | FRAME_FLAG.padded | FRAME_FLAG.priority | FRAME_FLAG.endStream,
 				1,
 				Buffer.concat([Buffer.from([3, 0, 0, 0, 0, 200]), encodeFieldBlock(REQUEST), Buffer.alloc(3)]),
 			),
@@ -287,7 +291,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.2',
 		asks: 'HEADERS too short for its priority end the connection',
-		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.priority | FRAME_FLAG.endStream, 1, Buffer.alloc(4))],
+		sends: [frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.priority | FRAME_FLAG.endStream, 1, Buffer.alloc(4))],
 		outcome: protocol,
 	},
 	// PRIORITY, RST_STREAM
@@ -312,7 +316,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.4',
 		asks: 'RST_STREAM of a length other than four bytes is an error',
-		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.resetStream, 0, 1, Buffer.alloc(3))],
+		sends: [request(1, POST, END_HEADERS), frame(FRAME_TYPE.resetStream, 0, 1, Buffer.alloc(3))],
 		outcome: frameSize,
 	},
 	// SETTINGS
@@ -407,7 +411,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.9',
 		asks: 'a WINDOW_UPDATE of 0 on a stream is a stream error',
-		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0))],
+		sends: [request(1, POST, END_HEADERS), frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0))],
 		outcome: malformed,
 	},
 	{
@@ -426,7 +430,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.9.1',
 		asks: 'an overflow of a stream window is a stream error',
-		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0x7fffffff))],
+		sends: [request(1, POST, END_HEADERS), frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0x7fffffff))],
 		outcome: { stream: 1, code: H2_ERROR.flowControl },
 		beyondNode: true,
 	},
@@ -434,7 +438,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '6.9.1',
 		asks: "more DATA than a stream's window allows is an error",
 		sends: [
-			request(1, [[':method', 'POST'], ...REQUEST.slice(1, 2), [':path', '/unread'], REQUEST[3]!], OPEN),
+			request(1, [[':method', 'POST'], ...REQUEST.slice(1, 2), [':path', '/unread'], REQUEST[3]!], END_HEADERS),
 			...Array.from({ length: 5 }, () => frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(16_384))),
 		],
 		outcome: { stream: 1, code: H2_ERROR.flowControl },
@@ -443,7 +447,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '6.9.2',
 		asks: 'settings that overflow the window of an open stream end the connection',
 		sends: [
-			request(1, POST, OPEN),
+			request(1, POST, END_HEADERS),
 			frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0x7fffffff - 65_535)),
 			settings(4, 65_536),
 		],

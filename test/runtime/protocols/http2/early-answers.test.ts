@@ -1,4 +1,4 @@
-/** HTTP/2 responses that are sent before the request body is complete, to requests whose bodies no handler reads. */
+/** HTTP/2 responses that are sent before the request body is complete, because no handler reads the body. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -7,9 +7,9 @@ import { type FrameClient, frame, POST, request, withClient } from './frames.ts'
 
 const test = suite('HTTP/2: early responses');
 
-/** Length of the request bodies. It exceeds what the server would discard in order to keep a connection. */
-const LENGTH = 1_000_000;
-const UPLOAD = [...POST, ['content-length', String(LENGTH)]] as const;
+/** Length of the request bodies in bytes. It is larger than what the server would discard to keep a connection usable. */
+const UPLOAD_BYTES = 1_000_000;
+const UPLOAD_FIELDS = [...POST, ['content-length', String(UPLOAD_BYTES)]] as const;
 
 const answering =
 	(status: number): Handler =>
@@ -20,11 +20,14 @@ const answering =
 
 const isHead = ({ type, stream }: { type: number; stream: number }) => type === FRAME_TYPE.headers && stream === 1;
 
-function begin(client: FrameClient, fields: typeof POST = UPLOAD): void {
+function begin(client: FrameClient, fields: typeof POST = UPLOAD_FIELDS): void {
 	client.send(request(1, fields, FRAME_FLAG.endHeaders));
 }
 
-/** Sends a body, starting at `sent`, as far as the windows allow. Returns the number of bytes sent so far. */
+/**
+ * Sends the bytes of a body from `sent` to `end`, as far as the flow-control windows allow. Returns the number of bytes sent so
+ * far.
+ */
 async function upload(client: FrameClient, sent: number, end: number): Promise<number> {
 	let at = sent;
 	while (at < end) {
@@ -40,7 +43,7 @@ async function upload(client: FrameClient, sent: number, end: number): Promise<n
 		}
 		const size = Math.min(room, 16_384, end - at);
 		at += size;
-		client.send(frame(FRAME_TYPE.data, at === LENGTH ? FRAME_FLAG.endStream : 0, 1, Buffer.alloc(size)));
+		client.send(frame(FRAME_TYPE.data, at === UPLOAD_BYTES ? FRAME_FLAG.endStream : 0, 1, Buffer.alloc(size)));
 	}
 	return at;
 }
@@ -50,7 +53,7 @@ test('an error response is sent at once, and the reset only after the client has
 		begin(client);
 		client.send(frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(1000)));
 		assert.is(await client.body(1), 'early');
-		// Data sent by the client before it has read the response is accepted.
+		// The server accepts data that the client sends before it has read the response.
 		await upload(client, 1000, 200_000);
 		await client.alive();
 		assert.not.ok(client.frames.some(({ type }) => type === FRAME_TYPE.resetStream));
@@ -66,13 +69,13 @@ test('an error response is sent at once, and the reset only after the client has
 test('a success response is sent when the request is complete, and its windows are raised until then', async () => {
 	await withClient(answering(200), async (client, server) => {
 		begin(client);
-		await upload(client, 0, LENGTH - 1);
+		await upload(client, 0, UPLOAD_BYTES - 1);
 		await client.alive();
 		assert.not.ok(client.frames.some(isHead));
-		await upload(client, LENGTH - 1, LENGTH);
+		await upload(client, UPLOAD_BYTES - 1, UPLOAD_BYTES);
 		assert.is(await client.status(1), '200');
 		assert.is(await client.body(1), 'early');
-		assert.is(server.exchanges[0]!.bytesReceived, LENGTH);
+		assert.is(server.exchanges[0]!.bytesReceived, UPLOAD_BYTES);
 		await client.alive();
 		assert.not.ok(client.frames.some(({ type }) => type === FRAME_TYPE.resetStream));
 		assert.is(server.finished.length, 1);
@@ -80,7 +83,7 @@ test('a success response is sent when the request is complete, and its windows a
 });
 
 /** Responds with a body in two delayed pieces. */
-const streaming: Handler = x => {
+const streamingHandler: Handler = x => {
 	const pieces = [Buffer.from('ear'), Buffer.from('ly')];
 	x.response.status = 200;
 	x.response.body = {
@@ -91,15 +94,15 @@ const streaming: Handler = x => {
 };
 
 test('a streamed success response starts at once but ends when the request is complete', async () => {
-	await withClient(streaming, async (client, server) => {
+	await withClient(streamingHandler, async (client, server) => {
 		begin(client);
 		await client.until(({ type, payload }) => type === FRAME_TYPE.data && payload.toString() === 'ly');
-		await upload(client, 0, LENGTH - 1);
+		await upload(client, 0, UPLOAD_BYTES - 1);
 		await client.alive();
 		assert.not.ok(
 			client.frames.some(({ type, flags }) => type === FRAME_TYPE.data && (flags & FRAME_FLAG.endStream) !== 0),
 		);
-		await upload(client, LENGTH - 1, LENGTH);
+		await upload(client, UPLOAD_BYTES - 1, UPLOAD_BYTES);
 		assert.is(await client.body(1), 'early');
 		await client.alive();
 		assert.not.ok(client.frames.some(({ type }) => type === FRAME_TYPE.resetStream));
@@ -108,7 +111,7 @@ test('a streamed success response starts at once but ends when the request is co
 });
 
 test('if the client stops sending, a streamed success response ends and the request is reset', async () => {
-	await withClient(streaming, async client => {
+	await withClient(streamingHandler, async client => {
 		begin(client);
 		await upload(client, 0, 100_000);
 		assert.is(await client.body(1), 'early');
@@ -118,7 +121,7 @@ test('if the client stops sending, a streamed success response ends and the requ
 });
 
 test('a client that resets the stream before the end of its response ends the exchange', async () => {
-	await withClient(streaming, async (client, server) => {
+	await withClient(streamingHandler, async (client, server) => {
 		begin(client);
 		await client.until(({ type, payload }) => type === FRAME_TYPE.data && payload.toString() === 'ly');
 		client.send(frame(FRAME_TYPE.resetStream, 0, 1, Buffer.from([0, 0, 0, 8])));
@@ -150,7 +153,7 @@ test('without Content-Length, a success response is sent at once', async () => {
 test('with Expect: 100-continue, a success response is sent at once', async () => {
 	await withClient(answering(200), async client => {
 		const asked = performance.now();
-		begin(client, [...UPLOAD, ['expect', '100-continue']]);
+		begin(client, [...UPLOAD_FIELDS, ['expect', '100-continue']]);
 		assert.is(await client.body(1), 'early');
 		assert.ok(performance.now() - asked < 500);
 	});
@@ -161,7 +164,7 @@ test('a held-back response is dropped if the client resets the stream or the len
 		begin(client);
 		client.send(frame(FRAME_TYPE.data, FRAME_FLAG.endStream, 1, Buffer.alloc(1000)));
 		assert.is(await client.reset(1), 1);
-		client.send(request(3, UPLOAD, FRAME_FLAG.endHeaders));
+		client.send(request(3, UPLOAD_FIELDS, FRAME_FLAG.endHeaders));
 		client.send(frame(FRAME_TYPE.resetStream, 0, 3, Buffer.from([0, 0, 0, 8])));
 		await client.alive();
 		assert.is(server.finished.length, 2);

@@ -8,7 +8,7 @@ import { encodeUint32s, type FrameClient, frame, POST, REQUEST, request, setting
 
 const test = suite('HTTP/2: the end of connections');
 
-const prompt: Handler = x => {
+const promptHandler: Handler = x => {
 	x.response.body = 'hello';
 };
 
@@ -22,8 +22,8 @@ async function ended(client: FrameClient): Promise<void> {
 	assert.ok(client.ended);
 }
 
-/** Answers the server's PING, which tells the server that the client has read its GOAWAY. */
-async function acknowledge(client: FrameClient): Promise<void> {
+/** Answers the server's PING. The answer tells the server that the client has read its GOAWAY. */
+async function acknowledgePing(client: FrameClient): Promise<void> {
 	const { payload } = await client.until(({ type, flags }) => type === FRAME_TYPE.ping && flags === 0);
 	client.send(frame(FRAME_TYPE.ping, FRAME_FLAG.ack, 0, payload));
 }
@@ -31,7 +31,7 @@ async function acknowledge(client: FrameClient): Promise<void> {
 test('draining sends GOAWAY, completes requests in progress, and then ends the connection', async () => {
 	let answer = (): void => {};
 	const slow: Handler = x => {
-		if (x.request.path !== '/slow') return prompt(x);
+		if (x.request.path !== '/slow') return promptHandler(x);
 		return new Promise(resolve => {
 			answer = () => {
 				x.response.body = 'late';
@@ -46,9 +46,9 @@ test('draining sends GOAWAY, completes requests in progress, and then ends the c
 		// The stream was opened before the client could know about the GOAWAY.
 		client.send(request(3));
 		assert.is(await client.status(3), '200');
-		await acknowledge(client);
+		await acknowledgePing(client);
 		await client.until(({ type, payload }) => type === FRAME_TYPE.goAway && payload.readUInt32BE(0) === 3);
-		// The stream was opened after the client had read the GOAWAY. It is not served, but that is no error either.
+		// The client opened this stream after it had read the GOAWAY. The stream is not served, but this is not an error, either.
 		client.send(request(5), frame(FRAME_TYPE.data, 0, 5));
 		await client.alive();
 		answer();
@@ -69,7 +69,7 @@ test('a client that keeps opening streams after GOAWAY is cut off', async () => 
 		client.send(request(1));
 		await client.alive();
 		server.protocol.drain();
-		await acknowledge(client);
+		await acknowledgePing(client);
 		await client.until(({ type, payload }) => type === FRAME_TYPE.goAway && payload.readUInt32BE(0) === 1);
 		for (let id = 3; id < 3000 && !client.ended; id += 2) client.send(request(id));
 		await ended(client);
@@ -79,17 +79,17 @@ test('a client that keeps opening streams after GOAWAY is cut off', async () => 
 });
 
 test('an idle connection drains at once if its client answers the PING, and soon if it does not', async () => {
-	await withClient(prompt, async (client, server) => {
+	await withClient(promptHandler, async (client, server) => {
 		client.send(request(1));
 		await client.body(1);
 		server.protocol.drain();
 		const begun = performance.now();
-		await acknowledge(client);
+		await acknowledgePing(client);
 		await ended(client);
 		assert.ok(performance.now() - begun < 500);
 	});
 	await withClient(
-		prompt,
+		promptHandler,
 		async (client, server) => {
 			client.send(request(1));
 			await client.body(1);
@@ -103,7 +103,7 @@ test('an idle connection drains at once if its client answers the PING, and soon
 
 test('an idle connection ends after the idle timeout, even if the client sends PINGs', async () => {
 	await withClient(
-		prompt,
+		promptHandler,
 		async client => {
 			client.send(request(1));
 			await client.body(1);
@@ -121,10 +121,10 @@ test('an idle connection ends after the idle timeout, even if the client sends P
 
 test('a connection that has served the maximum number of requests ends gracefully', async () => {
 	await withClient(
-		prompt,
+		promptHandler,
 		async (client, server) => {
 			for (const stream of [1, 3, 5]) client.send(request(stream));
-			await acknowledge(client);
+			await acknowledgePing(client);
 			await ended(client);
 			for (const stream of [1, 3, 5]) assert.is(await client.body(stream), 'hello');
 			assert.equal(goAways(client), [
@@ -172,7 +172,7 @@ test('reading an upload fails if its stream is reset or its connection ends', as
 });
 
 test('frames after a GOAWAY with an error are not served', async () => {
-	await withClient(prompt, async (client, server) => {
+	await withClient(promptHandler, async (client, server) => {
 		client.send(settings(2, 7), request(1));
 		assert.is((await client.goAway()).code, H2_ERROR.protocol);
 		await ended(client);

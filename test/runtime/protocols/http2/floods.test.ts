@@ -1,4 +1,4 @@
-/** Attacking clients: each is cut off for the right reason, and the requests that it has in progress end. */
+/** Clients that attack the server: each is disconnected for the right reason, and the requests that it has in progress end. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -28,79 +28,97 @@ const prompt: Handler = x => {
 	x.response.body = 'hello';
 };
 
-/** Waits until the client disconnects. */
-const waits: Handler = x => new Promise(resolve => x.onGone(() => resolve()));
+/** A handler that waits until the client disconnects. */
+const waitingHandler: Handler = x => new Promise(resolve => x.onGone(() => resolve()));
 
 const reset = (stream: number) => frame(FRAME_TYPE.resetStream, 0, stream, encodeUint32s(H2_ERROR.cancel));
-const many = (count: number, make: (index: number) => Uint8Array) => Array.from({ length: count }, (_, i) => make(i));
+const repeatFrames = (count: number, make: (index: number) => Uint8Array) =>
+	Array.from({ length: count }, (_, i) => make(i));
 
-/** Floods, by the reason for which the connection must be cut off. */
+/** Floods, by the reason for which the server must close the connection. */
 const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, frames: Uint8Array[]])[] } = {
-	rapid_reset: [['streams reset immediately', many(2000, i => Buffer.concat([request(i * 2 + 1), reset(i * 2 + 1)]))]],
+	rapid_reset: [
+		['streams reset immediately', repeatFrames(2000, i => Buffer.concat([request(i * 2 + 1), reset(i * 2 + 1)]))],
+	],
 	made_you_reset: [
 		[
 			'streams that the server must reset',
-			many(600, i =>
+			repeatFrames(600, i =>
 				Buffer.concat([
 					request(i * 2 + 1, POST, FRAME_FLAG.endHeaders),
 					frame(FRAME_TYPE.windowUpdate, 0, i * 2 + 1, encodeUint32s(0)),
 				]),
 			),
 		],
-		['malformed requests', many(600, i => request(i * 2 + 1, [...REQUEST, ['Bad', '']]))],
-		['streams beyond the limit', many(600, i => request(i * 2 + 1, POST, FRAME_FLAG.endHeaders))],
+		['malformed requests', repeatFrames(600, i => request(i * 2 + 1, [...REQUEST, ['Bad', '']]))],
+		['streams beyond the limit', repeatFrames(600, i => request(i * 2 + 1, POST, FRAME_FLAG.endHeaders))],
 	],
 	continuation_flood: [
 		[
 			'an endless header block',
 			[
 				frame(FRAME_TYPE.headers, FRAME_FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
-				...many(40, () => frame(FRAME_TYPE.continuation, 0, 1, Buffer.alloc(8192))),
+				...repeatFrames(40, () => frame(FRAME_TYPE.continuation, 0, 1, Buffer.alloc(8192))),
 			],
 		],
 		[
 			'empty CONTINUATION frames',
-			[frame(FRAME_TYPE.headers, 0, 1), ...many(100, () => frame(FRAME_TYPE.continuation, 0, 1))],
+			[frame(FRAME_TYPE.headers, 0, 1), ...repeatFrames(100, () => frame(FRAME_TYPE.continuation, 0, 1))],
 		],
 	],
 	settings_flood: [
-		['settings', many(1000, () => settings(4, 65_535))],
+		['settings', repeatFrames(1000, () => settings(4, 65_535))],
 		[
 			'many settings in a frame',
-			many(10, () => settings(...Array.from({ length: 2700 }, (_, i): number => (i % 2 ? 65_535 : 4)), 4, 1)),
+			repeatFrames(10, () => settings(...Array.from({ length: 2700 }, (_, i): number => (i % 2 ? 65_535 : 4)), 4, 1)),
 		],
-		['acknowledgements', many(2000, () => frame(FRAME_TYPE.settings, FRAME_FLAG.ack, 0))],
+		['acknowledgements', repeatFrames(2000, () => frame(FRAME_TYPE.settings, FRAME_FLAG.ack, 0))],
 	],
 	ping_flood: [
-		['pings', many(5000, () => frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8)))],
-		['unsolicited PING acknowledgments', many(5000, () => frame(FRAME_TYPE.ping, FRAME_FLAG.ack, 0, Buffer.alloc(8)))],
+		['pings', repeatFrames(5000, () => frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8)))],
+		[
+			'unsolicited PING acknowledgments',
+			repeatFrames(5000, () => frame(FRAME_TYPE.ping, FRAME_FLAG.ack, 0, Buffer.alloc(8))),
+		],
 	],
-	priority_flood: [['priorities', many(5000, i => frame(FRAME_TYPE.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
-	window_update_flood: [['window updates', many(5000, () => frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(1)))]],
+	priority_flood: [['priorities', repeatFrames(5000, i => frame(FRAME_TYPE.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
+	window_update_flood: [
+		['window updates', repeatFrames(5000, () => frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(1)))],
+	],
 	empty_frames: [
-		['empty DATA', [request(1, POST, FRAME_FLAG.endHeaders), ...many(2000, () => frame(FRAME_TYPE.data, 0, 1))]],
+		[
+			'empty DATA',
+			[request(1, POST, FRAME_FLAG.endHeaders), ...repeatFrames(2000, () => frame(FRAME_TYPE.data, 0, 1))],
+		],
 		[
 			'DATA with only padding',
 			[
 				request(1, POST, FRAME_FLAG.endHeaders),
-				...many(2000, () => frame(FRAME_TYPE.data, FRAME_FLAG.padded, 1, Buffer.from([1, 0]))),
+				...repeatFrames(2000, () => frame(FRAME_TYPE.data, FRAME_FLAG.padded, 1, Buffer.from([1, 0]))),
 			],
 		],
 		[
 			'DATA on a finished stream',
-			[request(1, POST, FRAME_FLAG.endHeaders), ...many(4000, () => frame(FRAME_TYPE.data, 0, 1, Buffer.from('x')))],
+			[
+				request(1, POST, FRAME_FLAG.endHeaders),
+				...repeatFrames(4000, () => frame(FRAME_TYPE.data, 0, 1, Buffer.from('x'))),
+			],
 		],
-		['unknown frames', many(2000, () => frame(0x42, 0, 0))],
+		['unknown frames', repeatFrames(2000, () => frame(0x42, 0, 0))],
 	],
 };
 
-/** The reasons of those floods that work only while their streams stay open. */
-const WAITING = new Set(['streams that the server must reset', 'streams beyond the limit', 'DATA with only padding']);
+/** The floods that have an effect only while their streams stay open. */
+const FLOODS_WITH_OPEN_STREAMS = new Set([
+	'streams that the server must reset',
+	'streams beyond the limit',
+	'DATA with only padding',
+]);
 
 for (const [reason, floods] of Object.entries(FLOODS)) {
 	for (const [what, frames] of floods) {
 		test(`${what}: cut off for ${reason}`, async () => {
-			const handler = WAITING.has(what) ? waits : prompt;
+			const handler = FLOODS_WITH_OPEN_STREAMS.has(what) ? waitingHandler : prompt;
 			await withClient(handler, async (client, server) => {
 				for (let at = 0; at < frames.length && !client.ended; at += 100) {
 					client.send(...frames.slice(at, at + 100));
@@ -135,7 +153,7 @@ test('unread content that arrives byte by byte is not stored byte by byte', () =
 	for (let at = 0; at < content.length; at++) {
 		body.feed(content, at, at + 1);
 		if (at === 1000) body.feed(large, 0, large.length);
-		// Pieces already returned do not change.
+		// Pieces that have already been returned do not change.
 		if (at === 2000) assert.equal(body.pull(), content.subarray(0, 1001));
 	}
 	body.end();
@@ -173,7 +191,7 @@ test('streams that were reset while waiting for the connection window are releas
 	}
 	turns = 0;
 	queue.windowGrew();
-	// A run serves only a few streams and then yields.
+	// Each run serves only a few streams, and then yields.
 	for (let runs = 0; runs < 200; runs++) queue.run();
 	assert.ok(turns >= 100 && turns < 400, `${turns} were kept`);
 });
@@ -216,9 +234,9 @@ test('the window updates of a large download do not count as a flood', async () 
 
 test('exchanges of reset streams count against the concurrency limit until they have ended', async () => {
 	const ends: (() => void)[] = [];
-	// This handler behaves like an upstream that keeps working for a client that has disconnected.
-	const stubborn: Handler = () => new Promise(resolve => ends.push(resolve));
-	await withClient(stubborn, async (client, server) => {
+	// A handler that continues after its client has disconnected, as some upstreams do.
+	const stubbornHandler: Handler = () => new Promise(resolve => ends.push(resolve));
+	await withClient(stubbornHandler, async (client, server) => {
 		for (let i = 0; i < 160; i++) client.send(request(i * 2 + 1), reset(i * 2 + 1));
 		await client.alive();
 		assert.is(server.exchanges.length, 128);
@@ -232,7 +250,7 @@ test('exchanges of reset streams count against the concurrency limit until they 
 test('a client that does not read its PING acknowledgments is cut off', async () => {
 	await withClient(prompt, async (client, server) => {
 		client.socket.pause();
-		const pings = Buffer.concat(many(200, () => frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8))));
+		const pings = Buffer.concat(repeatFrames(200, () => frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8))));
 		for (let i = 0; i < 200 && server.cut.length === 0; i++) {
 			client.send(pings);
 			await new Promise(resolve => setTimeout(resolve, 1));
@@ -289,7 +307,7 @@ test('a connection whose client reads nothing times out; one whose client reads 
 				for (let i = 0; i < 60 && server.cut.length === 0; i++) {
 					await new Promise(resolve => setTimeout(resolve, 25));
 					if (!slowly) continue;
-					// The client reads, so that the system's buffers have room for more.
+					// The client reads now and then, so that the buffers of the system have room.
 					let reads = 0;
 					const read = (): void => {
 						if (++reads < 16) return;

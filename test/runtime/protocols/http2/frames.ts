@@ -16,14 +16,14 @@ export interface FrameServer {
 	readonly exchanges: Exchange[];
 	readonly finished: Exchange[];
 	readonly refused: string[];
-	/** Reasons for which connections were cut off. */
+	/** The reasons for which the server has closed connections because of abuse. */
 	readonly cut: string[];
 	readonly counts: { sessions: number; streams: number; resetsByClient: number; resetsByServer: number };
 	stop(): Promise<void>;
 }
 
-/** A socket class that the engine does not know, and therefore reads as a stream, as it does TLS. */
-class OtherSocket extends Socket {}
+/** A socket class that the engine does not know. The engine reads such sockets as streams, as it reads TLS. */
+class UnknownSocket extends Socket {}
 
 /** Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. */
 export async function serve(
@@ -65,7 +65,7 @@ export async function serve(
 	};
 	const protocol = createHttp2Server(host);
 	const server = createServer({ allowHalfOpen: true }, socket => {
-		if (asStreams) Object.setPrototypeOf(socket, OtherSocket.prototype);
+		if (asStreams) Object.setPrototypeOf(socket, UnknownSocket.prototype);
 		protocol.accept(socket, 'http');
 	});
 	server.listen(0, '127.0.0.1');
@@ -95,7 +95,7 @@ export interface ReceivedFrame {
 	readonly fields?: { readonly [name: string]: string };
 }
 
-/** Builds a frame. */
+/** Returns the bytes of a frame. */
 export function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
 	const bytes = Buffer.alloc(9 + payload.length);
 	bytes.writeUIntBE(payload.length, 0, 3);
@@ -113,7 +113,7 @@ export function encodeUint32s(...values: number[]): Buffer {
 	return bytes;
 }
 
-/** Builds a SETTINGS frame; the arguments alternate between identifiers and values. */
+/** Returns the bytes of a SETTINGS frame. The arguments are identifiers and values in turn. */
 export function settings(...entries: number[]): Buffer {
 	const bytes = Buffer.alloc(entries.length * 3);
 	for (let i = 0; i < entries.length; i += 2) {
@@ -153,7 +153,7 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 /** The fields of a minimal POST request. */
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
-/** Builds the HEADERS frame of a request without further field blocks. */
+/** Returns a HEADERS frame that contains the whole head of a request. */
 export function request(
 	stream: number,
 	fields = REQUEST,
@@ -191,7 +191,7 @@ export class FrameClient {
 		this.socket.write(Buffer.concat(frames));
 	}
 
-	/** Waits for a frame. Rejects after two seconds, or when the connection ends. */
+	/** Waits for a frame for which `test` returns true. Rejects after two seconds, or when the connection ends. */
 	async until(test: (frame: ReceivedFrame) => boolean, milliseconds = 2000): Promise<ReceivedFrame> {
 		const end = performance.now() + milliseconds;
 		for (;;) {
@@ -246,8 +246,8 @@ export class FrameClient {
 	}
 
 	/**
-	 * Sends a PING and waits for its acknowledgment, which shows that everything before it was read without ending the
-	 * connection.
+	 * Sends a PING and waits for its acknowledgment. This shows that the server has read everything before the PING and has not
+	 * ended the connection.
 	 */
 	async alive(): Promise<void> {
 		this.#pings++;

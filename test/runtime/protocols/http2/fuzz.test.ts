@@ -1,4 +1,4 @@
-/** Random frames: none may crash the server, and every exchange must end. */
+/** Random frames: no frame may crash the server, and every exchange must end. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -21,8 +21,8 @@ const test = suite('HTTP/2 under random frames');
 const CONNECTIONS = 150;
 const FRAMES = 40;
 
-/** Returns a generator with a seed, which yields the same numbers in every run. */
-function generator(seed: number): (below: number) => number {
+/** Returns a seeded generator of random integers from 0 to `below` − 1. */
+function seededRandom(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {
 		state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -30,7 +30,7 @@ function generator(seed: number): (below: number) => number {
 	};
 }
 
-/** Returns a frame that is mostly valid, or mostly not. */
+/** Returns a random frame, valid or not. */
 function randomFrame(random: (below: number) => number, next: () => number): Buffer {
 	const stream = random(4) === 0 ? random(40) : 1 + 2 * random(12);
 	switch (random(14)) {
@@ -81,7 +81,7 @@ const handler: Handler = async x => {
 
 test('the server survives them, and its counters return to zero', async () => {
 	const server = await serve(handler);
-	const random = generator(2026);
+	const random = seededRandom(2026);
 	try {
 		for (let i = 0; i < CONNECTIONS; i++) {
 			const client = await openFrameClient(server.port);

@@ -54,7 +54,7 @@ test('a table that is too small drops its oldest entries', () => {
 	assert.equal(decode(decoder, 'be'), ['a: 1']);
 	assert.equal(decode(decoder, '4001 6201 32 be'), ['b: 2', 'b: 2']);
 	assert.is(decode(decoder, 'bf'), undefined);
-	// An entry larger than the table empties it.
+	// An entry that is larger than the table empties the table.
 	assert.equal(decode(new HpackDecoder(memory), '3f03 4001 6101 31 4001 6102 3131'), ['a: 1', 'a: 11']);
 	const emptied = new HpackDecoder(memory);
 	decode(emptied, '3f03 4001 6101 31 4001 6102 3131');

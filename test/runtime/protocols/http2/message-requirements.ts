@@ -3,11 +3,12 @@ import { FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/
 import type { Outcome, Requirement } from './connection-requirements.ts';
 import { encodeFieldBlock, frame, POST, REQUEST, request } from './frames.ts';
 
-const OPEN = FRAME_FLAG.endHeaders;
+const END_HEADERS = FRAME_FLAG.endHeaders;
 const malformed: Outcome = { stream: 1, code: H2_ERROR.protocol };
-const without = (name: string) => REQUEST.filter(([field]) => field !== name);
+const requestWithout = (name: string) => REQUEST.filter(([field]) => field !== name);
 const withField = (name: string, value: string) => [...REQUEST, [name, value] as const];
-const connect = (...fields: (readonly [string, string])[]) => request(1, [[':method', 'CONNECT'], ...fields], OPEN);
+const connect = (...fields: (readonly [string, string])[]) =>
+	request(1, [[':method', 'CONNECT'], ...fields], END_HEADERS);
 const data = (stream: number, text: string, flags = 0) => frame(FRAME_TYPE.data, flags, stream, Buffer.from(text));
 
 /** The requirements for messages, tunnels and compression. */
@@ -15,29 +16,29 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.1',
 		asks: 'trailers complete the request',
-		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.headers, OPEN, 1, encodeFieldBlock([['x', 'y']]))],
+		sends: [request(1, POST, END_HEADERS), frame(FRAME_TYPE.headers, END_HEADERS, 1, encodeFieldBlock([['x', 'y']]))],
 		outcome: malformed,
 	},
 	{
 		section: '8.1',
 		asks: 'trailers are accepted',
 		sends: [
-			request(1, POST, OPEN),
+			request(1, POST, END_HEADERS),
 			data(1, 'x'),
-			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
+			frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
 		],
 		outcome: { stream: 1, status: '200' },
 	},
 	{
 		section: '8.1.1',
 		asks: 'less content than Content-Length is malformed',
-		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab', FRAME_FLAG.endStream)],
+		sends: [request(1, [...POST, ['content-length', '3']], END_HEADERS), data(1, 'ab', FRAME_FLAG.endStream)],
 		outcome: malformed,
 	},
 	{
 		section: '8.1.1',
 		asks: 'more content than Content-Length is malformed',
-		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab'), data(1, 'cd')],
+		sends: [request(1, [...POST, ['content-length', '3']], END_HEADERS), data(1, 'ab'), data(1, 'cd')],
 		outcome: malformed,
 	},
 	{
@@ -49,13 +50,13 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.1.1',
 		asks: 'two Content-Lengths are malformed',
-		sends: [request(1, [...POST, ['content-length', '1'], ['content-length', '1']], OPEN)],
+		sends: [request(1, [...POST, ['content-length', '1'], ['content-length', '1']], END_HEADERS)],
 		outcome: malformed,
 	},
 	{
 		section: '8.1.1',
 		asks: 'a non-numeric Content-Length is malformed',
-		sends: [request(1, [...POST, ['content-length', '+1']], OPEN)],
+		sends: [request(1, [...POST, ['content-length', '+1']], END_HEADERS)],
 		outcome: malformed,
 	},
 	{
@@ -173,52 +174,52 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		section: '8.3',
 		asks: 'pseudo-headers in trailers are malformed',
 		sends: [
-			request(1, POST, OPEN),
-			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, encodeFieldBlock([[':path', '/']])),
+			request(1, POST, END_HEADERS),
+			frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.endStream, 1, encodeFieldBlock([[':path', '/']])),
 		],
 		outcome: malformed,
 	},
 	{
 		section: '8.3.1',
 		asks: 'a missing `:method` is malformed',
-		sends: [request(1, without(':method'))],
+		sends: [request(1, requestWithout(':method'))],
 		outcome: malformed,
 	},
 	{
 		section: '8.3.1',
 		asks: 'a missing `:scheme` is malformed',
-		sends: [request(1, without(':scheme'))],
+		sends: [request(1, requestWithout(':scheme'))],
 		outcome: malformed,
 	},
 	{
 		section: '8.3.1',
 		asks: 'a missing `:path` is malformed',
-		sends: [request(1, without(':path'))],
+		sends: [request(1, requestWithout(':path'))],
 		outcome: malformed,
 	},
 	{
 		section: '8.3.1',
 		asks: 'an empty `:path` is malformed',
-		sends: [request(1, [[':path', ''], ...without(':path')])],
+		sends: [request(1, [[':path', ''], ...requestWithout(':path')])],
 		outcome: malformed,
 	},
 	{
 		section: '8.3.1',
 		asks: 'a `:path` without a leading slash is malformed',
-		sends: [request(1, [[':path', 'http://localhost/'], ...without(':path')])],
+		sends: [request(1, [[':path', 'http://localhost/'], ...requestWithout(':path')])],
 		outcome: malformed,
 		beyondNode: true,
 	},
 	{
 		section: '8.3.1',
 		asks: '`:path` `*` is malformed except for OPTIONS',
-		sends: [request(1, [[':path', '*'], ...without(':path')])],
+		sends: [request(1, [[':path', '*'], ...requestWithout(':path')])],
 		outcome: malformed,
 	},
 	{
 		section: '8.3.1',
 		asks: 'a `:path` with a fragment is malformed',
-		sends: [request(1, [[':path', '/a#b'], ...without(':path')])],
+		sends: [request(1, [[':path', '/a#b'], ...requestWithout(':path')])],
 		outcome: { stream: 1, status: '400' },
 		beyondNode: true,
 	},
@@ -249,14 +250,14 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.3.1',
 		asks: 'a request without a host is refused',
-		sends: [request(1, without(':authority'))],
+		sends: [request(1, requestWithout(':authority'))],
 		outcome: { stream: 1, status: '400' },
 		beyondNode: true,
 	},
 	{
 		section: '8.3.1',
 		asks: '`host` is used if there is no `:authority`',
-		sends: [request(1, [...without(':authority'), ['host', 'localhost']])],
+		sends: [request(1, [...requestWithout(':authority'), ['host', 'localhost']])],
 		outcome: { stream: 1, status: '200' },
 	},
 	{
@@ -275,7 +276,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.3.1',
 		asks: 'an `:authority` with user information is malformed',
-		sends: [request(1, [...without(':authority'), [':authority', 'me@localhost']])],
+		sends: [request(1, [...requestWithout(':authority'), [':authority', 'me@localhost']])],
 		outcome: { stream: 1, status: '400' },
 		beyondNode: true,
 	},
@@ -283,7 +284,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.5',
 		asks: 'CONNECT with `:scheme` or `:path` is malformed',
-		sends: [request(1, [[':method', 'CONNECT'], ...REQUEST.slice(1)], OPEN)],
+		sends: [request(1, [[':method', 'CONNECT'], ...REQUEST.slice(1)], END_HEADERS)],
 		outcome: malformed,
 	},
 	{ section: '8.5', asks: 'CONNECT without `:authority` is malformed', sends: [connect()], outcome: malformed },
@@ -315,7 +316,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'RFC 7541 2.3.3',
 		asks: 'an index beyond the tables ends the connection',
-		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0xff, 0x20]))],
+		sends: [frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.endStream, 1, Buffer.from([0xff, 0x20]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
@@ -324,7 +325,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		sends: [
 			frame(
 				FRAME_TYPE.headers,
-				OPEN | FRAME_FLAG.endStream,
+				END_HEADERS | FRAME_FLAG.endStream,
 				1,
 				Buffer.concat([encodeFieldBlock(REQUEST), Buffer.from([0x20])]),
 			),
@@ -337,7 +338,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		sends: [
 			frame(
 				FRAME_TYPE.headers,
-				OPEN | FRAME_FLAG.endStream,
+				END_HEADERS | FRAME_FLAG.endStream,
 				1,
 				Buffer.concat([Buffer.from([0x3f, 0xe2, 0x1f]), encodeFieldBlock(REQUEST)]),
 			),
@@ -350,7 +351,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		sends: [
 			frame(
 				FRAME_TYPE.headers,
-				OPEN | FRAME_FLAG.endStream,
+				END_HEADERS | FRAME_FLAG.endStream,
 				1,
 				Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
 			),
@@ -361,14 +362,21 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		section: 'RFC 7541 5.2',
 		asks: 'Huffman padding longer than seven bits ends the connection',
 		sends: [
-			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x82, 0x1f, 0xff, 0x01, 0x61])),
+			frame(
+				FRAME_TYPE.headers,
+				END_HEADERS | FRAME_FLAG.endStream,
+				1,
+				Buffer.from([0x00, 0x82, 0x1f, 0xff, 0x01, 0x61]),
+			),
 		],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
 		asks: 'Huffman padding other than ones ends the connection',
-		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x81, 0x18, 0x01, 0x61]))],
+		sends: [
+			frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x81, 0x18, 0x01, 0x61])),
+		],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
@@ -377,7 +385,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		sends: [
 			frame(
 				FRAME_TYPE.headers,
-				OPEN | FRAME_FLAG.endStream,
+				END_HEADERS | FRAME_FLAG.endStream,
 				1,
 				Buffer.from([0x00, 0x84, 0xff, 0xff, 0xff, 0xff, 0x01, 0x61]),
 			),
@@ -387,7 +395,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'RFC 7541 5.2',
 		asks: 'a string longer than its block ends the connection',
-		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x05, 0x61]))],
+		sends: [frame(FRAME_TYPE.headers, END_HEADERS | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x05, 0x61]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 ];

@@ -1,4 +1,4 @@
-/** HTTP/2 requests and responses, with Node's client. */
+/** HTTP/2 requests and responses, exchanged with Node's client. */
 import { once } from 'node:events';
 import {
 	type ClientHttp2Session,
@@ -25,11 +25,15 @@ interface Answer {
 	readonly body: Buffer;
 	readonly trailers: IncomingHttpHeaders | undefined;
 	readonly informed: number[];
-	/** The error code of the stream's reset. 0 if it was not reset, or reset with NO_ERROR. */
+	/** The error code with which the stream was reset; 0 if it was not reset, or with NO_ERROR. */
 	readonly code: number;
 }
 
-async function ask(client: ClientHttp2Session, request: OutgoingHttpHeaders, body?: Buffer | string): Promise<Answer> {
+async function sendRequest(
+	client: ClientHttp2Session,
+	request: OutgoingHttpHeaders,
+	body?: Buffer | string,
+): Promise<Answer> {
 	const stream = client.request({ ':path': '/', ...request }, { endStream: body === undefined });
 	const received: Buffer[] = [];
 	const informed: number[] = [];
@@ -45,7 +49,7 @@ async function ask(client: ClientHttp2Session, request: OutgoingHttpHeaders, bod
 	stream.on('data', (piece: Buffer) => received.push(piece));
 	stream.on('error', () => {});
 	if (body !== undefined) stream.end(body);
-	// `once` would reject if the stream failed.
+	// `once` would reject if the stream failed, so it is not used.
 	await new Promise(resolve => stream.on('close', resolve));
 	return { headers, body: Buffer.concat(received), trailers, informed, code: stream.rstCode ?? 0 };
 }
@@ -67,8 +71,8 @@ async function withNode(
 	}
 }
 
-/** Returns a body whose pieces each arrive shortly after they are pulled. */
-function pieces(texts: readonly string[], more: Partial<BodySource> = {}): BodySource {
+/** Returns a body whose pieces arrive shortly after they are pulled. */
+function delayedBody(texts: readonly string[], more: Partial<BodySource> = {}): BodySource {
 	let at = 0;
 	return {
 		length: undefined,
@@ -97,7 +101,7 @@ test('an exchange has the values of the request', async () => {
 			x.response.body = 'hello';
 		},
 		async (client, server) => {
-			const { headers, body } = await ask(client, {
+			const { headers, body } = await sendRequest(client, {
 				':path': '/a%20b?c=d',
 				':authority': 'Example.COM:81',
 				cookie: ['a=1', 'b=2'],
@@ -128,13 +132,13 @@ test('fields with `_` or `.` in their names are dropped, except those the listen
 	};
 	const request = { x_tenant: 'a', x_other: 'b', 'build.id': 'c', 'x-tenant': 'evil', 'x-else': 'd' };
 	await withNode(handler, async client => {
-		assert.is((await ask(client, request)).body.toString(), 'x-tenant x-else');
+		assert.is((await sendRequest(client, request)).body.toString(), 'x-tenant x-else');
 	});
 	const expectedHeaders = { underscore: ['X_Tenant'], dot: ['Build.*'] };
 	await withNode(
 		handler,
 		async client => {
-			assert.is((await ask(client, request)).body.toString(), 'x_tenant build.id x-else');
+			assert.is((await sendRequest(client, request)).body.toString(), 'x_tenant build.id x-else');
 		},
 		{ expectedHeaders },
 	);
@@ -153,7 +157,7 @@ test('connection-specific fields are removed from responses, and fields that can
 			x.response.body = '';
 		},
 		async (client, server) => {
-			const { headers } = await ask(client, {});
+			const { headers } = await sendRequest(client, {});
 			const names = Object.keys(headers).sort();
 			assert.equal(names, [':status', 'content-length', 'date', 'server', 'set-cookie', 'x-blanks', 'x-text']);
 			assert.is(headers['x-blanks'], 'inner');
@@ -173,7 +177,7 @@ test('large heads are split in both directions', async () => {
 		async client => {
 			const fields: OutgoingHttpHeaders = {};
 			for (let i = 0; i < 40; i++) fields[`x-${i}`] = String.fromCharCode(33 + i).repeat(300 + i);
-			const { headers } = await ask(client, fields);
+			const { headers } = await sendRequest(client, fields);
 			for (let i = 0; i < 40; i++) assert.is(headers[`x-${i}`], String(fields[`x-${i}`]).repeat(2));
 		},
 	);
@@ -182,13 +186,13 @@ test('large heads are split in both directions', async () => {
 test('a head beyond the limit is answered 431, and the next request is served', async () => {
 	await withNode(answer('ok'), async (client, server) => {
 		// Real requests are this large if they have many cookies or a long token.
-		assert.is((await ask(client, { 'x-large': 'a'.repeat(17_000) })).headers[':status'], 200);
-		assert.is((await ask(client, { 'x-large': 'a'.repeat(32_000) })).headers[':status'], 200);
+		assert.is((await sendRequest(client, { 'x-large': 'a'.repeat(17_000) })).headers[':status'], 200);
+		assert.is((await sendRequest(client, { 'x-large': 'a'.repeat(32_000) })).headers[':status'], 200);
 		const large = { 'x-large': 'a'.repeat(33_000) };
-		assert.is((await ask(client, large)).headers[':status'], 431);
+		assert.is((await sendRequest(client, large)).headers[':status'], 431);
 		const many = Object.fromEntries(Array.from({ length: 120 }, (_, i) => [`x-${i}`, '']));
-		assert.is((await ask(client, many)).headers[':status'], 431);
-		assert.is((await ask(client, {})).headers[':status'], 200);
+		assert.is((await sendRequest(client, many)).headers[':status'], 431);
+		assert.is((await sendRequest(client, {})).headers[':status'], 200);
 		assert.equal(server.refused, ['head_too_large', 'too_many_fields']);
 	});
 });
@@ -202,7 +206,7 @@ test('all bytes allowed in a value survive encoding', async () => {
 			x.response.body = null;
 		},
 		async client => {
-			const { headers } = await ask(client, { 'x-all': text });
+			const { headers } = await sendRequest(client, { 'x-all': text });
 			assert.is(headers['x-echo'], text);
 		},
 	);
@@ -218,7 +222,11 @@ for (const asStreams of [false, true]) {
 				x.response.body = x.request.body ?? bytes;
 			},
 			async client => {
-				const all = await Promise.all([ask(client, { ':method': 'POST' }, bytes), ask(client, {}), ask(client, {})]);
+				const all = await Promise.all([
+					sendRequest(client, { ':method': 'POST' }, bytes),
+					sendRequest(client, {}),
+					sendRequest(client, {}),
+				]);
 				for (const { body } of all) assert.ok(body.equals(bytes));
 			},
 			{},
@@ -235,9 +243,11 @@ test('streams share a connection fairly: a small response overtakes large ones',
 		},
 		async client => {
 			const order: string[] = [];
-			const big = Array.from({ length: 5 }, () => ask(client, { ':path': '/large' }).then(() => order.push('large')));
+			const big = Array.from({ length: 5 }, () =>
+				sendRequest(client, { ':path': '/large' }).then(() => order.push('large')),
+			);
 			await new Promise(resolve => setTimeout(resolve, 5));
-			await ask(client, {}).then(() => order.push('small'));
+			await sendRequest(client, {}).then(() => order.push('small'));
 			await Promise.all(big);
 			assert.is(order[0], 'small');
 		},
@@ -252,7 +262,7 @@ test('a hundred concurrent streams each get their own response', async () => {
 		},
 		async client => {
 			const paths = Array.from({ length: 100 }, (_, i) => `/${i}`);
-			const answers = await Promise.all(paths.map(path => ask(client, { ':path': path })));
+			const answers = await Promise.all(paths.map(path => sendRequest(client, { ':path': path })));
 			assert.equal(
 				answers.map(({ body }) => body.toString()),
 				paths,
@@ -266,7 +276,7 @@ test('trailers pass in both directions', async () => {
 		async x => {
 			const text = await bodyOf(x);
 			x.response.headers.add('x-got', String((x.request.body as BodySource).trailers?.get('x-sum')));
-			x.response.body = pieces([text, '!'], { trailers: new HeaderList(['Grpc-Status', '0']) });
+			x.response.body = delayedBody([text, '!'], { trailers: new HeaderList(['Grpc-Status', '0']) });
 			x.response.trailers = new HeaderList(['x-own', 'yes', 'content-length', '9']);
 		},
 		async client => {
@@ -296,7 +306,7 @@ test('trailers can follow the head without content', async () => {
 			x.response.trailers = new HeaderList(['grpc-status', '5']);
 		},
 		async client => {
-			const { headers, trailers } = await ask(client, {});
+			const { headers, trailers } = await sendRequest(client, {});
 			assert.is(headers[':status'], 200);
 			assert.is(trailers!['grpc-status'], '5');
 		},
@@ -311,10 +321,10 @@ test('interim responses precede the final one', async () => {
 			x.response.body = 'ok';
 		},
 		async client => {
-			const { informed, headers } = await ask(client, { ':method': 'POST', expect: '100-continue' }, 'body');
+			const { informed, headers } = await sendRequest(client, { ':method': 'POST', expect: '100-continue' }, 'body');
 			assert.equal(informed, [103, 100]);
 			assert.is(headers[':status'], 200);
-			assert.is((await ask(client, { ':method': 'POST', expect: 'magic' }, 'x')).headers[':status'], 417);
+			assert.is((await sendRequest(client, { ':method': 'POST', expect: 'magic' }, 'x')).headers[':status'], 417);
 		},
 	);
 });
@@ -327,13 +337,13 @@ test('HEAD, 204 and 304 have no content', async () => {
 			x.response.body = 'content';
 		},
 		async client => {
-			const head = await ask(client, { ':method': 'HEAD' });
+			const head = await sendRequest(client, { ':method': 'HEAD' });
 			assert.is(head.headers['content-length'], '7');
 			assert.is(head.body.length, 0);
-			const empty = await ask(client, { ':path': '/204' });
+			const empty = await sendRequest(client, { ':path': '/204' });
 			assert.is(empty.headers['content-length'], undefined);
 			assert.is(empty.body.length, 0);
-			const same = await ask(client, { ':path': '/304' });
+			const same = await sendRequest(client, { ':path': '/304' });
 			assert.is(same.headers['content-length'], '77');
 			assert.is(same.body.length, 0);
 		},
@@ -347,11 +357,11 @@ test('a response before the end of the request ends the request without an error
 			x.response.body = 'too much';
 		},
 		async (client, server) => {
-			const { headers, body, code } = await ask(client, { ':method': 'POST' }, Buffer.alloc(500_000));
+			const { headers, body, code } = await sendRequest(client, { ':method': 'POST' }, Buffer.alloc(500_000));
 			assert.is(headers[':status'], 413);
 			assert.is(body.toString(), 'too much');
 			assert.is(code, 0);
-			assert.is((await ask(client, {})).headers[':status'], 413);
+			assert.is((await sendRequest(client, {})).headers[':status'], 413);
 			assert.is(server.finished.length, 2);
 		},
 	);
@@ -363,17 +373,17 @@ test('a response body that fails, has the wrong length or is aborted resets only
 			const { response } = x;
 			switch (x.request.path) {
 				case '/throws':
-					response.body = pieces(['begun'], {
+					response.body = delayedBody(['begun'], {
 						pull: async () => {
 							throw new Error('upstream has gone');
 						},
 					});
 					return;
 				case '/short':
-					response.body = pieces(['abc'], { length: 5 });
+					response.body = delayedBody(['abc'], { length: 5 });
 					return;
 				case '/long':
-					response.body = pieces(['abc', 'def'], { length: 5 });
+					response.body = delayedBody(['abc', 'def'], { length: 5 });
 					return;
 				case '/abort':
 					x.abort();
@@ -384,9 +394,9 @@ test('a response body that fails, has the wrong length or is aborted resets only
 		},
 		async (client, server) => {
 			for (const path of ['/throws', '/short', '/long', '/abort']) {
-				assert.is((await ask(client, { ':path': path })).code, 2, path);
+				assert.is((await sendRequest(client, { ':path': path })).code, 2, path);
 			}
-			assert.is((await ask(client, {})).body.toString(), 'fine');
+			assert.is((await sendRequest(client, {})).body.toString(), 'fine');
 			assert.is(server.finished.length, 5);
 			assert.is(server.counts.resetsByServer, 4);
 		},
@@ -403,7 +413,7 @@ test('a client that resets its stream ends the exchange at once', async () => {
 				await new Promise<void>(resolve => x.onGone(() => resolve()));
 				return;
 			}
-			x.response.body = pieces(
+			x.response.body = delayedBody(
 				Array.from({ length: 1000 }, () => 'piece'),
 				{ cancel: () => void cancelled++ },
 			);
@@ -474,12 +484,12 @@ test('unread bodies do not block other uploads on the connection', async () => {
 				return stream;
 			});
 			await new Promise(resolve => setTimeout(resolve, 30));
-			const { body } = await ask(client, { ':method': 'POST' }, bytes);
+			const { body } = await sendRequest(client, { ':method': 'POST' }, bytes);
 			assert.is(body.toString(), String(bytes.length));
-			// Finished streams release their memory, so uploads never stall.
+			// Streams that have ended release their memory, so further uploads are not blocked.
 			for (const stream of unread) stream.close(8);
 			for (let i = 0; i < 8; i++)
-				assert.is((await ask(client, { ':method': 'POST' }, bytes)).body.toString(), String(bytes.length));
+				assert.is((await sendRequest(client, { ':method': 'POST' }, bytes)).body.toString(), String(bytes.length));
 		},
 	);
 });

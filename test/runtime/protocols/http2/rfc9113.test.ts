@@ -1,4 +1,4 @@
-/** Tests every requirement of the HTTP/2 tables over sockets, sent at once and byte by byte. */
+/** Tests every requirement in the HTTP/2 tables over sockets. The bytes are sent once in one piece and once byte by byte. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
@@ -12,7 +12,7 @@ const test = suite('RFC 9113');
 let server: FrameServer;
 let streamed: FrameServer;
 
-/** Reads the body and responds. `/slow` responds later; `/unread` does not read the body. */
+/** A handler that reads the body and responds. It responds later to `/slow`, and does not read the body of `/unread`. */
 const handler: Handler = async x => {
 	if (x.request.path === '/slow') await new Promise(resolve => setTimeout(resolve, 50));
 	if (x.request.path === '/unread') await new Promise(resolve => x.onGone(() => resolve(undefined)));
@@ -22,15 +22,15 @@ const handler: Handler = async x => {
 	x.response.body = 'hello';
 };
 
-/** Responds at once unless there is a body to read. */
-const prompt: Handler = x => {
+/** A handler that responds at once, unless there is a body to read. */
+const promptHandler: Handler = x => {
 	if (x.request.body !== null || x.request.path !== '/') return handler(x);
 	x.response.body = 'hello';
 };
 
 test.before(async () => {
-	server = await serve(prompt);
-	streamed = await serve(prompt, {}, true);
+	server = await serve(promptHandler);
+	streamed = await serve(promptHandler, {}, true);
 });
 
 test.after(async () => {

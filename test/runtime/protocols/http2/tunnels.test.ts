@@ -16,8 +16,8 @@ const CONNECT = [
 const open = request(1, CONNECT, FRAME_FLAG.endHeaders);
 const data = (text: string, flags = 0) => frame(FRAME_TYPE.data, flags, 1, Buffer.from(text));
 
-/** Echoes in upper case what it receives, and ends when the client does. */
-const echo: Handler = x => {
+/** A handler that echoes in upper case what it receives, and ends when the client ends. */
+const echoHandler: Handler = x => {
 	x.response.headers.add('Upgrade', 'websocket');
 	x.response.headers.add('Connection', 'Upgrade');
 	x.response.headers.add('Sec-WebSocket-Accept', 'abc');
@@ -29,7 +29,7 @@ const echo: Handler = x => {
 };
 
 test('an extended CONNECT is an upgrade for handlers and a tunnel for the client', async () => {
-	await withClient(echo, async (client, server) => {
+	await withClient(echoHandler, async (client, server) => {
 		client.send(open, data('early '));
 		assert.is(await client.status(1), '200');
 		const [x] = server.exchanges;
@@ -93,7 +93,7 @@ test('a tunnel respects the windows of both sides', async () => {
 				}
 			};
 			more();
-			// The upstream end reads nothing until the client has received everything.
+			// The handler's end of the tunnel reads nothing until the client has received everything.
 			client.on('finish', () => {
 				let read = 0;
 				client.on('data', (bytes: Buffer) => {

@@ -20,8 +20,8 @@ import {
 
 const test = suite('HTTP/2: unread responses');
 
-/** A body of the given length, declared if `known`, that records how much of it is pulled. */
-class Watched implements BodySource {
+/** A body of the given length that records how much of it is pulled. If `known` is false, the body does not declare its length. */
+class WatchedBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
 	readonly asked: number[] = [];
@@ -50,7 +50,7 @@ class Watched implements BodySource {
 	cancel(): void {}
 }
 
-/** Opens a connection with the given initial stream window. */
+/** Opens a connection with the given initial flow-control window of each stream, in bytes. */
 async function openWith(port: number, window: number): Promise<FrameClient> {
 	const client = await openFrameClient(port, false);
 	client.send(Buffer.from(CLIENT_PREFACE), settings(4, window));
@@ -80,7 +80,7 @@ const bytesOf = (client: FrameClient, stream: number) =>
 
 for (const known of [true, false]) {
 	test(`nothing is pulled before the stream has a window, and then only what fits (known length: ${known})`, async () => {
-		const body = new Watched(100_000, known);
+		const body = new WatchedBody(100_000, known);
 		await withWindow(
 			0,
 			x => {
@@ -111,11 +111,11 @@ for (const known of [true, false]) {
 }
 
 test('nothing is pulled while the connection window is exhausted, however large the stream windows are', async () => {
-	const bodies: Watched[] = [];
+	const bodies: WatchedBody[] = [];
 	await withWindow(
 		1_000_000,
 		x => {
-			const body = new Watched(100_000);
+			const body = new WatchedBody(100_000);
 			bodies.push(body);
 			x.response.body = body;
 		},
@@ -136,8 +136,8 @@ test('nothing is pulled while the connection window is exhausted, however large 
 });
 
 test('a body that exactly fills the window ends its stream, with trailers', async () => {
-	const trailing = new Watched(1000, false);
-	const plain = new Watched(1000, false);
+	const trailing = new WatchedBody(1000, false);
+	const plain = new WatchedBody(1000, false);
 	await withWindow(
 		1000,
 		x => {
@@ -161,7 +161,7 @@ test('a body that exactly fills the window ends its stream, with trailers', asyn
 });
 
 test('if a client stops reading, memory is released after a while, and the response can continue where it stopped', async () => {
-	const body = new Watched(100_000);
+	const body = new WatchedBody(100_000);
 	await withWindow(
 		30_000,
 		x => {
@@ -181,11 +181,11 @@ test('if a client stops reading, memory is released after a while, and the respo
 });
 
 test('streams share the limit of pulled bytes', async () => {
-	const bodies: Watched[] = [];
+	const bodies: WatchedBody[] = [];
 	await withWindow(
 		0x7fffffff,
 		x => {
-			const body = new Watched(50_000_000);
+			const body = new WatchedBody(50_000_000);
 			bodies.push(body);
 			x.response.body = body;
 		},
@@ -215,7 +215,7 @@ for (const text of ['a'.repeat(3_000_000), '\u{1f600}\u00e9'.repeat(400_000)]) {
 			const begun = server.exchanges.length;
 			const most = Math.ceil(MAX_BUFFERED_BYTES / Buffer.byteLength(text));
 			assert.is(begun, most, 'as many requests as fit within the limit');
-			// A client that wants another response first waits for about a second, but not forever.
+			// If a client asks for another response, its request first waits for about a second, but not forever.
 			await client.until(() => server.exchanges.length > most, 5000);
 			client.send(...streams.map(stream => widen(stream, 0x7fffff00)), widen(0, 0x7fff0000 - 65_535));
 			for (const stream of streams) {

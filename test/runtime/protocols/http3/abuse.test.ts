@@ -1,7 +1,6 @@
 /**
- * Clients that abuse QUIC: gaps, floods of resets, connection IDs and challenges, handshakes that never complete,
- * readers that do not read, and random bytes. Each attack costs the server little, and other clients are served
- * meanwhile.
+ * Clients that abuse QUIC: gaps in the data, floods of resets, connection IDs and challenges, handshakes that never complete,
+ * responses that are never read, and random bytes. Each attack costs the server little, and other clients are served during it.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -63,12 +62,12 @@ async function forging(server: FrameServer): Promise<ForgingClient> {
 
 const PING = Buffer.of(1);
 
-/** Builds a CRYPTO frame (RFC 9000 §19.6). */
-function crypto(offset: number, bytes: Buffer): Buffer {
+/** Returns a CRYPTO frame (RFC 9000 §19.6). */
+function cryptoFrame(offset: number, bytes: Buffer): Buffer {
 	return Buffer.concat([Buffer.of(6), varintOf(offset), varintOf(bytes.length), bytes]);
 }
 
-function rawClient(server: FrameServer) {
+function createRawClient(server: FrameServer) {
 	const socket = createSocket('udp4');
 	open.push({ close: () => socket.close() });
 	const received = { bytes: 0, datagrams: [] as Buffer[] };
@@ -86,11 +85,11 @@ test('gaps in the ClientHello are bounded, and the handshake ends in time', asyn
 	const other = await opened(server);
 	const before = process.memoryUsage().rss;
 	for (let made = 0; made < 20; made++) {
-		const { send } = rawClient(server);
+		const { send } = createRawClient(server);
 		const [destination, source] = [randomBytes(8), randomBytes(8)];
 		for (let i = 0; i < 40; i++) {
-			// The first byte of the ClientHello never comes.
-			const frames = crypto(1 + i * 37, randomBytes(30));
+			// The first byte of the ClientHello is never sent.
+			const frames = cryptoFrame(1 + i * 37, randomBytes(30));
 			await send(initialPacket({ destination, source, packetNumber: i, frames }));
 		}
 	}
@@ -103,11 +102,11 @@ test('gaps in the ClientHello are bounded, and the handshake ends in time', asyn
 
 test('CRYPTO data far beyond a ClientHello is not kept', async () => {
 	const server = await start();
-	const { send, received } = rawClient(server);
+	const { send, received } = createRawClient(server);
 	for (const offset of [70_000, 1_000_000, 2 ** 29]) {
-		await send(initialPacket({ frames: crypto(offset, randomBytes(600)) }));
+		await send(initialPacket({ frames: cryptoFrame(offset, randomBytes(600)) }));
 	}
-	await until('the refusals', () => server.turnedAway.length + server.handshakes.length === 3);
+	await until('the refusals', () => server.refusals.length + server.handshakes.length === 3);
 	assert.is(server.endpoint.connections, 0);
 	assert.ok(received.bytes <= 3 * 3 * 1200);
 	await ask(await opened(server));
@@ -115,14 +114,14 @@ test('CRYPTO data far beyond a ClientHello is not kept', async () => {
 
 test('a client that does not answer gets at most three times what it has sent', async () => {
 	const own = await certificate;
-	// The server has a long certificate chain, so that its first flight alone would exceed the limit.
+	// The server's certificate chain is so long that its first flight alone would exceed the limit.
 	const server = await start({
 		handshakeLimit: 2000,
 		choose: () => ({ ...own, serial: 99, chain: own.chain.repeat(30) }),
 	});
 	// Each of these packets contains the whole ClientHello.
 	const packets = (await firstPackets(20, { groups: 'X25519' })).slice(0, 3);
-	const clients = packets.map(packet => ({ packet, ...rawClient(server) }));
+	const clients = packets.map(packet => ({ packet, ...createRawClient(server) }));
 	await Promise.all(clients.map(({ packet, send }) => send(packet)));
 	await until('replies', () => clients.every(({ received }) => received.bytes > 2 * 1200));
 	// The handshakes end after their last retransmission.
@@ -135,7 +134,7 @@ test('a client that does not answer gets at most three times what it has sent', 
 
 test('handshakes that never complete are forgotten', async () => {
 	const server = await start({ handshakeLimit: 500, quicLimits: { retryAbove: 1000 } });
-	const { send } = rawClient(server);
+	const { send } = createRawClient(server);
 	for (const packet of await firstPackets(60)) await send(packet);
 	await until('handshakes', () => server.endpoint.connections > 30);
 	await until('their end', () => server.endpoint.connections === 0);
@@ -152,7 +151,7 @@ test('a flood of resets ends the connection, and no other', async () => {
 			stream.reset(0x10c);
 			stream.stop();
 		} catch {
-			// The server has not raised its limit of streams yet.
+			// The server has not raised its limit of streams yet, so the client waits.
 			await new Promise(resolve => setTimeout(resolve, 1));
 			client.look();
 		}
@@ -167,7 +166,7 @@ test('connection IDs without end close the connection, or cost nothing', async (
 	const other = await opened(server);
 	const newId = (sequence: number, retire: number): Buffer =>
 		Buffer.concat([Buffer.of(0x18), varintOf(sequence), varintOf(retire), Buffer.of(8), randomBytes(8 + 16)]);
-	// First sends more connection IDs than are allowed, and then replaces each by the next.
+	// The client first sends more connection IDs than are allowed. A second client replaces each ID by the next one.
 	for (const retires of [false, true]) {
 		const client = await forging(server);
 		const before = process.memoryUsage().rss;
@@ -234,17 +233,17 @@ test('noise with the ID of a connection is discarded, and the connection goes on
 
 test('version negotiation is neither answered nor amplified', async () => {
 	const server = await start();
-	const { send, received } = rawClient(server);
+	const { send, received } = createRawClient(server);
 	const long = (version: number): Buffer => {
 		const head = Buffer.concat([Buffer.of(0xc0, 0, 0, 0, 0, 8), randomBytes(8), Buffer.of(8), randomBytes(8)]);
 		head.writeUInt32BE(version >>> 0, 1);
 		return Buffer.concat([head, randomBytes(1200)]);
 	};
 	for (let i = 0; i < 200; i++) await send(long(0));
-	await until('the packets', () => server.turnedAway.filter(reason => reason === 'noise').length >= 200);
+	await until('the packets', () => server.refusals.filter(reason => reason === 'noise').length >= 200);
 	assert.is(received.datagrams.length, 0);
 	for (let i = 0; i < 500; i++) await send(long(0x1a2a3a4a));
-	await until('the packets', () => server.turnedAway.filter(reason => reason === 'noise').length >= 400);
+	await until('the packets', () => server.refusals.filter(reason => reason === 'noise').length >= 400);
 	assert.ok(received.datagrams.length <= 200, `${received.datagrams.length} replies`);
 	for (const reply of received.datagrams) assert.ok(reply.length < 60);
 	await ask(await opened(server));
@@ -290,7 +289,7 @@ test('clients that do not read hold up their own responses only, within a bound'
 	await until('the requests', () => server.exchanges.length === 150);
 	const other = await opened(server);
 	for (let i = 0; i < 5; i++) await ask(other);
-	// Each connection may take 1 MiB here, and as much at its client, which is in the same process.
+	// Each connection may take 1 MiB in the server, and as much in the client, which is in the same process.
 	const grown = process.memoryUsage().rss - before;
 	assert.ok(grown < 150_000_000, `${grown} bytes`);
 });
@@ -299,7 +298,7 @@ test('everything works over IPv6, with and without Retry', async () => {
 	for (const retryAbove of [64, 0]) {
 		const server = await start({ address: '::1', quicLimits: { retryAbove } });
 		await ask(await opened(server, '::1'));
-		assert.is(server.turnedAway.includes('retry'), retryAbove === 0);
+		assert.is(server.refusals.includes('retry'), retryAbove === 0);
 	}
 	// Connects an IPv4 client and an IPv6 client to a dual-stack socket.
 	const both = await start({ address: '::', quicLimits: { retryAbove: 0 } });
@@ -307,7 +306,7 @@ test('everything works over IPv6, with and without Retry', async () => {
 	await ask(await opened(both, '::1'));
 });
 
-/** Number of bytes in a forging client's packet in addition to its frames. */
+/** Number of bytes that a packet of a forging client has in addition to its frames. */
 const AROUND_FRAMES = 13 + 16;
 
 /** Returns frames, padded so that their datagram has the given length. */

@@ -1,4 +1,4 @@
-/** Client certificates over QUIC: the outcomes, alerts, reasons and placeholders of TLS over TCP, in every mode. */
+/** Client certificates over QUIC have the same outcomes, alerts, reasons and placeholders as over TLS on TCP, in every mode. */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -34,9 +34,9 @@ const shown = {
 type Shown = keyof typeof shown;
 
 /** The codes of TLS alerts in QUIC (RFC 9001 §4.8). */
-const ALERTS = { bad: 0x100 + 42, expired: 0x100 + 45, unknown: 0x100 + 48, missing: 0x100 + 116 } as const;
-type Outcome = keyof typeof ALERTS | 'let in';
-const in_ = 'let in';
+const ALERT_CODES = { bad: 0x100 + 42, expired: 0x100 + 45, unknown: 0x100 + 48, missing: 0x100 + 116 } as const;
+type Outcome = keyof typeof ALERT_CODES | 'let in';
+const letIn = 'let in';
 
 const ca = path.join(folder, 'ca.pem');
 writeFileSync(ca, authority.pem);
@@ -44,20 +44,21 @@ const pool = { source: 'file', files: [ca] } as const;
 const leaves = { pem: (['good', 'expired', 'early'] as const).map(name => shown[name].certificate) };
 
 /**
- * Settings, and the outcome for each of {@link shown} in order. The outcomes are the same as over TCP (see client-alerts.test.ts).
+ * The settings of a site, and the outcome for each of {@link shown} in order. The outcomes are the same as over TCP (see
+ * client-alerts.test.ts).
  */
-const WAYS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
-	[{ mode: 'request' }, in_, in_, in_, in_, in_],
-	[{ mode: 'require' }, 'missing', in_, in_, in_, in_],
-	[{ mode: 'require', trusted_leaves: leaves }, 'missing', in_, 'bad', 'expired', 'bad'],
-	[{ mode: 'verify_if_given', trust_pool: pool }, in_, in_, 'unknown', 'expired', 'bad'],
-	[{ mode: 'verify_if_given', trusted_leaves: leaves }, in_, in_, 'bad', 'expired', 'bad'],
-	[{ mode: 'require_and_verify', trust_pool: pool }, 'missing', in_, 'unknown', 'expired', 'bad'],
-	[{ mode: 'require_and_verify', trusted_leaves: leaves }, 'missing', in_, 'bad', 'expired', 'bad'],
+const OUTCOMES_BY_SETTINGS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
+	[{ mode: 'request' }, letIn, letIn, letIn, letIn, letIn],
+	[{ mode: 'require' }, 'missing', letIn, letIn, letIn, letIn],
+	[{ mode: 'require', trusted_leaves: leaves }, 'missing', letIn, 'bad', 'expired', 'bad'],
+	[{ mode: 'verify_if_given', trust_pool: pool }, letIn, letIn, 'unknown', 'expired', 'bad'],
+	[{ mode: 'verify_if_given', trusted_leaves: leaves }, letIn, letIn, 'bad', 'expired', 'bad'],
+	[{ mode: 'require_and_verify', trust_pool: pool }, 'missing', letIn, 'unknown', 'expired', 'bad'],
+	[{ mode: 'require_and_verify', trusted_leaves: leaves }, 'missing', letIn, 'bad', 'expired', 'bad'],
 	[
 		{ mode: 'require_and_verify', trust_pool: pool, trusted_leaves: leaves },
 		'missing',
-		in_,
+		letIn,
 		'unknown',
 		'expired',
 		'bad',
@@ -67,7 +68,7 @@ const WAYS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
 		...(['missing', 'unknown', 'unknown', 'unknown', 'unknown'] as const),
 	],
 ];
-const NAMES = WAYS.map((_, at) => `m${at}.test`);
+const NAMES = OUTCOMES_BY_SETTINGS.map((_, at) => `m${at}.test`);
 const OPEN = 'open.test';
 const BODY = [
 	'subject',
@@ -98,7 +99,7 @@ function site(name: string, tls: SiteTls) {
 }
 
 function document(
-	sites: Document['sites'] = WAYS.map(([auth], at) => site(NAMES[at]!, { client_auth: auth })),
+	sites: Document['sites'] = OUTCOMES_BY_SETTINGS.map(([auth], at) => site(NAMES[at]!, { client_auth: auth })),
 ): Document {
 	return { settings: { auto_https: ['off'], metrics: {} }, sites: [...sites!, site(OPEN, {})] };
 }
@@ -115,19 +116,19 @@ function opened(options: QuicClientOptions): QuicClient {
 	return client;
 }
 
-/** The result of a request on a connection of its own. */
-interface Seen {
+/** The result of a request on its own connection. */
+interface RequestResult {
 	readonly outcome: Outcome | number;
 	readonly status?: string;
 	readonly body?: string;
 }
 
-async function ask(client: QuicClient, host: string): Promise<Seen> {
+async function ask(client: QuicClient, host: string): Promise<RequestResult> {
 	const fields = REQUEST.map(([name, value]) => [name, name === ':authority' ? `${host}:${port}` : value] as const);
 	const stream = client.open().write(headers(fields), true);
 	const answer = await response(client, stream);
 	stream.stop();
-	return { outcome: in_, status: answer.status, body: answer.body };
+	return { outcome: letIn, status: answer.status, body: answer.body };
 }
 
 async function visit(
@@ -135,7 +136,7 @@ async function visit(
 	pair: TestCertificate | undefined,
 	more: QuicClientOptions = {},
 	host = name,
-): Promise<Seen> {
+): Promise<RequestResult> {
 	const client = opened({ serverName: name, pair, ...more });
 	try {
 		// The client's handshake completes before the server has seen the client's certificate.
@@ -151,13 +152,13 @@ async function visit(
 	}
 }
 
-function outcomeOf({ closed }: QuicClient): Seen {
-	const known = Object.entries(ALERTS).find(([, code]) => code === closed!.code);
+function outcomeOf({ closed }: QuicClient): RequestResult {
+	const known = Object.entries(ALERT_CODES).find(([, code]) => code === closed!.code);
 	return { outcome: (known?.[0] as Outcome | undefined) ?? closed!.code };
 }
 
 /** Returns the number of failed handshakes by reason. */
-async function failures(runtime: Runtime): Promise<Map<string, number>> {
+async function failuresByReason(runtime: Runtime): Promise<Map<string, number>> {
 	const lines = (await runtime.metrics()).matchAll(/^svc_tls_handshakes_total\{version="",result="(\w+)"\} (\d+)$/gm);
 	return new Map([...lines].map(([, reason, count]) => [reason!, Number(count)]));
 }
@@ -172,20 +173,20 @@ const REASONS: { readonly [outcome in Outcome]?: string } = {
 test('every mode has the outcomes, alerts and reasons of TCP', async () => {
 	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
 		const expected = new Map<string, number>();
-		for (const [at, [auth, ...outcomes]] of WAYS.entries()) {
+		for (const [at, [auth, ...outcomes]] of OUTCOMES_BY_SETTINGS.entries()) {
 			for (const [i, name] of (Object.keys(shown) as Shown[]).entries()) {
 				const seen = await visit(NAMES[at]!, shown[name]);
 				assert.is(seen.outcome, outcomes[i]!, `${JSON.stringify(auth)} with ${name}`);
 				const pair = shown[name];
 				const own = pair ? { cert: pair.certificate, key: pair.key } : {};
 				const overTcp = await tlsFailure(port, { servername: NAMES[at]!, ...own });
-				assert.is(overTcp.startsWith('answered'), seen.outcome === in_, `over TCP: ${overTcp}`);
+				assert.is(overTcp.startsWith('answered'), seen.outcome === letIn, `over TCP: ${overTcp}`);
 				const reason = REASONS[outcomes[i]!];
 				if (reason !== undefined) expected.set(reason, (expected.get(reason) ?? 0) + 2);
 			}
 		}
 		await eventually('each failure is counted, over TCP and over QUIC', async () => {
-			const counted = await failures(runtime);
+			const counted = await failuresByReason(runtime);
 			return [...expected].every(([reason, count]) => counted.get(reason) === count);
 		});
 	});
@@ -201,7 +202,7 @@ test('placeholders have the facts of the certificate', async () => {
 			assert.is(body, `${NAMES[at]} ${facts.join('|')}`);
 		}
 		assert.is((await visit(NAMES[0]!, undefined)).body, `${NAMES[0]} ||||||`);
-		// A site that does not ask for a certificate gets none.
+		// If a site does not ask for a certificate, its placeholders are empty.
 		assert.is((await visit(OPEN, shown.good)).body, `${OPEN} ||||||`);
 	});
 });
@@ -223,7 +224,7 @@ test('the request for a certificate names the authorities of the site', async ()
 test('browsers are not sent to QUIC, where they show no certificates', async () => {
 	await withServer(document(), { threads: 1 }, async () => {
 		for (const [at, name] of NAMES.entries()) {
-			if (at === WAYS.length - 1) continue;
+			if (at === OUTCOMES_BY_SETTINGS.length - 1) continue;
 			const { certificate: cert, key } = shown.good;
 			assert.not.match((await tlsGet(port, { servername: name, cert, key })).text, /alt-svc/i);
 		}
@@ -293,7 +294,7 @@ test('after a change of trust, clients of a removed authority are rejected, thei
 			openControlStream(client);
 			assert.is((await ask(client, name)).status, '200');
 			const session = client.session();
-			assert.is((await visit(name, undefined, { session })).outcome, in_);
+			assert.is((await visit(name, undefined, { session })).outcome, letIn);
 			assert.is((await visit(name, shown.stranger)).outcome, 'unknown');
 
 			writeFileSync(ca, other.pem);
@@ -304,7 +305,7 @@ test('after a change of trust, clients of a removed authority are rejected, thei
 			assert.is((await visit(name, shown.good)).outcome, 'unknown');
 			assert.is((await visit(name, undefined, { session })).outcome, 'missing');
 			assert.is((await visit(name, shown.good, { session })).outcome, 'unknown');
-			assert.is((await visit(name, shown.stranger)).outcome, in_);
+			assert.is((await visit(name, shown.stranger)).outcome, letIn);
 			freeSession(session);
 		});
 	} finally {

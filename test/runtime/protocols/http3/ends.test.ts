@@ -1,4 +1,7 @@
-/** How connections end: everything sent arrives, even over lossy paths, and one connection's failure affects no other. */
+/**
+ * How connections end: everything that was sent arrives, even over lossy paths, and the failure of one connection affects no
+ * other.
+ */
 import * as assert from 'uvu/assert';
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import type { QuicConnection } from '../../../../runtime/sockets/quic/quic-connection.ts';
@@ -9,29 +12,29 @@ import { connect, type QuicClient } from './quic-client.ts';
 import { type UdpRelay, udpRelay } from './udp-relay.ts';
 
 const test = http3Suite('the end of HTTP/3 connections');
-const open: { close(): void }[] = [];
+const openResources: { close(): void }[] = [];
 
 async function start(handler: Parameters<typeof serve>[0]): Promise<FrameServer> {
 	const server = await serve(handler);
-	open.push({ close: () => server.stop() });
+	openResources.push({ close: () => server.stop() });
 	return server;
 }
 
 async function relay(...terms: Parameters<typeof udpRelay>): Promise<UdpRelay> {
 	const one = await udpRelay(...terms);
-	open.push(one);
+	openResources.push(one);
 	return one;
 }
 
 async function client(port: number): Promise<QuicClient> {
 	const one = await connect(port);
-	open.push(one);
+	openResources.push(one);
 	openControlStream(one);
 	return one;
 }
 
 test.after.each(() => {
-	for (const one of open.splice(0).reverse()) one.close();
+	for (const one of openResources.splice(0).reverse()) one.close();
 });
 
 test('what is lost at the end is sent again before the connection is closed', async () => {
@@ -43,22 +46,22 @@ test('what is lost at the end is sent again before the connection is closed', as
 	let lost = 0;
 	const path = await relay(server.port, {
 		delay: 5,
-		// Loses everything sent to the client while requests are still accepted, and a little longer.
+		// The path loses all datagrams to the client while requests are still accepted, and for a little longer.
 		loses: toClient => cut && toClient && ++lost > 0,
 	});
-	const far = await client(path.port);
-	assert.is((await response(far, far.open().write(headers(), true))).body, body);
+	const remoteClient = await client(path.port);
+	assert.is((await response(remoteClient, remoteClient.open().write(headers(), true))).body, body);
 	cut = true;
-	const stream = far.open().write(headers(), true);
+	const stream = remoteClient.open().write(headers(), true);
 	await until('the exchange', () => server.finished.length === 2);
 	server.protocol.drain();
-	// Waits until after the second GOAWAY, which is the last thing sent before the connection may be closed.
+	// Waits until the second GOAWAY has been sent, after which the connection may be closed.
 	const from = performance.now();
 	await until('the time of the end, and repeats', () => performance.now() - from > 1300 && lost > 10);
 	assert.is(server.protocol.connections, 1, 'it was given up though nothing had arrived');
 	cut = false;
-	assert.is((await response(far, stream)).body, body);
-	assert.equal(await far.end(), { code: H3_ERROR.none, transport: false, byServer: true });
+	assert.is((await response(remoteClient, stream)).body, body);
+	assert.equal(await remoteClient.end(), { code: H3_ERROR.none, transport: false, byServer: true });
 	await until('the end', () => server.protocol.connections === 0);
 });
 
@@ -88,7 +91,8 @@ test('with nothing on its way, a connection ends right after its last GOAWAY', a
 	server.protocol.drain();
 	assert.is((await near.end()).code, H3_ERROR.none);
 	const took = performance.now() - from;
-	// One second passes between the two GOAWAY frames. A flush that never finished would take three or ten seconds more.
+	// One second passes between the two GOAWAY frames. If the server waited in vain for its data to be acknowledged, three or ten
+	// seconds more would pass.
 	assert.ok(took < 3000, `${took} ms`);
 });
 
@@ -112,7 +116,7 @@ test('what one connection throws ends that connection only', async () => {
 	const clients = [];
 	for (let i = 0; i < 6; i++) clients.push(await client(server.port));
 	for (const one of clients) await response(one, one.open().write(headers(), true));
-	// From now on, the protocol of the second connection throws while events of all connections are being handled.
+	// From here on, the protocol of the second connection throws when the events of all connections are handled.
 	const connections = server.protocol.closable() as Iterable<unknown>;
 	const [, bad] = [...connections] as QuicConnection[];
 	Object.assign(bad as object, {
@@ -127,7 +131,7 @@ test('what one connection throws ends that connection only', async () => {
 	assert.equal(answers, ['fine', undefined, 'fine', 'fine', 'fine', 'fine']);
 	assert.is(server.failures.length, 1);
 	assert.match(String(server.failures[0]), /a defect/);
-	assert.ok(server.turnedAway.includes('internal_error'));
+	assert.ok(server.refusals.includes('internal_error'));
 	assert.is(server.endpoint.connections, 5);
 });
 
@@ -138,11 +142,11 @@ test('the end of a connection within a choice of its certificate frees nothing u
 			return { alert: 80 };
 		},
 	});
-	open.push({ close: () => server.stop() });
+	openResources.push({ close: () => server.stop() });
 	const { QuicClient: Client } = await import('./quic-client.ts');
 	const one = new Client(server.port);
-	open.push(one);
-	await until('the refusal', () => server.turnedAway.length + server.handshakes.length > 0);
+	openResources.push(one);
+	await until('the refusal', () => server.refusals.length + server.handshakes.length > 0);
 	assert.is(server.endpoint.connections, 0);
 });
 

@@ -1,4 +1,4 @@
-/** Makes the first packets of clients that never continue, for floods. */
+/** Makes the first packets of clients that never continue their handshake, for floods. */
 import { createSocket } from 'node:dgram';
 import { Worker } from 'node:worker_threads';
 import { until } from '../../../harness.ts';
@@ -14,7 +14,8 @@ export async function firstPackets(count: number, options: QuicClientOptions = {
 	const found: Buffer[] = [];
 	const seen = new Set<string>();
 	socket.on('message', bytes => {
-		// Keeps one packet per client, identified by its 8-byte connection ID after the version and the length.
+		// Keeps one packet per client. The client's connection ID of 8 bytes, which follows the version and the length,
+		// identifies it.
 		const id = bytes.toString('latin1', 6, 14);
 		if (bytes.length < 1200 || seen.has(id)) return;
 		seen.add(id);
@@ -37,7 +38,10 @@ export async function sendFrom(packets: readonly Buffer[], port: number, from: s
 	socket.close();
 }
 
-/** Floods a port from many addresses until the returned function is called, which resolves to the number of datagrams. */
+/**
+ * Floods a port from many addresses until the returned function is called. That function resolves to the number of datagrams
+ * sent.
+ */
 export function startFlood(order: FloodOrder): () => Promise<number> {
 	const worker = new Worker(new URL('./flood-worker.ts', import.meta.url), { workerData: order });
 	return async () => {

@@ -1,6 +1,6 @@
 /**
- * A worker that sends datagrams from many addresses at a given rate until it gets a message. It answers the message with the number
- * of datagrams sent.
+ * A worker thread that sends datagrams from many addresses at a given rate. When it gets a message, it stops and answers with the
+ * number of datagrams sent.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
@@ -41,7 +41,9 @@ const kept = packets.map(pinned);
 const parts = Buffer.allocUnsafeSlow(kept.length * 16);
 const messages = Buffer.allocUnsafeSlow(kept.length * MESSAGE).fill(0);
 const messagesAt = ffi.getRawPointer(messages) as bigint;
-/** Memory that the kernel reads and writes by address. A function must refer to it, or it would be garbage-collected. */
+/**
+ * Memory whose addresses are passed to the kernel. A function must refer to it, because it would otherwise be garbage-collected.
+ */
 const memory = [parts, messages];
 for (const [i, packet] of kept.entries()) {
 	parts.writeBigUInt64LE(ffi.getRawPointer(packet), i * 16);

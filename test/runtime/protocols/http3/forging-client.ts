@@ -1,31 +1,31 @@
-/** A client that completes a handshake, and then sends packets with frames that no client library sends. */
+/** A client that completes a handshake, and then sends packets with frames that no client library would send. */
 import { createSocket, type Socket } from 'node:dgram';
 import { type PacketKeys, packetKeys, seal } from './initial-packet.ts';
 import { QuicClient, type QuicClientOptions } from './quic-client.ts';
 
-/** The first packet number of forged packets. It is above all packet numbers of the real client. */
+/** The first packet number of forged packets. All packet numbers of the real client are lower. */
 const FIRST_FORGED = 0x10_0000;
 
-/** A client behind a relay that also sends forged packets. */
+/** A real client, and a relay between it and the server that also sends forged packets. */
 export class ForgingClient {
 	readonly client: QuicClient;
-	/** Number of bytes and of datagrams that the server has sent. */
+	/** Numbers of bytes and of datagrams that the server has sent. */
 	received = { bytes: 0, datagrams: 0 };
-	readonly #front: Socket;
-	readonly #back: Socket;
+	readonly #clientSocket: Socket;
+	readonly #serverSocket: Socket;
 	readonly #port: number;
 	readonly #keys: PacketKeys;
 	readonly #destination: Buffer;
 	#packetNumber = FIRST_FORGED;
 
 	private constructor(front: Socket, back: Socket, port: number, client: QuicClient, keys: PacketKeys, id: Buffer) {
-		this.#front = front;
-		this.#back = back;
+		this.#clientSocket = front;
+		this.#serverSocket = back;
 		this.#port = port;
 		this.client = client;
 		this.#keys = keys;
 		this.#destination = id;
-		// The real client would object to acknowledgments of packets that it has not sent.
+		// Stops relaying, because the real client would object to acknowledgments of packets that it has not sent.
 		front.removeAllListeners('message');
 		back.removeAllListeners('message');
 		back.on('message', bytes => {
@@ -34,7 +34,7 @@ export class ForgingClient {
 		});
 	}
 
-	/** Completes a handshake, and calls `before` with the client. From then on, only forged packets are sent. */
+	/** Completes a handshake and calls `before` with the real client. After that, only forged packets are sent. */
 	static async connect(
 		port: number,
 		before: (client: QuicClient) => Promise<void> = async () => {},
@@ -73,7 +73,7 @@ export class ForgingClient {
 
 	/** Sends a datagram from the client's address. */
 	raw(datagram: Buffer): Promise<void> {
-		return new Promise(resolve => this.#back.send(datagram, this.#port, '127.0.0.1', () => resolve()));
+		return new Promise(resolve => this.#serverSocket.send(datagram, this.#port, '127.0.0.1', () => resolve()));
 	}
 
 	/** The connection ID that the server has chosen. */
@@ -83,7 +83,7 @@ export class ForgingClient {
 
 	close(): void {
 		this.client.destroy();
-		this.#front.close();
-		this.#back.close();
+		this.#clientSocket.close();
+		this.#serverSocket.close();
 	}
 }

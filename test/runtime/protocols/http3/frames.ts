@@ -16,7 +16,7 @@ import { TestAuthority } from '../../../certificates.ts';
 import { freePorts, until } from '../../../harness.ts';
 import type { ClientStream, QuicClient } from './quic-client.ts';
 
-/** Maximum refusals that a server records. */
+/** Maximum number of refusals that a server records. */
 const MAX_RECORDED = 100_000;
 
 /** A running server, and what it has recorded. */
@@ -27,10 +27,10 @@ export interface FrameServer {
 	readonly exchanges: Exchange[];
 	readonly finished: Exchange[];
 	readonly refused: string[];
-	/** Reasons for which connections were cut off. */
+	/** The reasons for which the server has closed connections because of abuse. */
 	readonly cut: string[];
 	/** Reasons for which datagrams and handshakes were refused. */
-	readonly turnedAway: string[];
+	readonly refusals: string[];
 	readonly handshakes: string[];
 	/** Errors that connections have thrown. */
 	readonly failures: unknown[];
@@ -55,7 +55,7 @@ export const certificate: Promise<{ readonly serial: number; readonly chain: str
 		.then(authority => authority.issue({ names: ['localhost'] }))
 		.then(({ certificate: chain, key }) => ({ serial: 1, chain, key }));
 
-/** Resolves once this thread's poller works. Sockets are not read before that. */
+/** Resolves once this thread's poller works. Before that, no socket is read. */
 export async function pollerReady(): Promise<void> {
 	await until('the poller', () => threadPoller() !== undefined);
 }
@@ -126,7 +126,19 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 	);
 	endpoint.open();
 	return {
-		...{ port, protocol, endpoint, exchanges, finished, refused, cut, turnedAway, handshakes, failures, counts },
+		...{
+			port,
+			protocol,
+			endpoint,
+			exchanges,
+			finished,
+			refused,
+			cut,
+			refusals: turnedAway,
+			handshakes,
+			failures,
+			counts,
+		},
 		stop: () => endpoint.close(),
 	};
 }
@@ -142,7 +154,7 @@ export function varint(...values: number[]): Buffer {
 	);
 }
 
-/** Builds a frame. */
+/** Returns the bytes of a frame. */
 export function frame(type: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
 	return Buffer.concat([varint(type, payload.length), payload]);
 }
@@ -184,12 +196,12 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 /** The fields of a minimal POST request. */
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
-/** Builds a HEADERS frame. */
+/** Returns a HEADERS frame. */
 export function headers(fields: readonly (readonly [name: string, value: string])[] = REQUEST): Buffer {
 	return frame(0x1, encodeFieldSection(fields));
 }
 
-/** Builds a DATA frame with text. */
+/** Returns a DATA frame with a text. */
 export function data(text: string): Buffer {
 	return frame(0x0, Buffer.from(text));
 }
@@ -202,7 +214,7 @@ export interface ReceivedFrame {
 	readonly fields?: { readonly [name: string]: string };
 }
 
-/** Returns the complete frames received on a stream so far, after skipping `skip` bytes. */
+/** Returns the complete frames among the bytes received on a stream, after the first `skip` bytes. */
 export function framesOf(bytes: Buffer, skip = 0): ReceivedFrame[] {
 	const found: ReceivedFrame[] = [];
 	const decoder = new QpackDecoder(new StringMemory(65_536));
@@ -239,7 +251,7 @@ export interface ReceivedResponse {
 	readonly body: string;
 }
 
-/** Resolves to the response on a stream once it has ended. */
+/** Waits for the end of a stream. Resolves to the response on the stream. */
 export async function response(client: QuicClient, stream: ClientStream): Promise<ReceivedResponse> {
 	await client.until(`the end of stream ${stream.id}`, () => stream.ended || stream.resetCode !== undefined);
 	if (stream.resetCode !== undefined) throw new Error(`stream ${stream.id} was reset with ${stream.resetCode}`);

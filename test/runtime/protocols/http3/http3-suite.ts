@@ -4,9 +4,7 @@ import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../../runtime/sockets/io-mode.ts';
 import { quicSupport } from '../../../../runtime/sockets/quic/quic-library.ts';
 
-/**
- * Creates a suite. With `node` I/O, a single case replaces all its cases and checks the reason why HTTP/3 is unavailable.
- */
+/** Creates a suite. With `node` I/O, its cases are replaced by a single one, which checks the reason why HTTP/3 is unavailable. */
 export function http3Suite(name: string): uvu.Test<Context> {
 	if (isDirectIo()) return suite(name);
 	const instead = suite(name);

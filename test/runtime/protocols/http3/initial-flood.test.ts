@@ -1,6 +1,6 @@
 /**
- * A flood of first packets from clients that never continue. Other clients are served meanwhile, no handshakes are charged to the
- * addresses of the flood, and no state is kept for its packets.
+ * A flood of first packets from clients that never continue. During the flood, other clients are served, no handshakes are
+ * charged to the addresses of the flood, and no state is kept for its packets.
  */
 import { createSocket } from 'node:dgram';
 import * as assert from 'uvu/assert';
@@ -16,21 +16,21 @@ import { initialPacket } from './initial-packet.ts';
 import { connect, QuicClient } from './quic-client.ts';
 
 const test = http3Suite('a flood of first packets');
-const open: { close(): void }[] = [];
+const openResources: { close(): void }[] = [];
 
 test.after.each(() => {
-	for (const one of open.splice(0).reverse()) one.close();
+	for (const one of openResources.splice(0).reverse()) one.close();
 });
 
 async function start(terms: FrameServerOptions): Promise<FrameServer> {
 	const server = await serve(x => {
 		x.response.body = 'served';
 	}, terms);
-	open.push({ close: () => server.stop() });
+	openResources.push({ close: () => server.stop() });
 	return server;
 }
 
-/** Connects and sends one request. Returns the milliseconds that both took together. */
+/** Connects and sends one request. Returns the milliseconds from the start of the connection to the end of the response. */
 async function visit(server: FrameServer): Promise<number> {
 	const from = performance.now();
 	const client = await connect(server.port);
@@ -43,7 +43,7 @@ async function visit(server: FrameServer): Promise<number> {
 	}
 }
 
-const countOf = (server: FrameServer, reason: string): number => server.turnedAway.filter(one => one === reason).length;
+const countOf = (server: FrameServer, reason: string): number => server.refusals.filter(one => one === reason).length;
 
 test('requests and new connections of others succeed meanwhile', async () => {
 	let admitted = 0;
@@ -56,7 +56,7 @@ test('requests and new connections of others succeed meanwhile', async () => {
 	});
 	const packets = await firstPackets(300);
 	const client = await connect(server.port);
-	open.push(client);
+	openResources.push(client);
 	openControlStream(client);
 	const ask = async (one: QuicClient): Promise<number> => {
 		const from = performance.now();
@@ -71,7 +71,7 @@ test('requests and new connections of others succeed meanwhile', async () => {
 	const stop = startFlood({ packets, port: server.port, rate: 20_000, from });
 	const took: number[] = [];
 	const visits: number[] = [];
-	await until('the flood', () => server.turnedAway.includes('retry'));
+	await until('the flood', () => server.refusals.includes('retry'));
 	const end = performance.now() + 1000;
 	while (performance.now() < end || took.length < 50) {
 		took.push(await ask(client));
@@ -115,7 +115,7 @@ test('packets of one client beyond a rate are discarded, and those of others are
 	await sendFrom(await firstPackets(80), server.port, '127.0.0.9');
 	await until('refusals', () => countOf(server, 'client_rate') > 0);
 	await visit(server);
-	// A client with the address of the flood is served, because most of its packets carry a token.
+	// A client with the same address as the flood is served, because most of its packets carry a token.
 	await sendFrom(await firstPackets(80), server.port, '127.0.0.1');
 	await visit(server);
 });
@@ -145,7 +145,7 @@ test('Retry packets have a rate', async () => {
 test('handshakes of proven clients have a rate, and one client gets a quarter of it', async () => {
 	const server = await start({ quicLimits: { retryAbove: 0, maxHandshakeRate: 40 } });
 	const clients = Array.from({ length: 12 }, () => new QuicClient(server.port));
-	open.push(...clients);
+	openResources.push(...clients);
 	await until('a refusal', () => countOf(server, 'client_limit') > 0);
 	await until('a connection', () => clients.some(client => client.connected));
 });
@@ -154,13 +154,13 @@ test('a refused handshake says why after a Retry, too', async () => {
 	const server = await start({ quicLimits: { retryAbove: 0 }, choose: () => ({ alert: 112 }) });
 	for (const groups of ['X25519', undefined]) {
 		const client = new QuicClient(server.port, groups === undefined ? {} : { groups });
-		open.push(client);
+		openResources.push(client);
 		assert.equal(await client.end(), { code: 0x100 + 112, transport: true, byServer: true });
 	}
 });
 
-/** Sends a datagram, again and again as a client does, and returns the first reply. */
-async function reply(port: number, packet: Buffer): Promise<Buffer> {
+/** Sends a datagram repeatedly, as a client does. Returns the first reply. */
+async function firstReply(port: number, packet: Buffer): Promise<Buffer> {
 	const socket = createSocket('udp4');
 	const replies: Buffer[] = [];
 	socket.on('message', bytes => replies.push(bytes));
@@ -180,9 +180,9 @@ test('a foreign token is as good as none', async () => {
 	const frames = Buffer.of(1);
 	for (const token of [Buffer.alloc(1), Buffer.alloc(68, 7), Buffer.alloc(300, 1)]) {
 		const calm = await start({});
-		assert.is((await reply(calm.port, initialPacket({ frames, token })))[0]! & 0xf0, 0xc0, 'an acknowledgment');
+		assert.is((await firstReply(calm.port, initialPacket({ frames, token })))[0]! & 0xf0, 0xc0, 'an acknowledgment');
 		const loaded = await start({ quicLimits: { retryAbove: 0 } });
-		assert.is((await reply(loaded.port, initialPacket({ frames, token })))[0]! & 0xf0, 0xf0, 'a Retry');
+		assert.is((await firstReply(loaded.port, initialPacket({ frames, token })))[0]! & 0xf0, 0xf0, 'a Retry');
 		assert.is(loaded.endpoint.connections, 0);
 	}
 });

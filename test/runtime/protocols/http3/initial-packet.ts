@@ -29,12 +29,12 @@ export interface InitialProperties {
 	readonly source?: Buffer;
 	readonly token?: Buffer;
 	readonly packetNumber?: number;
-	/** The frames in the packet, which are padded until the datagram has at least `size` bytes. */
+	/** The frames in the packet. They are padded until the datagram has at least `size` bytes. */
 	readonly frames: Buffer;
 	readonly size?: number;
 }
 
-/** Returns a datagram with one Initial packet of a client, encrypted as the destination connection ID demands. */
+/** Returns a datagram with one Initial packet of a client. Its encryption keys follow from the destination connection ID. */
 export function initialPacket(properties: InitialProperties): Buffer {
 	const {
 		destination = randomBytes(8),
@@ -68,7 +68,7 @@ export interface PacketKeys {
 	readonly hp: Buffer;
 }
 
-/** Returns the keys that belong to a secret. */
+/** Returns the keys that are derived from a secret. */
 export function packetKeys(secret: Buffer): PacketKeys {
 	return {
 		key: expandLabel(secret, 'quic key', 16),
@@ -77,7 +77,7 @@ export function packetKeys(secret: Buffer): PacketKeys {
 	};
 }
 
-/** Encrypts a packet with AES-128-GCM and protects its header, which ends with a packet number of four bytes. */
+/** Encrypts a packet with AES-128-GCM and protects its header. The header ends with a packet number of four bytes. */
 export function seal(header: Buffer, packetNumber: number, payload: Buffer, { key, iv, hp }: PacketKeys): Buffer {
 	const nonce = Buffer.from(iv);
 	nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ packetNumber) >>> 0, 8);

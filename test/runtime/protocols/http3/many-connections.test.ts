@@ -1,4 +1,4 @@
-/** State that all connections of a thread share, and the cost of an idle connection to the others. */
+/** State that all connections of a thread share, and what an idle connection costs the other connections. */
 import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
@@ -11,7 +11,7 @@ const test = http3Suite('many HTTP/3 connections');
 const servers: FrameServer[] = [];
 const clients: QuicClient[] = [];
 /** Milliseconds between two ticks of the connections' clock. */
-const TICK = 10;
+const TICK_MS = 10;
 
 async function start(handler: (x: Exchange) => void | Promise<void>, limits = {}): Promise<FrameServer> {
 	const server = await serve(handler, { limits });
@@ -32,7 +32,7 @@ test.after.each(() => {
 
 test('the clock does not touch idle connections', async () => {
 	const ticks = 50;
-	const limits = { headTimeout: ticks * TICK, bodyTimeout: 4 * TICK };
+	const limits = { headTimeout: ticks * TICK_MS, bodyTimeout: 4 * TICK_MS };
 	const server = await start(x => {
 		x.response.body = 'hello';
 	}, limits);
@@ -47,13 +47,13 @@ test('the clock does not touch idle connections', async () => {
 		const idle = await client(server);
 		assert.is((await response(idle, idle.open().write(headers(), true))).status, '200');
 		const [listener] = [...calls.keys()] as [bigint];
-		// The clock cancels a request whose head does not arrive.
+		// A request whose head does not arrive is canceled by the clock, so a cancellation shows that the clock runs.
 		const other = await client(server);
 		const stream = other.open().write(headers().subarray(0, 3));
 		calls.set(listener, 0);
 		await other.until('the deadline', () => stream.resetCode !== undefined);
 		assert.equal(server.refused, ['header_timeout']);
-		// A few calls are for the client's acknowledgments.
+		// The client's acknowledgments cause a few calls.
 		assert.ok(calls.get(listener)! < ticks / 2, `${calls.get(listener)} calls`);
 	} finally {
 		f.SSL_handle_events = original;
@@ -90,7 +90,7 @@ test('a handshake ends although every datagram of the server is lost the first t
 	let lost = 0;
 	const relay = await udpRelay(server.port, {
 		loses(toClient, bytes) {
-			// OpenSSL never sends the same packet twice, so it must be our code that repeated a packet. Packets after the handshake
+			// OpenSSL never sends the same packet twice, so a repeated packet was sent by our code. Packets after the handshake
 			// have short headers.
 			if (!toClient || (bytes[0]! & 0x80) === 0) return false;
 			const content = bytes.toString('latin1');

@@ -48,8 +48,8 @@ test.after.each(() => {
 	for (const server of servers.splice(0)) server.stop();
 });
 
-/** Returns a body of `pieces` pieces that counts how many have been pulled. */
-function source(
+/** Returns a body of `pieces` pieces. It counts how many of them have been pulled. */
+function countedBody(
 	pieces: number,
 	size: number,
 	trailers?: HeaderList,
@@ -128,7 +128,7 @@ test('trailers pass in requests and responses', async () => {
 		}
 		const trailers = new HeaderList();
 		trailers.add('X-Sum', '42');
-		x.response.body = source(2, 10, trailers);
+		x.response.body = countedBody(2, 10, trailers);
 	});
 	const sent = Buffer.concat([headers(POST), data('abc'), headers([['x-checked', 'yes']])]);
 	const { heads, body } = await response(client, client.open().write(sent, true));
@@ -170,7 +170,7 @@ test('100 (Continue) is sent when the handler reads the body', async () => {
 });
 
 test('a client that does not read stops the source, and later gets the whole response', async () => {
-	const body = source(400, 65_536);
+	const body = countedBody(400, 65_536);
 	const [, client] = await start(x => {
 		x.response.body = body;
 	});
@@ -180,7 +180,8 @@ test('a client that does not read stops the source, and later gets the whole res
 	const other = client.open();
 	await until('the source to be pulled', () => body.pulled > 0);
 	let before = -1;
-	// Each iteration lets client and server exchange packets. After two hundred without a pull, the source has stopped.
+	// Each iteration lets client and server exchange packets. If nothing is pulled in two hundred iterations, the source has
+	// stopped.
 	for (let quiet = 0; quiet < 200; ) {
 		await new Promise(resolve => setImmediate(resolve));
 		client.look();
@@ -245,7 +246,7 @@ test('a body that nobody reads does not hold up other uploads', async () => {
 });
 
 test('a client that cancels its request ends the exchange', async () => {
-	const body = source(100_000, 65_536);
+	const body = countedBody(100_000, 65_536);
 	const [server, client] = await start(x => {
 		x.response.body = body;
 	});
@@ -350,7 +351,7 @@ test('a head that is not complete in time resets its stream', async () => {
 test('a response that the client does not read is reset after the timeout', async () => {
 	const [server, client] = await start(
 		x => {
-			x.response.body = source(1000, 65_536);
+			x.response.body = countedBody(1000, 65_536);
 		},
 		{ limits: { writeIdleTimeout: 300 } },
 	);

@@ -19,8 +19,8 @@ let client: QuicClient;
 let port = 0;
 let admin = 0;
 
-/** What the application has observed. */
-const seen: { trailers: NodeJS.Dict<string>; aborted: number; closed: number; received: number } = {
+/** Counts and trailers that the application has observed. */
+const observations: { trailers: NodeJS.Dict<string>; aborted: number; closed: number; received: number } = {
 	trailers: {},
 	aborted: 0,
 	closed: 0,
@@ -33,9 +33,9 @@ const application = createServer((asked, answer) => {
 
 async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
 	answer.on('close', () => {
-		if (!answer.writableFinished) seen.closed++;
+		if (!answer.writableFinished) observations.closed++;
 	});
-	asked.on('aborted', () => void seen.aborted++);
+	asked.on('aborted', () => void observations.aborted++);
 	switch (asked.url) {
 		case '/hints':
 			answer.writeEarlyHints({ link: '</style.css>; rel=preload' });
@@ -43,7 +43,7 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 			return;
 		case '/trailers':
 			for await (const _ of asked);
-			seen.trailers = asked.trailers;
+			observations.trailers = asked.trailers;
 			answer.setHeader('Trailer', 'X-Sum');
 			answer.write('body');
 			answer.addTrailers({ 'X-Sum': '42' });
@@ -59,7 +59,7 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 		}
 		case '/upload':
 			asked.on('data', (piece: Buffer) => {
-				seen.received += piece.length;
+				observations.received += piece.length;
 			});
 			return;
 		case '/breaks':
@@ -140,8 +140,8 @@ function content(stream: ClientStream): string {
 	return Buffer.concat(framesOf(stream.bytes).flatMap(({ type, payload }) => (type === 0 ? [payload] : []))).toString();
 }
 
-/** Waits until no request is in progress, and checks that the connection still serves. */
-async function allReleased(): Promise<void> {
+/** Waits until no request is in progress. */
+async function whenAllReleased(): Promise<void> {
 	await until('the release of all requests', async () => {
 		const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
 		const inFlight = [...text.matchAll(/^(?:std|svc)_http_requests_in_flight\{?[^\n]* (\d+)$/gm)];
@@ -163,7 +163,7 @@ test('early hints of the application precede its response', async () => {
 test('trailers pass in both directions', async () => {
 	const sent = Buffer.concat([to('/trailers', 'POST'), data('abc'), headers([['x-checked', 'yes']])]);
 	const { heads, body } = await response(client, client.open().write(sent, true));
-	assert.is(seen.trailers['x-checked'], 'yes');
+	assert.is(observations.trailers['x-checked'], 'yes');
 	assert.is(body, 'body');
 	assert.equal(heads.at(-1), { 'x-sum': '42' });
 });
@@ -173,12 +173,12 @@ test('a client that cancels its download or upload releases the application', as
 	download.write(to('/endless'), true);
 	await client.until('the download', () => download.bytes.length > 100_000);
 	download.stop();
-	await until('the end of the download', () => seen.closed === 1);
+	await until('the end of the download', () => observations.closed === 1);
 	const upload = client.open().write(Buffer.concat([to('/upload', 'POST'), data('x'.repeat(5000))]));
-	await until('the upload', () => seen.received === 5000);
+	await until('the upload', () => observations.received === 5000);
 	upload.reset(H3_ERROR.cancel);
-	await until('the end of the upload', () => seen.aborted === 1);
-	await allReleased();
+	await until('the end of the upload', () => observations.aborted === 1);
+	await whenAllReleased();
 });
 
 test('an application that breaks off its response resets that stream only', async () => {
@@ -188,7 +188,7 @@ test('an application that breaks off its response resets that stream only', asyn
 	assert.is(broken.resetCode, H3_ERROR.internal);
 	assert.is(other.resetCode, undefined);
 	other.reset(H3_ERROR.cancel);
-	await allReleased();
+	await whenAllReleased();
 });
 
 test('a WebSocket is tunneled, and its end on either side is passed on', async () => {
@@ -206,19 +206,19 @@ test('a WebSocket is tunneled, and its end on either side is passed on', async (
 	third.write(data('break'));
 	await client.until('the end of the stream', () => third.ended || third.resetCode !== undefined);
 	if (third.resetCode !== undefined) assert.is(third.resetCode, H3_ERROR.cancel);
-	await allReleased();
+	await whenAllReleased();
 });
 
 test('a connection that ends releases every request and tunnel on it', async () => {
-	const closed = seen.closed;
+	const closed = observations.closed;
 	const gone = await connect(port);
 	openControlStream(gone);
 	const download = gone.open().write(to('/endless'), true);
 	const tunnel = gone.open().write(Buffer.concat([webSocket(), data('open')]));
 	await gone.until('both', () => download.bytes.length > 100_000 && content(tunnel) === 'open');
 	gone.close();
-	await until('the end of both', () => seen.closed === closed + 1 && sockets.size === 0);
-	await allReleased();
+	await until('the end of both', () => observations.closed === closed + 1 && sockets.size === 0);
+	await whenAllReleased();
 });
 
 test.run();

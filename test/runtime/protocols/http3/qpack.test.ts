@@ -1,4 +1,4 @@
-/** QPACK and HTTP/3 frames in isolation: the examples of RFC 9204, round trips, and random bytes. */
+/** QPACK and HTTP/3 frames by themselves: the examples of RFC 9204, round trips, and random bytes. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';

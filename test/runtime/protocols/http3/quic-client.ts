@@ -63,8 +63,8 @@ const f = loadForeignFunctions(ffi, {
 	close: define(I, I),
 });
 
-/** Foreign functions that may call back, and are therefore called in the way that Node documents. */
-const { lib, functions: again } = ffi.dlopen(null, {
+/** Functions of the library that may call back. They are therefore called through `node:ffi` as Node documents it. */
+const { lib, functions: callbackFunctions } = ffi.dlopen(null, {
 	SSL_connect: { return: 'int32', arguments: ['pointer'] },
 	SSL_handle_events: { return: 'int32', arguments: ['pointer'] },
 	SSL_CTX_set_keylog_callback: { return: 'void', arguments: ['pointer', 'pointer'] },
@@ -77,10 +77,10 @@ const result = (): Buffer => memory.subarray(65_536);
 const AF_INET = 2;
 const AF_INET6 = 10;
 const SOCK_DGRAM_NONBLOCK = 2 | 0o4000 | 0o2000000;
-/** Milliseconds between two polls, because OpenSSL does not notify this client of events. */
-const POLL_INTERVAL = 2;
-const RESET_BY_US = 4;
-const RESET = 5;
+/** Milliseconds between two polls. The client polls because OpenSSL does not notify it of events. */
+const POLL_INTERVAL_MS = 2;
+const STATE_RESET_BY_CLIENT = 4;
+const STATE_RESET_BY_SERVER = 5;
 const FINISHED = 3;
 
 /** A stream as seen by the client. */
@@ -95,12 +95,12 @@ export class ClientStream {
 	ended = false;
 	/** The code with which the server has reset the stream; undefined if it has not. */
 	resetCode: number | undefined = undefined;
-	/** The longest time without any received bytes, counted from the opening of the stream, in milliseconds. */
+	/** The longest time in milliseconds in which no bytes were received, counted from the opening of the stream. */
 	longestWait = 0;
 	#progress = performance.now();
-	/** True to stop reading. */
+	/** Set to true to stop reading. */
 	paused = false;
-	/** True to keep only the first bytes received, and to count the others. */
+	/** Set to true to keep only the first bytes received, and only count the others. */
 	discards = false;
 	/** Number of bytes received so far. */
 	received = 0;
@@ -115,22 +115,22 @@ export class ClientStream {
 		this.id = Number(f.SSL_get_stream_id(ssl));
 	}
 
-	/** Writes bytes; the rest is written later if there is no room. */
+	/** Writes bytes. Bytes for which there is no room are written later. */
 	write(bytes: Uint8Array, fin = false): this {
 		const before = this.#unwritten;
 		this.#unwritten = { bytes: Buffer.concat([before?.bytes ?? Buffer.alloc(0), bytes]), fin };
 		this.#give();
-		this.#client.given();
+		this.#client.handleEvents();
 		return this;
 	}
 
 	/**
-	 * True if our sending side was reset, by us or because the server has asked us to stop. OpenSSL resets it by itself in that
-	 * case.
+	 * True if the client's sending side was reset, either by the client or because the server has asked it to stop. In the second
+	 * case, OpenSSL resets it by itself.
 	 */
 	get stopped(): boolean {
 		const state = f.SSL_get_stream_write_state(this.#ssl) as number;
-		return state === RESET || state === RESET_BY_US;
+		return state === STATE_RESET_BY_SERVER || state === STATE_RESET_BY_CLIENT;
 	}
 
 	/** Resets the sending side with an error code. */
@@ -138,14 +138,14 @@ export class ClientStream {
 		result().writeBigUInt64LE(BigInt(code), 0);
 		f.SSL_stream_reset(this.#ssl, resultsAt, 8n);
 		f.ERR_clear_error();
-		this.#client.given();
+		this.#client.handleEvents();
 	}
 
 	/** Frees the stream, which asks the server to stop sending. */
 	stop(): void {
 		this.#client.streams.delete(this.#ssl);
 		f.SSL_free(this.#ssl);
-		this.#client.given();
+		this.#client.handleEvents();
 	}
 
 	/** Reads and writes as much as possible. */
@@ -165,7 +165,7 @@ export class ClientStream {
 		f.ERR_clear_error();
 		const state = f.SSL_get_stream_read_state(this.#ssl) as number;
 		if (state === FINISHED) this.ended = true;
-		if (state !== RESET) return;
+		if (state !== STATE_RESET_BY_SERVER) return;
 		const known = (f.SSL_get_stream_read_error_code(this.#ssl, resultsAt) as number) === 1;
 		this.resetCode = known ? Number(result().readBigUInt64LE(0)) : -1;
 	}
@@ -215,8 +215,8 @@ export interface QuicClientOptions {
 	/** The address of the server, 127.0.0.1 by default. */
 	readonly host?: string;
 	/**
-	 * False if the owner calls `look` whenever something may have happened; in that case, writing and stopping do not call it. The
-	 * default is true.
+	 * False if the owner calls `look` whenever something may have happened. In that case, writing and stopping do not call it.
+	 * The default is true.
 	 */
 	readonly polls?: boolean;
 }
@@ -241,7 +241,7 @@ export class QuicClient {
 			const callback = lib.registerCallback({ return: 'void', arguments: ['pointer', 'pointer'] }, (_ssl, line) =>
 				keyLog(ffi.toString(line as bigint) ?? ''),
 			);
-			again.SSL_CTX_set_keylog_callback(this.#context, callback);
+			callbackFunctions.SSL_CTX_set_keylog_callback(this.#context, callback);
 		}
 		this.#ssl = f.SSL_new(this.#context) as bigint;
 		const name = cString(serverName);
@@ -276,23 +276,23 @@ export class QuicClient {
 		f.SSL_set_incoming_stream_policy(this.#ssl, 1, 0n);
 		if (session !== undefined) f.SSL_set_session(this.#ssl, session);
 		f.ERR_clear_error();
-		if (options.polls !== false) this.#timer = setInterval(() => this.look(), POLL_INTERVAL);
+		if (options.polls !== false) this.#timer = setInterval(() => this.look(), POLL_INTERVAL_MS);
 		this.look();
 	}
 
-	/** Handles pending events after something was given to OpenSSL, unless the owner calls `look` itself. */
-	given(): void {
+	/** Handles pending events after data was passed to OpenSSL, unless the owner calls `look` itself. */
+	handleEvents(): void {
 		if (this.#timer !== undefined) this.look();
 	}
 
-	/** Handles pending events, and wakes whatever waits for their results. */
+	/** Handles pending events, and resumes everything that waits for their results. */
 	look(): void {
 		if (this.#gone) return;
 		if (!this.connected) {
-			this.connected = (again.SSL_connect(this.#ssl) as number) === 1;
+			this.connected = (callbackFunctions.SSL_connect(this.#ssl) as number) === 1;
 			f.ERR_clear_error();
 		}
-		again.SSL_handle_events(this.#ssl);
+		callbackFunctions.SSL_handle_events(this.#ssl);
 		if (this.connected) {
 			while ((f.SSL_get_accept_stream_queue_len(this.#ssl) as bigint) > 0n) {
 				const ssl = f.SSL_accept_stream(this.#ssl, 1n) as bigint;
@@ -300,7 +300,7 @@ export class QuicClient {
 				this.streams.set(ssl, new ClientStream(this, ssl));
 			}
 			for (const stream of this.streams.values()) stream.move();
-			again.SSL_handle_events(this.#ssl);
+			callbackFunctions.SSL_handle_events(this.#ssl);
 		}
 		if (this.closed === undefined && (f.SSL_get_conn_close_info(this.#ssl, resultsAt, 40n) as number) === 1) {
 			const flags = result().readUInt32LE(32);
@@ -311,7 +311,7 @@ export class QuicClient {
 		for (const wake of [...this.#waiting]) wake();
 	}
 
-	/** Resolves once a condition holds. Rejects after a generous time, or if the connection ends first. */
+	/** Resolves once a condition holds. Rejects after a long time limit, or if the connection ends first. */
 	until(what: string, condition: () => boolean): Promise<void> {
 		return new Promise((resolve, reject) => {
 			const end = (error?: Error): void => {
@@ -363,7 +363,7 @@ export class QuicClient {
 		return subject;
 	}
 
-	/** The authorities that the server named in its request for a certificate. */
+	/** The names of the authorities in the server's request for a certificate. */
 	get requestedAuthorities(): string[] {
 		const names = f.SSL_get0_peer_CA_list(this.#ssl) as bigint;
 		const count = names === 0n ? 0 : (f.OPENSSL_sk_num(names) as number);
@@ -381,7 +381,7 @@ export class QuicClient {
 		return (f.SSL_session_reused(this.#ssl) as number) === 1;
 	}
 
-	/** Returns the TLS session, for another client. It must be freed with `freeSession`. */
+	/** Returns the TLS session, which another client can resume. It must be freed with `freeSession`. */
 	session(): bigint {
 		return f.SSL_get1_session(this.#ssl) as bigint;
 	}
@@ -409,7 +409,7 @@ export class QuicClient {
 			result().writeBigUInt64LE(BigInt(code), 0);
 			result().writeBigUInt64LE(0n, 8);
 			f.SSL_shutdown_ex(this.#ssl, 7n, resultsAt, 16n);
-			again.SSL_handle_events(this.#ssl);
+			callbackFunctions.SSL_handle_events(this.#ssl);
 		}
 		this.destroy();
 	}

@@ -2,7 +2,7 @@
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import { data, encodeFieldSection, encodePrefixedInteger, frame, headers, POST, REQUEST, varint } from './frames.ts';
 
-/** A required outcome. Except after a connection error, the connection must serve another request. */
+/** A required outcome. Unless it is a connection error, the connection must serve another request afterwards. */
 export type Outcome =
 	| { readonly connection: number }
 	| { readonly stream: number }
@@ -35,8 +35,8 @@ const withFields = (...fields: [string, string][]) => headers([...REQUEST, ...fi
 const without = (name: string) => headers(REQUEST.filter(([other]) => other !== name));
 const withControl = (...frames: Uint8Array[]) => Buffer.concat([SETTINGS, ...frames]);
 const sectionOf = (...bytes: number[]) => frame(1, Buffer.from(bytes));
-/** Returns the minimal request with one field replaced. */
-const replaced = (name: string, value: string) =>
+/** Returns the head of a minimal request with the value of one field replaced. */
+const requestWith = (name: string, value: string) =>
 	headers(REQUEST.map(([other, before]) => [other, other === name ? value : before]));
 const withTrailers = (...fields: [string, string][]) => Buffer.concat([headers(POST), data('a'), headers(fields)]);
 const CONNECT: readonly (readonly [string, string])[] = [
@@ -322,19 +322,19 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '4.3.1',
 		asks: 'a method that is not a token is malformed',
-		request: replaced(':method', 'G T'),
+		request: requestWith(':method', 'G T'),
 		outcome: malformed,
 	},
 	{
 		section: '4.3.1',
 		asks: 'a :path without a slash is malformed',
-		request: replaced(':path', 'index.html'),
+		request: requestWith(':path', 'index.html'),
 		outcome: malformed,
 	},
 	{
 		section: '4.3.1',
 		asks: 'a :path of * is only for OPTIONS',
-		request: replaced(':path', '*'),
+		request: requestWith(':path', '*'),
 		outcome: malformed,
 	},
 	{
@@ -346,19 +346,19 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '4.3.1',
 		asks: 'a :path with a fragment is refused',
-		request: replaced(':path', '/a#b'),
+		request: requestWith(':path', '/a#b'),
 		outcome: { status: '400' },
 	},
 	{
 		section: '4.3.1',
 		asks: 'an :authority with user information is refused',
-		request: replaced(':authority', 'user@localhost'),
+		request: requestWith(':authority', 'user@localhost'),
 		outcome: { status: '400' },
 	},
 	{
 		section: '4.3.1',
 		asks: 'an empty :authority is refused',
-		request: replaced(':authority', ''),
+		request: requestWith(':authority', ''),
 		outcome: { status: '400' },
 	},
 	{
@@ -382,7 +382,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '4.3.1',
 		asks: 'a :scheme that is not of the web is refused',
-		request: replaced(':scheme', 'ftp'),
+		request: requestWith(':scheme', 'ftp'),
 		outcome: { status: '400' },
 	},
 	{

@@ -1,4 +1,4 @@
-/** Tests every HTTP/3 requirement over real QUIC connections, sent at once and byte by byte. */
+/** Tests every HTTP/3 requirement over real QUIC connections. The bytes are sent once in one piece and once byte by byte. */
 
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
@@ -55,7 +55,7 @@ async function check(requirement: Requirement, size: number): Promise<void> {
 	}
 }
 
-/** Writes bytes in pieces, which are larger for long inputs. */
+/** Writes bytes in small pieces; long inputs in larger ones. */
 function write(
 	client: QuicClient,
 	stream: ReturnType<QuicClient['open']>,

@@ -1,4 +1,7 @@
-/** What RFC 9114 requires of the frames and streams that a server sends, and of its behavior over the life of a connection. */
+/**
+ * The requirements of RFC 9114 for the frames and streams that a server sends, and for its behavior over the life of a
+ * connection.
+ */
 
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
@@ -42,25 +45,25 @@ const hello = (x: Exchange): void => {
 	x.response.body = 'hello';
 };
 
-/** Checks that the connection still serves requests. */
-async function served(client: QuicClient): Promise<void> {
+/** Asserts that the connection still serves requests. */
+async function assertServed(client: QuicClient): Promise<void> {
 	assert.is((await response(client, client.open().write(headers(), true))).body, 'hello');
 }
 
-async function endsWith(client: QuicClient, code: number): Promise<void> {
+async function assertEndsWith(client: QuicClient, code: number): Promise<void> {
 	assert.equal(await client.end(), { code, transport: false, byServer: true });
 }
 
 /** Returns the integers in these bytes. */
-function integers(bytes: Buffer): number[] {
+function decodeIntegers(bytes: Buffer): number[] {
 	const reader = new VarintReader();
 	return [...bytes].flatMap(byte => (reader.push(byte) ? [reader.value] : []));
 }
 
 /** Returns the stream IDs in the GOAWAY frames received so far. */
-function goAways(client: QuicClient): number[] {
+function goAwayIds(client: QuicClient): number[] {
 	const frames = framesOf(client.stream(CONTROL)?.bytes ?? Buffer.alloc(0), 1);
-	return frames.filter(({ type }) => type === GOAWAY).flatMap(({ payload }) => integers(payload));
+	return frames.filter(({ type }) => type === GOAWAY).flatMap(({ payload }) => decodeIntegers(payload));
 }
 
 test.after.each(() => {
@@ -71,7 +74,7 @@ test.after.each(() => {
 test('6.2.1, 7.2.4: SETTINGS come first on the only control stream, without reserved or repeated settings', async () => {
 	const [, client] = await start(hello);
 	openControlStream(client);
-	await served(client);
+	await assertServed(client);
 	const opened = [...client.streams.values()].filter(({ id }) => (id & 3) === 3);
 	assert.equal(
 		opened.map(({ id }) => id),
@@ -84,21 +87,21 @@ test('6.2.1, 7.2.4: SETTINGS come first on the only control stream, without rese
 		frames.map(({ type }) => type),
 		[4],
 	);
-	const numbers = integers(frames[0]!.payload);
+	const numbers = decodeIntegers(frames[0]!.payload);
 	const identifiers = numbers.filter((_, at) => at % 2 === 0);
 	assert.is(new Set(identifiers).size, identifiers.length);
 	assert.not.ok(identifiers.some(id => FORBIDDEN_SETTINGS.has(id)));
 	assert.is(numbers[identifiers.indexOf(SETTING_ID.enableConnectProtocol) * 2 + 1], 1);
-	// Both QPACK settings are 0 unless they are sent (RFC 9204 §5).
+	// A QPACK setting that is not sent is 0 (RFC 9204 §5).
 	assert.not.ok(identifiers.includes(SETTING_ID.qpackMaxTableCapacity));
 	assert.not.ok(ended || resetCode !== undefined);
 });
 
 test('3.2, 7.2.4.2: requests are served before the SETTINGS of the client arrive', async () => {
 	const [, client] = await start(hello);
-	await served(client);
+	await assertServed(client);
 	openControlStream(client);
-	await served(client);
+	await assertServed(client);
 });
 
 test('6.1, 6.2: a client may open a hundred requests and three unidirectional streams of 1,024 bytes at once', async () => {
@@ -115,7 +118,7 @@ test('6.2: a unidirectional stream may be reset before its type arrives', async 
 	openControlStream(client);
 	client.open(true).reset(H3_ERROR.none);
 	client.open(true).write(Buffer.of(0x40)).reset(H3_ERROR.none);
-	await served(client);
+	await assertServed(client);
 });
 
 for (const [name, type] of [
@@ -126,21 +129,21 @@ for (const [name, type] of [
 	test(`6.2.1, QPACK 4.2: a reset of the ${name} stream ends the connection`, async () => {
 		const [, client] = await start(hello);
 		const critical = client.open(true).write(type === 0 ? Buffer.concat([varint(0), frame(4)]) : varint(type));
-		// A response shows that the server has received the stream that was opened before the request.
-		await served(client);
+		// The response shows that the server has received the stream that was opened before the request.
+		await assertServed(client);
 		critical.reset(H3_ERROR.cancel);
-		await endsWith(client, H3_ERROR.closedCriticalStream);
+		await assertEndsWith(client, H3_ERROR.closedCriticalStream);
 	});
 }
 
 test('6.2.1: a client that stops reading our control stream ends the connection', async () => {
 	const [, client] = await start(hello);
 	openControlStream(client);
-	await served(client);
+	await assertServed(client);
 	client.stream(CONTROL)!.stop();
-	// The server learns that the client has stopped its control stream the next time it sends on the stream.
+	// Only when the server sends on its control stream again does it learn that the client has stopped reading it.
 	servers[0]!.protocol.drain();
-	await endsWith(client, H3_ERROR.closedCriticalStream);
+	await assertEndsWith(client, H3_ERROR.closedCriticalStream);
 });
 
 test('4.1: a complete response to an incomplete request is followed by a request to stop, not by a reset', async () => {
@@ -236,7 +239,7 @@ test('8: unknown error codes in resets are as good as known ones', async () => {
 	await until('the request', () => server.exchanges.length === 1);
 	stream.reset(0x3fff_ffff);
 	await until('the cancellation', () => server.counts.resetsByClient === 1);
-	await served(client);
+	await assertServed(client);
 });
 
 test('5.2: a client that has opened many streams must use another connection', async () => {
@@ -262,16 +265,16 @@ test('5.2: a client that has opened many streams must use another connection', a
 		}
 	};
 	client.open().write(headers([...REQUEST.slice(0, 3), [':path', '/held']]), true);
-	await openUntil(() => goAways(client).length > 0);
+	await openUntil(() => goAwayIds(client).length > 0);
 	assert.ok(Math.abs(answered - MAX_CONNECTION_STREAMS) <= 2 * group, `${answered} answered`);
 	// This client opens streams in spite of the GOAWAY.
 	await openUntil(() => client.closed !== undefined);
 	release();
-	assert.is(goAways(client).length, 2);
+	assert.is(goAwayIds(client).length, 2);
 	assert.ok(rejected > 0);
 	assert.ok(answered <= MAX_CONNECTION_STREAMS + MAX_LATE_STREAMS + group, `${answered} answered`);
 	assert.ok(answered + rejected <= MAX_CONNECTION_STREAMS + 2 * MAX_LATE_STREAMS + group, `${rejected} rejected`);
-	await endsWith(client, H3_ERROR.excessiveLoad);
+	await assertEndsWith(client, H3_ERROR.excessiveLoad);
 	assert.equal(server.cut, ['made_you_reset']);
 });
 
@@ -282,8 +285,8 @@ test('5.2: after the last GOAWAY, earlier streams are served and later ones reje
 	const begun = client.open().write(headers(POST));
 	await until('the request', () => server.exchanges.length === 1);
 	server.protocol.drain();
-	await client.until('the last GOAWAY', () => goAways(client).length === 2);
-	const [first, last] = goAways(client) as [number, number];
+	await client.until('the last GOAWAY', () => goAwayIds(client).length === 2);
+	const [first, last] = goAwayIds(client) as [number, number];
 	assert.is(first % 4, 0);
 	assert.is(last, begun.id + 4);
 	assert.ok(last <= first);
@@ -291,10 +294,10 @@ test('5.2: after the last GOAWAY, earlier streams are served and later ones reje
 	await client.until('the rejection', () => late.resetCode !== undefined);
 	assert.is(late.resetCode, H3_ERROR.rejected);
 	assert.is(server.exchanges.length, 1);
-	// The ID of this stream is below that in the GOAWAY.
+	// The ID of this stream is lower than the ID in the GOAWAY.
 	assert.is((await response(client, early.write(headers().subarray(5), true))).body, 'hello');
 	assert.is((await response(client, begun.write(data('x'), true))).body, 'hello');
-	await endsWith(client, H3_ERROR.none);
+	await assertEndsWith(client, H3_ERROR.none);
 });
 
 test.run();

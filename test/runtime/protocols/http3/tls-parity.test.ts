@@ -51,7 +51,7 @@ test.after.each(() => {
 	for (const client of clients.splice(0)) client.close();
 });
 
-/** Performs a handshake. Returns the client, or the code with which the server refused it. */
+/** Performs a handshake. Returns the client or, if the server refuses the handshake, the error code. */
 async function handshake(serverName: string, more: QuicClientOptions = {}): Promise<QuicClient | number> {
 	const client = new QuicClient(port, { serverName, ...more });
 	clients.push(client);
@@ -113,8 +113,8 @@ test('the secrets log has the secrets of both, and of no other site', async () =
 			const lines = existsSync(file) ? readFileSync(file, 'latin1').trimEnd().split('\n') : [];
 			return lines.map(line => line.split(' '));
 		};
-		/** Returns the secrets of the only handshake among these lines. */
-		const check = (lines: string[][]): void => {
+		/** Asserts that these lines contain the secrets of a single handshake. */
+		const checkSecrets = (lines: string[][]): void => {
 			assert.equal(lines.map(([label]) => label).sort(), labels.toSorted());
 			assert.is(new Set(lines.map(([, random]) => random)).size, 1);
 			for (const [, random, secret] of lines) {
@@ -124,15 +124,15 @@ test('the secrets log has the secrets of both, and of no other site', async () =
 		};
 		assert.match(await get(await connected('set.test'), 'set.test'), /^set/);
 		await until('the secrets over QUIC', () => logged().length >= labels.length);
-		check(logged());
+		checkSecrets(logged());
 		assert.is(statSync(file).mode & 0o777, 0o600);
 		await tlsGet(port, { servername: 'set.test' });
 		await until('the secrets over TCP', () => logged().length >= 2 * labels.length);
-		check(logged().slice(labels.length));
+		checkSecrets(logged().slice(labels.length));
 		await get(await connected('plain.test'), 'plain.test');
 		await get(await connected('set.test'), 'set.test');
 		await until('the secrets of the next connection', () => logged().length >= 3 * labels.length);
-		check(logged().slice(2 * labels.length));
+		checkSecrets(logged().slice(2 * labels.length));
 	});
 });
 
@@ -174,7 +174,7 @@ test('certificates are issued on demand, once for all handshakes that wait for o
 	await withServer({ settings: settings!, sites: [site] }, { threads: 2 }, async () => {
 		const first = await Promise.all(Array.from({ length: 6 }, () => connected('new.test')));
 		for (const client of first) assert.is(await get(client, 'new.test'), 'for new.test');
-		// Clients over TCP get the same certificate.
+		// Clients over TCP get the same certificate as those over QUIC.
 		assert.is((await tlsGet(port, { servername: 'new.test' })).names, 'DNS:new.test');
 		const again = await connected('new.test');
 		assert.is(await get(again, 'new.test'), 'for new.test');

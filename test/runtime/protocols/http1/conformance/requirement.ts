@@ -5,11 +5,13 @@ export interface Requirement {
 	/** The RFC and its section, for example `9112 §6.1`. */
 	readonly section: string;
 	readonly level: 'MUST' | 'MUST NOT' | 'SHOULD' | 'SHOULD NOT' | 'MAY';
-	/** The server's role: towards clients, as an intermediary, or towards upstreams. */
+	/** The role in which the server must meet the requirement: towards clients, as an intermediary, or towards upstreams. */
 	readonly who: 'server' | 'proxy' | 'client';
 	/** A short description of the requirement. */
 	readonly says: string;
-	/** Bytes that a client sends, as latin1. Each of several pieces is sent when the previous one has been read. */
+	/**
+	 * Bytes that a client sends, as latin1. If there are several pieces, each is sent after the server has read the previous one.
+	 */
 	readonly send: string | readonly string[];
 	/** Bytes with which the upstream answers each request under `/up/`. The default is `200 OK` with the body `ok`. */
 	readonly upstream?: string | readonly string[];
@@ -34,7 +36,7 @@ export const GET = 'GET /own HTTP/1.1\r\nHost: a.example\r\n';
 export const PROXIED_GET_HEAD = 'GET /up/x HTTP/1.1\r\nHost: a.example\r\n';
 /** The request line and Host of a POST that is proxied to the upstream. */
 export const PROXIED_POST_HEAD = 'POST /up/x HTTP/1.1\r\nHost: a.example\r\n';
-/** A final request that closes the connection in an orderly way, which shows that the connection was still usable. */
+/** A last request, which closes the connection in an orderly way. Its response shows that the connection was still usable. */
 export const FINAL_REQUEST = 'GET /own HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n';
 /** The field that makes a request the last on its connection. */
 export const CLOSE = 'Connection: close\r\n';
