@@ -3,7 +3,7 @@
 /** The names of the guides, by subject. */
 const TOPICS_BY_GROUP = {
 	Start: ['install', 'first-site', 'language', 'recipes', 'https'],
-	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers'],
+	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers', 'rate-limits'],
 	'Check and change': ['testing', 'comparing', 'zero-downtime', 'handover', 'admin-api'],
 	Operate: ['logs', 'containers', 'cluster', 'performance', 'troubleshooting', 'production', 'security'],
 	'Move from another server': ['from-caddy', 'from-nginx', 'from-haproxy'],

@@ -35,6 +35,11 @@ export class FakeRateLimiter implements RateLimiter {
 		return excessMs;
 	}
 
+	/** Decides like {@link take}, because a dry run has no other machines. */
+	takeAfterReport(x: Exchange, key: string, rate: Rate, cost: number): Promise<number> {
+		return Promise.resolve(this.take(x, key, rate, cost));
+	}
+
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void {
 		this.#fullAtByKey.set(key, fullAtAfterCharge(this.#fullAtByKey.get(key) ?? 0, x.now(), rate, cost));
 	}

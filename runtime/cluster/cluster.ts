@@ -7,6 +7,7 @@ import {
 import type { ClusterMember, ClusterMembers, MemberFacts } from './cluster-members.ts';
 import type { RedisConnection, RedisConnectionDeps, RedisReply } from './redis-connection.ts';
 import { SealedValues } from './sealed-values.ts';
+import { type LimitCounts, SharedLimits } from './shared-limits.ts';
 import type { PurgeCounts, PurgedCaches, SharedPurges } from './shared-purges.ts';
 
 export interface ClusterDeps {
@@ -31,8 +32,10 @@ export interface ClusterReport {
 	/** Number of members in the latest list that Redis returned. */
 	readonly members: number;
 	readonly purges: PurgeCounts;
+	readonly limits: LimitCounts;
 }
 
+const NO_LIMITS: LimitCounts = { reports: 0, keys: 0, failures: 0 };
 const NO_PURGES: PurgeCounts = { sent: 0, received: 0, unconfirmed: 0, complete: 0 };
 
 /** The cluster that the option `cluster` configures. Nothing is loaded or connected before the first command. */
@@ -48,6 +51,7 @@ export class Cluster {
 	#members: ClusterMembers | undefined;
 	#purges: SharedPurges | undefined;
 	#purging: Promise<SharedPurges> | undefined;
+	#limits: SharedLimits | undefined;
 
 	constructor(settings: ClusterSettings, deps: ClusterDeps) {
 		this.#settings = settings;
@@ -74,6 +78,13 @@ export class Cluster {
 		const { keys } = this.#settings;
 		this.#sealed ??= keys && new SealedValues(keys);
 		return this.#sealed;
+	}
+
+	/** The rate limits that the machines share; undefined if the settings contain no key. */
+	get limits(): SharedLimits | undefined {
+		const key = this.#settings.keys?.[0];
+		if (key !== undefined) this.#limits ??= new SharedLimits(this, key);
+		return this.#limits;
 	}
 
 	get isConnected(): boolean {
@@ -107,13 +118,19 @@ export class Cluster {
 
 	report(): ClusterReport {
 		const { address, isConnected } = this;
-		return { address, isConnected, members: this.#members?.count ?? 0, purges: this.#purges?.counts ?? NO_PURGES };
+		return {
+			address,
+			isConnected,
+			members: this.#members?.count ?? 0,
+			purges: this.#purges?.counts ?? NO_PURGES,
+			limits: this.#limits?.counts ?? NO_LIMITS,
+		};
 	}
 
 	/** Leaves the cluster before the process ends. Never rejects. */
 	async leave(): Promise<void> {
 		this.#purges?.close();
-		await this.#members?.leave();
+		await Promise.all([this.#limits?.close(), this.#members?.leave()]);
 	}
 
 	/** Opens another connection, for commands that wait in Redis. Its failures are not logged. */

@@ -186,7 +186,7 @@ export class Runtime implements RuntimeControl {
 			broadcast: update => this.#threads.broadcast({ type: 'tls', update }),
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
-		this.#limits = new LimitTables(inheritance?.limitSecret);
+		this.#limits = new LimitTables(inheritance?.limitSecret, () => this.#cluster?.limits);
 		this.#caches = new CacheRegistry({
 			workingDirectory,
 			log: (...entry) => this.log(...entry),
@@ -646,7 +646,13 @@ export class Runtime implements RuntimeControl {
 			answer: question => {
 				const queues = { passwords: this.#passwords, accountFiles: this.#accountFiles, pageWork: this.#pageWork };
 				const services = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
-				return answerThreadRequest(question, { ...queues, ...services, unreadyReason: this.unreadyReason });
+				const sharedLimits = this.#cluster?.limits;
+				return answerThreadRequest(question, {
+					...queues,
+					...services,
+					sharedLimits,
+					unreadyReason: this.unreadyReason,
+				});
 			},
 			introduction: () => this.#tls.initialUpdates().map(update => ({ type: 'tls', update })),
 			onChallengesReceived: (index, number) => this.#tls.challengesTaken(index, number),
@@ -812,11 +818,11 @@ export class Runtime implements RuntimeControl {
 		if (hasSuccessor) void this.#caches.close();
 		await withTimeLimit(this.#threads.drain(waits), this.#settings.grace_period);
 		await Promise.all([
-			this.#endThreads(),
+			// What the threads have counted is reported to the cluster once they have ended.
+			this.#endThreads().then(() => this.#cluster?.leave()),
 			this.#spans.close(EXPORT_LIMIT_MS),
 			withTimeLimit(this.#caches.close(), FLUSH_LIMIT_MS),
 			this.#tls.close(),
-			this.#cluster?.leave(),
 		]);
 		this.#cluster?.close();
 		if (!hasSuccessor) await this.#queue.catch(() => {});

@@ -112,6 +112,18 @@ export function clusterFamilies(report: () => ClusterReport | undefined): PlainF
 			'counter',
 			one => [sample(one.purges.complete)],
 		),
+		family(
+			'svc_cluster_limit_reports_total',
+			'Reports of the usage of shared rate limits to Redis, by result.',
+			'counter',
+			one => [sample(one.limits.reports, { result: 'counted' }), sample(one.limits.failures, { result: 'failed' })],
+		),
+		family(
+			'svc_cluster_limit_keys_total',
+			'Keys of shared rate limits in the reports that Redis has counted.',
+			'counter',
+			one => [sample(one.limits.keys)],
+		),
 	];
 }
 

@@ -1,5 +1,6 @@
 /** Answers the requests that worker threads send to the main thread, by passing each to the component responsible for it. */
 import type { Settings } from '../../compiler/document/document.ts';
+import type { SharedLimits } from '../cluster/shared-limits.ts';
 import { scrapeToString } from '../metrics/scrape-memory.ts';
 import type { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import type { AccountFiles } from '../passwords/account-files.ts';
@@ -17,6 +18,8 @@ export interface MainThreadServices {
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
 	readonly caches: CacheRegistry;
+	/** The limits that the machines of the cluster share; undefined outside of a cluster. */
+	readonly sharedLimits: SharedLimits | undefined;
 	/** Why the server is not ready; undefined if it is ready. */
 	readonly unreadyReason: string | undefined;
 	/** Settings of the running document. */
@@ -26,7 +29,17 @@ export interface MainThreadServices {
 /** Answers one request of a worker thread. */
 export async function answerThreadRequest(
 	request: MainThreadRequest,
-	{ passwords, accountFiles, pageWork, metrics, tls, caches, unreadyReason, settings }: MainThreadServices,
+	{
+		passwords,
+		accountFiles,
+		pageWork,
+		metrics,
+		tls,
+		caches,
+		sharedLimits,
+		unreadyReason,
+		settings,
+	}: MainThreadServices,
 ): Promise<MainThreadReplies[keyof MainThreadReplies]> {
 	switch (request.about) {
 		case 'password':
@@ -50,6 +63,9 @@ export async function answerThreadRequest(
 			return tls.provideUpstreams(request.material);
 		case 'cache':
 			return caches.runDiskRequest(request.store, request.diskRequest);
+		case 'rate_limit':
+			await sharedLimits?.report(request.table, request.place);
+			return true;
 		case 'acme':
 			return tls.answerAcme(request.request, request.settings, settings);
 	}

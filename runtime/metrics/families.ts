@@ -110,6 +110,16 @@ export const MODULE_FAMILIES = {
 		help: 'Requests counted by `rate_limit`, by zone and outcome: admitted, delayed, refused or would_refuse.',
 		type: 'counter',
 	},
+	rateLimitWaits: {
+		name: 'svc_rate_limit_waits_total',
+		help: 'Requests that waited until Redis had counted earlier ones, by zone.',
+		type: 'counter',
+	},
+	rateLimitFallbacks: {
+		name: 'svc_rate_limit_fallbacks_total',
+		help: 'Requests decided without Redis because it was unavailable or too slow, by zone and policy: local, allow or deny.',
+		type: 'counter',
+	},
 	mirrored: {
 		name: 'svc_mirror_requests_total',
 		help: 'Copies of requests that `mirror` has sent, by upstream and outcome: answered, failed or timed_out.',

@@ -2,7 +2,7 @@
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
 import type { ConcurrencyOutcome } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { MirrorCounts } from '../../compiler/modules/directives/mirror/mirror-gate.ts';
-import type { RateLimitOutcome } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import type { RateLimitEvent } from '../rate-limits/thread-rate-limiter.ts';
 import { MODULE_FAMILIES } from './families.ts';
 import type { SeriesPages } from './series-pages.ts';
 import type { ThreadTotals } from './thread-totals.ts';
@@ -21,9 +21,11 @@ export class ModuleCounters {
 		return this.#counter(MODULE_FAMILIES.events.name, { event });
 	}
 
-	/** Returns the counter of the requests of a `rate_limit` zone that had the given outcome. */
-	rateLimitCounter(zone: string, outcome: RateLimitOutcome): EventCounter {
-		return this.#counter(MODULE_FAMILIES.rateLimits.name, { zone, outcome });
+	/** Returns the counter of an event of a `rate_limit` zone. */
+	rateLimitCounter(zone: string, event: RateLimitEvent): EventCounter {
+		if (event === 'waited') return this.#counter(MODULE_FAMILIES.rateLimitWaits.name, { zone });
+		if (typeof event === 'object') return this.#counter(MODULE_FAMILIES.rateLimitFallbacks.name, { zone, ...event });
+		return this.#counter(MODULE_FAMILIES.rateLimits.name, { zone, outcome: event });
 	}
 
 	/** Returns the counters of the copies that mirrors send to an upstream. */

@@ -5,8 +5,10 @@ import {
 	fullAtAfterCharge,
 	fullAtAfterRequest,
 	type Rate,
+	UNDECIDED,
 } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { HalfSipHash } from './half-sip-hash.ts';
+import { UnreportedUsage, type UsageReport, unreportedUsageWords } from './unreported-usage.ts';
 
 /** Number of keys in a set. A key is always in the set that its hash selects. */
 const WAYS = 8;
@@ -19,21 +21,25 @@ const SLEEP_MS = 1;
 /** Number of sleeps after which the holder of a lock is considered dead. */
 const MAX_SLEEPS = 50;
 
-/** Returns the number of Int32 values that a table needs. */
-export function limitTableWords(maxKeys: number): number {
-	const { locks, setCount } = layout(maxKeys);
-	return locks + setCount;
+/**
+ * Returns the number of Int32 values that a table needs.
+ * @param isShared True if the machines of a cluster share the counts.
+ */
+export function limitTableWords(maxKeys: number, isShared = false): number {
+	const { locks, setCount, unreported } = layout(maxKeys);
+	return isShared ? unreported + unreportedUsageWords(WAYS * setCount) : locks + setCount;
 }
 
 /**
- * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. Times are aligned to 8
- * bytes.
+ * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. Times and unreported usage are
+ * aligned to 8 bytes.
  */
-function layout(maxKeys: number): { setCount: number; times: number; ids: number; locks: number } {
+function layout(maxKeys: number): { setCount: number; times: number; ids: number; locks: number; unreported: number } {
 	const setCount = Math.ceil(maxKeys / WAYS);
 	const times = SECRET_WORDS;
 	const ids = times + 2 * WAYS * setCount;
-	return { setCount, times, ids, locks: ids + 2 * WAYS * setCount };
+	const locks = ids + 2 * WAYS * setCount;
+	return { setCount, times, ids, locks, unreported: locks + setCount + (setCount & 1) };
 }
 
 /** A place that a key uses. */
@@ -70,13 +76,22 @@ export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, used
 }
 
 function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
-	const { setCount, times, ids, locks } = layout(maxKeys);
+	const { setCount, times, ids, locks, unreported } = layout(maxKeys);
 	return {
 		setCount,
+		unreportedOffset: unreported * 4,
 		times: new Float64Array(buffer, times * 4, WAYS * setCount),
 		ids: new Int32Array(buffer, ids * 4, 2 * WAYS * setCount),
 		locks: new Int32Array(buffer, locks * 4, setCount),
 	};
+}
+
+/** Usage of a key that Redis has not counted. */
+export interface KeyReport extends UsageReport {
+	readonly place: number;
+	/** The halves of the key's hash. */
+	readonly first: number;
+	readonly second: number;
 }
 
 /**
@@ -92,13 +107,16 @@ export class LimitTable {
 	readonly #ids: Int32Array;
 	readonly #locks: Int32Array;
 	readonly #hash: HalfSipHash;
+	/** Usage that Redis has not counted; undefined if the counts are those of this machine. */
+	readonly unreported: UnreportedUsage | undefined;
 
 	/**
 	 * @param buffer At least {@link limitTableWords} Int32 values. All are 0, except perhaps the secret, when the first thread opens
 	 * it.
 	 */
-	constructor(buffer: SharedArrayBuffer, maxKeys: number) {
-		const { setCount, times, ids, locks } = viewsOf(buffer, maxKeys);
+	constructor(buffer: SharedArrayBuffer, maxKeys: number, isShared = false) {
+		const { setCount, times, ids, locks, unreportedOffset } = viewsOf(buffer, maxKeys);
+		this.unreported = isShared ? new UnreportedUsage(buffer, unreportedOffset, WAYS * setCount) : undefined;
 		this.#setCount = setCount;
 		this.#times = times;
 		this.#ids = ids;
@@ -107,8 +125,11 @@ export class LimitTable {
 		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
 	}
 
-	/** Counts a request as {@link RateLimiter.take} does. `now` is in milliseconds, by a clock that all threads share. */
-	take(key: string, now: number, rate: Rate, cost: number): number {
+	/**
+	 * Counts a request as {@link RateLimiter.take} does. `now` is in milliseconds, by a clock that all threads share.
+	 * @param isAlone True to decide without Redis.
+	 */
+	take(key: string, now: number, rate: Rate, cost: number, isAlone = false): number {
 		const set = this.#select(key);
 		this.#lock(set);
 		let place = this.#find(set);
@@ -116,11 +137,15 @@ export class LimitTable {
 		if (isNew) place = this.#leastUsed(set);
 		let fullAt = this.#times[place]!;
 		if (isNew) fullAt = Math.min(fullAt, now + rate.capacityMs - Math.max(cost, 1) * rate.intervalMs);
-		const result = computeExcessMs(fullAt, now, rate, cost);
-		// A key that has used nothing needs no place.
-		if (result <= rate.maxDelayMs && cost > 0) {
-			this.#times[place] = fullAtAfterRequest(fullAt, now, rate, cost);
-			if (isNew) this.#occupy(place);
+		let result = computeExcessMs(fullAt, now, rate, cost);
+		if (result <= rate.maxDelayMs) {
+			if (!isNew && !isAlone && this.#mustReport(place, rate, cost)) result = UNDECIDED;
+			// A key that has used nothing needs no place.
+			else if (cost > 0) {
+				this.#times[place] = fullAtAfterRequest(fullAt, now, rate, cost);
+				if (isNew) this.#occupy(place);
+				this.#addUnreported(place, cost * rate.intervalMs, rate);
+			}
 		}
 		Atomics.store(this.#locks, set, 0);
 		return result;
@@ -135,8 +160,65 @@ export class LimitTable {
 			place = this.#leastUsed(set);
 			this.#occupy(place);
 		}
-		if (place !== -1) this.#times[place] = fullAtAfterCharge(this.#times[place]!, now, rate, cost);
+		if (place !== -1) {
+			const fullAt = this.#times[place]!;
+			const chargedTime = fullAtAfterCharge(fullAt, now, rate, cost);
+			this.#times[place] = chargedTime;
+			this.#addUnreported(place, chargedTime - Math.max(fullAt, now), rate);
+		}
 		Atomics.store(this.#locks, set, 0);
+	}
+
+	/** Returns the place of a key; −1 if it has none. */
+	placeOf(key: string): number {
+		const set = this.#select(key);
+		this.#lock(set);
+		const place = this.#find(set);
+		Atomics.store(this.#locks, set, 0);
+		return place;
+	}
+
+	/** Returns the usage of a place that must be reported to Redis, and remembers it as sent. Returns undefined if there is none. */
+	takeReport(place: number, now: number): KeyReport | undefined {
+		const set = Math.floor(place / WAYS);
+		this.#lock(set);
+		const report = this.unreported!.takeReport(place, this.#times[place]! - now);
+		const [first, second] = [this.#ids[2 * place]!, this.#ids[2 * place + 1]!];
+		Atomics.store(this.#locks, set, 0);
+		return report && { ...report, place, first, second };
+	}
+
+	/**
+	 * Handles the confirmation of a report.
+	 * @param remainingMs The usage of the key on all machines.
+	 */
+	confirmReport({ place, first, second }: KeyReport, now: number, remainingMs: number): void {
+		const set = Math.floor(place / WAYS);
+		this.#lock(set);
+		// Another key may have taken the place in the meantime.
+		if (this.#ids[2 * place] === first && this.#ids[2 * place + 1] === second)
+			this.#times[place] = now + remainingMs + this.unreported!.confirm(place);
+		Atomics.store(this.#locks, set, 0);
+	}
+
+	/** Returns all usage that has not been sent to Redis, for at most `maxReports` keys. */
+	takeAllReports(now: number, maxReports: number): KeyReport[] {
+		const reports: KeyReport[] = [];
+		for (let place = 0; place < this.#times.length && reports.length < maxReports; place++) {
+			const report = this.takeReport(place, now);
+			if (report) reports.push(report);
+		}
+		return reports;
+	}
+
+	/** Reports whether Redis must count the earlier requests of the key first. */
+	#mustReport(place: number, { intervalMs, shared }: Rate, cost: number): boolean {
+		if (this.unreported === undefined || shared === undefined) return false;
+		return !this.unreported.admits(place, Math.max(cost, 1) * intervalMs, shared.batchMs);
+	}
+
+	#addUnreported(place: number, amountMs: number, { capacityMs, shared }: Rate): void {
+		if (shared !== undefined) this.unreported?.add(place, amountMs, shared.batchMs, capacityMs);
 	}
 
 	/** Hashes a key and returns its set. */
@@ -167,6 +249,7 @@ export class LimitTable {
 	}
 
 	#occupy(place: number): void {
+		this.unreported?.forget(place);
 		this.#ids[2 * place] = this.#hash.first;
 		this.#ids[2 * place + 1] = this.#hash.second;
 	}

@@ -1,5 +1,6 @@
 /** The tables of all zones of `rate_limit`, on the main thread. A successor of this process continues with their counts. */
 import { randomBytes } from 'node:crypto';
+import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from './limit-table.ts';
 
 /** Maximum number of keys passed to a successor. If there are more, the keys that have used least are left out. */
@@ -19,13 +20,28 @@ interface OpenTable {
 	readonly maxKeys: number;
 }
 
+/** The owner of tables whose counts the machines of a cluster share. */
+export interface SharedTables {
+	/** Secret of the tables' hash, of as many bytes as any table's. */
+	readonly secret: Buffer;
+	/** Adds a table, before it is used. */
+	opened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
+	/** Removes a table that no thread uses any longer. */
+	closed(key: string): void;
+}
+
 /** Tables whose hashes have the same secret, so that each key has the same place in a successor. */
 export class LimitTables {
 	readonly #secret: Buffer;
+	readonly #sharedTables: () => SharedTables | undefined;
 	readonly #openTables = new Map<string, OpenTable>();
 
-	/** @param secret The predecessor's {@link LimitTables.secret}, if there is a predecessor. */
-	constructor(secret?: string) {
+	/**
+	 * @param secret The predecessor's {@link LimitTables.secret}, if there is a predecessor.
+	 * @param sharedTables Returns the owner of the tables that the machines of the cluster share; undefined outside of a cluster.
+	 */
+	constructor(secret?: string, sharedTables: () => SharedTables | undefined = () => undefined) {
+		this.#sharedTables = sharedTables;
 		const inherited = Buffer.from(secret ?? '', 'base64');
 		this.#secret = inherited.length === SECRET_WORDS * 4 ? inherited : randomBytes(SECRET_WORDS * 4);
 	}
@@ -36,14 +52,18 @@ export class LimitTables {
 	}
 
 	/** Adds a table. Must be called after its memory has been allocated, and before the table is used. */
-	limitsOpened(key: string, maxKeys: number, buffer: SharedArrayBuffer): void {
-		this.#secret.copy(new Uint8Array(buffer, 0, this.#secret.length));
+	limitsOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void {
+		const { maxKeys } = settings;
+		const shared = settings.isShared ? this.#sharedTables() : undefined;
+		(shared?.secret ?? this.#secret).copy(new Uint8Array(buffer, 0, this.#secret.length));
+		shared?.opened(key, settings, buffer);
 		this.#openTables.set(key, { buffer, maxKeys });
 	}
 
 	/** Removes a table that no thread uses any longer. */
 	limitsClosed(key: string): void {
 		this.#openTables.delete(key);
+		this.#sharedTables()?.closed(key);
 	}
 
 	/** Returns the counts of all tables. Of very large tables, only some keys are included. */
@@ -79,7 +99,7 @@ export class LimitTables {
 }
 
 /** Returns the time in milliseconds, by a clock that all processes of the machine share. */
-function monotonicNow(): number {
+export function monotonicNow(): number {
 	return Number(process.hrtime.bigint()) / 1e6;
 }
 

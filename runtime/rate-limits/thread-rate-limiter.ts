@@ -1,31 +1,75 @@
 /** A zone of `rate_limit` on one thread. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
-import type { Rate, RateLimiter, RateLimitOutcome } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import {
+	type Rate,
+	type RateLimiter,
+	type RateLimitOutcome,
+	UNAVAILABLE,
+	UNDECIDED,
+	type UnavailablePolicy,
+} from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import type { LimitTable } from './limit-table.ts';
+
+/** An event of a zone: the outcome of a request, a wait for Redis, or a decision without Redis. */
+export type RateLimitEvent = RateLimitOutcome | 'waited' | { readonly policy: UnavailablePolicy };
+
+export interface ThreadRateLimiterDeps {
+	/** Returns the counter of an event; called once for each event that occurs. */
+	counterOf(event: RateLimitEvent): EventCounter;
+	/**
+	 * Reports the listed usage of the table to Redis. With a place, does so at once, and resolves when Redis has counted its usage or is
+	 * unavailable.
+	 */
+	report(place: number | undefined): Promise<unknown>;
+}
 
 /** Counts in a shared table, by a clock that all threads and processes of the machine share. */
 export class ThreadRateLimiter implements RateLimiter {
 	readonly #table: LimitTable;
-	readonly #counterOf: (outcome: RateLimitOutcome) => EventCounter;
-	readonly #counters = new Map<RateLimitOutcome, EventCounter>();
+	readonly #deps: ThreadRateLimiterDeps;
+	readonly #counters = new Map<string, EventCounter>();
+	/** Reports in progress, by place, so that requests of one key share them. */
+	readonly #reports = new Map<number, Promise<unknown>>();
 	/**
 	 * The time of the system's monotonic clock, in milliseconds, when the thread started. `performance.now()` counts from then on.
 	 */
 	readonly #threadStart = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-	/** @param counterOf Returns the counter of an outcome; called once for each outcome that occurs. */
-	constructor(table: LimitTable, counterOf: (outcome: RateLimitOutcome) => EventCounter) {
+	constructor(table: LimitTable, deps: ThreadRateLimiterDeps) {
 		this.#table = table;
-		this.#counterOf = counterOf;
+		this.#deps = deps;
 	}
 
 	take(x: Exchange, key: string, rate: Rate, cost: number): number {
-		return this.#table.take(key, this.#threadStart + x.startedAt, rate, cost);
+		const now = this.#threadStart + x.startedAt;
+		const excessMs = this.#table.take(key, now, rate, cost);
+		if (rate.shared === undefined) return excessMs;
+		this.#tellMainThread();
+		return excessMs <= rate.maxDelayMs ? excessMs : this.#reconsider(excessMs, key, now, rate, cost);
+	}
+
+	async takeAfterReport(x: Exchange, key: string, rate: Rate, cost: number): Promise<number> {
+		const { waitMs } = rate.shared!;
+		this.#countEvent('waited', 'waited');
+		const deadline = performance.now() + waitMs;
+		for (;;) {
+			const place = this.#table.placeOf(key);
+			if (place !== -1) await this.#reportWithin(place, deadline - performance.now());
+			const now = this.#threadStart + performance.now();
+			const excessMs = this.#table.take(key, now, rate, cost);
+			this.#tellMainThread();
+			if (excessMs <= rate.maxDelayMs) return excessMs;
+			if (excessMs === UNDECIDED && (performance.now() >= deadline || x.isGone))
+				return this.#decideAlone(key, now, rate, cost);
+			const reconsidered = this.#reconsider(excessMs, key, now, rate, cost);
+			if (reconsidered !== UNDECIDED) return reconsidered;
+		}
 	}
 
 	charge(_x: Exchange, key: string, rate: Rate, cost: number): void {
 		this.#table.charge(key, this.#threadStart + performance.now(), rate, cost);
+		if (rate.shared !== undefined) this.#tellMainThread();
 	}
 
 	delay(x: Exchange, milliseconds: number): Promise<boolean> {
@@ -39,11 +83,56 @@ export class ThreadRateLimiter implements RateLimiter {
 	}
 
 	countOutcome(outcome: RateLimitOutcome): void {
-		let counter = this.#counters.get(outcome);
+		this.#countEvent(outcome, outcome);
+	}
+
+	#countEvent(name: string, event: RateLimitEvent): void {
+		let counter = this.#counters.get(name);
 		if (!counter) {
-			counter = this.#counterOf(outcome);
-			this.#counters.set(outcome, counter);
+			counter = this.#deps.counterOf(event);
+			this.#counters.set(name, counter);
 		}
 		counter.add();
+	}
+
+	/** Returns the decision about a request that the table has not admitted. */
+	#reconsider(excessMs: number, key: string, now: number, rate: Rate, cost: number): number {
+		const { waitMs, onError } = rate.shared!;
+		const isAway = this.#table.unreported!.isAway(now, waitMs);
+		if (excessMs === UNDECIDED) return isAway || waitMs === 0 ? this.#decideAlone(key, now, rate, cost) : UNDECIDED;
+		// The table's own count may be over the limit because of requests that were admitted without Redis.
+		return isAway && onError === 'allow' ? this.#decideAlone(key, now, rate, cost) : excessMs;
+	}
+
+	/** Decides about a request while Redis is unavailable or too slow. */
+	#decideAlone(key: string, now: number, rate: Rate, cost: number): number {
+		const { onError: policy } = rate.shared!;
+		this.#countEvent(`alone ${policy}`, { policy });
+		if (policy === 'deny') return UNAVAILABLE;
+		const excessMs = this.#table.take(key, now, rate, cost, true);
+		return policy === 'allow' ? Math.min(excessMs, 0) : excessMs;
+	}
+
+	/** Waits until Redis has counted the usage of a place, for at most `limitMs`. */
+	async #reportWithin(place: number, limitMs: number): Promise<void> {
+		let report = this.#reports.get(place);
+		if (!report) {
+			report = this.#deps.report(place).finally(() => this.#reports.delete(place));
+			this.#reports.set(place, report);
+		}
+		let timer: NodeJS.Timeout | undefined;
+		const timeout = new Promise<void>(resolve => {
+			timer = setTimeout(resolve, Math.max(0, limitMs));
+		});
+		await Promise.race([report, timeout]);
+		clearTimeout(timer);
+	}
+
+	/** Tells the main thread that usage must be reported, unless it knows. */
+	#tellMainThread(): void {
+		const unreported = this.#table.unreported!;
+		if (!unreported.mustTell) return;
+		unreported.mustTell = false;
+		void this.#deps.report(undefined);
 	}
 }

@@ -4,6 +4,7 @@
 
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import type { ConcurrencyLimiterSettings } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
+import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
@@ -16,8 +17,8 @@ export interface MemoryRequest {
 	readonly pool?: UpstreamSettings;
 	/** Settings of a response cache, if the memory is for one. */
 	readonly cache?: CacheSettings;
-	/** Maximum number of keys in a table of rate limits, if the memory is for one. */
-	readonly limits?: number;
+	/** Settings of a table of rate limits, if the memory is for one. */
+	readonly limits?: RateLimiterSettings;
 	/** Settings of a table of concurrency limits, if the memory is for one. */
 	readonly concurrency?: ConcurrencyLimiterSettings;
 }
@@ -48,7 +49,7 @@ export interface CacheWatcher {
 /** Receives notifications about the tables of rate limits. */
 export interface LimitsWatcher {
 	/** Called when the memory of a table has been allocated, before it is used. */
-	limitsOpened(key: string, maxKeys: number, buffer: SharedArrayBuffer): void;
+	limitsOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
 	limitsClosed(key: string): void;
 }
 
@@ -134,7 +135,7 @@ export class SharedRows {
 			this.#memories.set(key, memory);
 			if (request.pool) this.#watcher?.poolOpened(key, request.pool, buffer, this.count);
 			if (request.cache) this.#caches?.cacheOpened(key, request.cache, buffer, this.count);
-			if (request.limits !== undefined) this.#limits?.limitsOpened(key, request.limits, buffer);
+			if (request.limits) this.#limits?.limitsOpened(key, request.limits, buffer);
 			if (request.concurrency) this.#concurrency?.concurrencyOpened(key, request.concurrency, buffer, this.count);
 		}
 		memory.users.add(thread);
@@ -150,7 +151,7 @@ export class SharedRows {
 		this.#memories.delete(key);
 		if (memory.request.pool) this.#watcher?.poolClosed(key);
 		if (memory.request.cache) this.#caches?.cacheClosed(key);
-		if (memory.request.limits !== undefined) this.#limits?.limitsClosed(key);
+		if (memory.request.limits) this.#limits?.limitsClosed(key);
 		if (memory.request.concurrency) this.#concurrency?.concurrencyClosed(key);
 	}
 

@@ -35,6 +35,11 @@ export type MainThreadRequest =
 	| { readonly about: 'challenge'; readonly challenge: ChallengeQuestion }
 	/** Provides TLS material for upstreams that is not in files. */
 	| { readonly about: 'upstream_tls'; readonly material: TlsMaterialRequest }
+	/**
+	 * Reports the listed usage of a shared table of rate limits to Redis. With a `place`, does so at once, and answers when Redis has
+	 * counted the usage of this place or is unavailable.
+	 */
+	| { readonly about: 'rate_limit'; readonly table: string; readonly place: number | undefined }
 	/** Reads or writes the disk of a response cache. */
 	| { readonly about: 'cache'; readonly store: string; readonly diskRequest: DiskRequest }
 	/** Obtains a certificate that a handshake needs and no thread has. */
@@ -54,6 +59,8 @@ export interface MainThreadReplies {
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
 	upstream_tls: TlsMaterial;
+	/** Confirms that the usage has been counted, or that Redis is unavailable. */
+	rate_limit: true;
 	/** Confirms that the request has been carried out. */
 	cache: true;
 	/** True once a certificate for the name has been published. */

@@ -225,15 +225,18 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	#openRateLimiter(
-		{ zone, maxKeys }: LeaseKinds['rate_limiter']['settings'],
+		settings: LeaseKinds['rate_limiter']['settings'],
 		handle: string,
 	): { value: RateLimiter; close: () => void } {
-		const buffer = this.#sharedMemory(handle, { slots: 0, common: limitTableWords(maxKeys), limits: maxKeys });
+		const { zone, maxKeys, isShared } = settings;
+		const common = limitTableWords(maxKeys, isShared);
+		const buffer = this.#sharedMemory(handle, { slots: 0, common, limits: settings });
 		const { moduleCounters } = this.#thread;
 		return {
-			value: new ThreadRateLimiter(new LimitTable(buffer, maxKeys), outcome =>
-				moduleCounters.rateLimitCounter(zone, outcome),
-			),
+			value: new ThreadRateLimiter(new LimitTable(buffer, maxKeys, isShared), {
+				counterOf: event => moduleCounters.rateLimitCounter(zone, event),
+				report: place => this.#thread.ask({ about: 'rate_limit', table: handle, place }),
+			}),
 			close: () => this.#releaseMemory(handle),
 		};
 	}

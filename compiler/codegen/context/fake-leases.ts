@@ -41,7 +41,13 @@ const FAKE_LEASES: FakeLeases = {
 	health: () => ({ notReadyReason: () => Promise.resolve(undefined) }),
 	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
-	rate_limiter: () => ({ take: () => 0, charge: () => {}, delay: () => Promise.resolve(true), countOutcome: () => {} }),
+	rate_limiter: () => ({
+		take: () => 0,
+		takeAfterReport: () => Promise.resolve(0),
+		charge: () => {},
+		delay: () => Promise.resolve(true),
+		countOutcome: () => {},
+	}),
 	concurrency_limiter: () => ({ enter: () => ({ leave: () => {} }), countOutcome: () => {} }),
 	event_counter: () => ({ add: () => {} }),
 	mirror_gate: () => ({

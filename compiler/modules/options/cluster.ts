@@ -27,8 +27,8 @@ export const cluster: GlobalOption = {
 		'cluster redis[s]://<host>[:<port>][/<database>] [{ user <name>; password <text>; key <base64> [<older>…]; prefix <text>; timeout <duration>; tls [{ … }] }]',
 	summary: 'Names the Redis server that several machines share.',
 	documentation: [
-		'Redis, or Valkey, holds what machines share: certificates and their locks with `storage redis`, and purges of response',
-		'caches. Machines with the same server and `prefix` are one cluster. `rediss://` or `tls` encrypts the connection;',
+		'Redis, or Valkey, holds what machines share: certificates and their locks with `storage redis`, purges of response caches,',
+		'and rate limits that are `shared`. Machines with the same server and `prefix` are one cluster. `rediss://` or `tls` encrypts the connection;',
 		'`tls { ca … }` names the certificates to trust, `client` those to present.',
 		'',
 		'`key` encrypts private values in Redis with AES-256-GCM; it is the same on all machines: 32 bytes in base64, as',

@@ -17,7 +17,7 @@ const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 /** Opens a table in `tables`. */
 function opened(tables: LimitTables, key: string): LimitTable {
 	const buffer = new SharedArrayBuffer(4 * limitTableWords(MAX_KEYS));
-	tables.limitsOpened(key, MAX_KEYS, buffer);
+	tables.limitsOpened(key, { zone: key, maxKeys: MAX_KEYS }, buffer);
 	return new LimitTable(buffer, MAX_KEYS);
 }
 

@@ -1,6 +1,6 @@
 /** The zones of `rate_limit`: their lines and their schema. */
 import type { Schema } from '../../../document/schema-type.ts';
-import type { Word } from '../../../syntax/ast.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import {
 	checkPrefix,
@@ -13,12 +13,20 @@ import {
 	type ZoneDirective,
 	zoneOrigin,
 } from '../../words/limit-zone.ts';
-import { type AnnouncedResponses, DEFAULT_MAX_KEYS, type RateLimitZone } from './rate-limit-handler.ts';
+import {
+	type AnnouncedResponses,
+	DEFAULT_MAX_KEYS,
+	DEFAULT_WAIT_MS,
+	type RateLimitZone,
+	type ZoneSharing,
+} from './rate-limit-handler.ts';
+import type { UnavailablePolicy } from './rate-limiter.ts';
 
 type ZoneDraft = { -readonly [K in keyof RateLimitZone]?: RateLimitZone[K] };
 
 const CODE_PREFIX = 'rate-limit';
 const ANNOUNCED_RESPONSES: readonly AnnouncedResponses[] = ['refused', 'always', 'never'];
+const POLICIES: readonly UnavailablePolicy[] = ['local', 'allow', 'deny'];
 
 const MAX_REQUESTS = 1_000_000_000;
 /** Maximum of `window`: 30 days. */
@@ -26,6 +34,9 @@ const MAX_WINDOW_MS = 30 * 86_400_000;
 /** Maximum of `delay`: one hour. */
 const MAX_DELAY_MS = 3_600_000;
 const MAX_COST = 1_000_000;
+/** Maximum of `wait`: 10 seconds. */
+const MAX_WAIT_MS = 10_000;
+const SHARED_USAGE = 'shared [{ batch <n>; wait <duration>; on_error local|allow|deny }]';
 
 const timeSchema = (minimum: number, maximum: number, description: string): Schema => ({
 	type: 'number',
@@ -65,6 +76,30 @@ export const ZONE_SCHEMA: Schema = {
 			default: 'refused',
 			description: 'Responses with `RateLimit` fields; default `refused`.',
 		},
+		shared: {
+			type: 'object',
+			description: 'Present if the machines of the cluster share the counts.',
+			properties: {
+				batch: countSchema(
+					1,
+					MAX_REQUESTS,
+					'Number of requests of a key that a machine admits before Redis has counted them; default a tenth of the limit.',
+				),
+				wait: {
+					type: 'number',
+					minimum: 0,
+					maximum: MAX_WAIT_MS,
+					default: DEFAULT_WAIT_MS,
+					description: 'Maximum milliseconds for which a request waits for Redis.',
+				},
+				on_error: {
+					enum: POLICIES,
+					default: 'local',
+					description: 'What decides if Redis is unavailable or too slow: the limit of this machine alone, or nothing.',
+				},
+			},
+			additionalProperties: false,
+		},
 	},
 	required: ['name', 'requests', 'window'],
 	additionalProperties: false,
@@ -101,10 +136,13 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 			const responses = cx.oneOf(word, ANNOUNCED_RESPONSES, 'kind of responses');
 			setField(zone, 'announce', responses === 'refused' ? undefined : responses);
 		}),
+		shared: (words, innerLine) => {
+			if (cx.count(innerLine, words, 0, 0, SHARED_USAGE)) zone.shared = lowerSharing(innerLine, cx);
+		},
 		...limitZoneLines(zone, CODE_PREFIX, cx),
 	}),
 	finishZone: (zone, line, hasLimit, cx) => {
-		const { name, requests, window, burst = requests, cost, delay, dry_run: dryRun } = zone;
+		const { name, requests, window, burst = requests, cost, delay, dry_run: dryRun, shared } = zone;
 		const report = (code: string, message: string, hint: string): void =>
 			cx.problem('error', `${CODE_PREFIX}/${code}`, line.words[0]!.span, message, { hint });
 		if (!hasLimit) report('no-limit', 'The zone has no limit.', 'Write `requests <n> per <window>`.');
@@ -112,6 +150,10 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 		if (typeof cost === 'number' && cost > burst!) {
 			const message = `A request costs ${cost}, but the burst is ${burst}: every request would be refused.`;
 			report('cost', message, 'Raise `burst`, or lower `cost`.');
+		}
+		if (shared?.batch !== undefined && shared.batch > burst!) {
+			const message = `The batch is ${shared.batch}, but the burst is ${burst}: each machine would admit the whole burst by itself.`;
+			report('batch', message, 'Lower `batch`. Without it, a batch is a tenth of the limit.');
 		}
 		checkPrefix(zone, line, CODE_PREFIX, cx);
 		if (delay !== undefined && dryRun)
@@ -126,6 +168,25 @@ function lowerRequests(words: readonly Word[], zone: ZoneDraft, cx: LowerContext
 	cx.oneOf(perWord, ['per'], 'word between the number and the window');
 	setField(zone, 'requests', cx.integer(requestsWord, 1, MAX_REQUESTS));
 	setField(zone, 'window', lowerWindow(windowWord, cx));
+}
+
+/** Lowers the block of `shared`. */
+function lowerSharing(line: Line, cx: LowerContext): ZoneSharing {
+	const sharing: { -readonly [K in keyof ZoneSharing]?: ZoneSharing[K] } = {};
+	cx.subdirectives(
+		line.block,
+		{
+			batch: singleWordHandler(cx, 'batch <n>', word => setField(sharing, 'batch', cx.integer(word, 1, MAX_REQUESTS))),
+			wait: singleWordHandler(cx, 'wait <duration>', word =>
+				setField(sharing, 'wait', lowerPeriod(word, 0, MAX_WAIT_MS, '0 to 10s', cx)),
+			),
+			on_error: singleWordHandler(cx, 'on_error local|allow|deny', word =>
+				setField(sharing, 'on_error', cx.oneOf(word, POLICIES, 'policy')),
+			),
+		},
+		'shared',
+	);
+	return sharing;
 }
 
 /** Lowers the words `<status>… <n>` of `status_cost`. Returns the cost by status. */

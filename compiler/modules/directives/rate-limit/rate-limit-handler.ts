@@ -3,9 +3,9 @@ import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import type { CompileContext } from '../../contract/compile-context.ts';
+import { BuildError, type CompileContext } from '../../contract/compile-context.ts';
 import { compileZoneKey, compileZoneScope, type LimitZone } from '../../words/limit-zone.ts';
-import type { Rate, RateLimiter } from './rate-limiter.ts';
+import { type Rate, type RateLimiter, UNAVAILABLE, UNDECIDED, type UnavailablePolicy } from './rate-limiter.ts';
 
 /** A zone in the document; times in milliseconds. */
 export interface RateLimitZone extends LimitZone {
@@ -21,6 +21,18 @@ export interface RateLimitZone extends LimitZone {
 	readonly delay?: number;
 	/** Which responses have the `RateLimit` fields; default `refused`. */
 	readonly announce?: AnnouncedResponses;
+	/** Present if the machines of the cluster share the counts. */
+	readonly shared?: ZoneSharing;
+}
+
+/** How the machines of a cluster share the counts of a zone. */
+export interface ZoneSharing {
+	/** Number of requests of a key that a machine admits before Redis has counted them; see {@link defaultBatch}. */
+	readonly batch?: number;
+	/** Maximum milliseconds for which a request waits for Redis; default {@link DEFAULT_WAIT_MS}. */
+	readonly wait?: number;
+	/** What decides if Redis is unavailable or too slow; default `local`. */
+	readonly on_error?: UnavailablePolicy;
 }
 
 /** Which responses have the `RateLimit` fields. */
@@ -32,8 +44,20 @@ export interface RateLimitStep extends Step {
 }
 
 export const DEFAULT_MAX_KEYS = 65_536;
+export const DEFAULT_WAIT_MS = 50;
 /** Variable that holds the name of the zone that has refused or delayed the request. */
 export const EXCEEDED_ZONE_VARIABLE = 'http.rate_limit.exceeded.name';
+
+/** Seconds after which a client may try again if Redis is unavailable. */
+const RETRY_SECONDS = '1';
+
+/**
+ * Returns the default of `batch`: a tenth of the limit. Each machine can then exceed the limit by at most a tenth, and a key that uses
+ * its whole limit on one machine is reported to Redis about twenty times in a window.
+ */
+export function defaultBatch(requests: number, burst: number): number {
+	return Math.ceil(Math.min(requests, burst) / 10);
+}
 
 /** The cost that a zone has counted for the current request. */
 interface ZoneCount {
@@ -42,32 +66,76 @@ interface ZoneCount {
 	readonly cost: number;
 }
 
+/** What the zones have decided about a request so far. */
+interface Verdict {
+	delayMs: number;
+	delayingZone: CompiledZone | undefined;
+	readonly counts: ZoneCount[];
+}
+
 /** Compiles a `rate_limit` step to its handler. */
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
 	const { step: stepNumber } = cx;
-	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, `/zones/${index}/when`));
+	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, index));
 	// The counts are needed later: they are refunded if a later zone refuses the request, and their keys are charged for the status of
 	// the response.
 	const needsCounts = zones.length > 1 || zones.some(zone => zone.statusCosts);
+	const refuse = (
+		x: Exchange,
+		zone: CompiledZone,
+		excessMs: number,
+		counts: readonly ZoneCount[] | undefined,
+	): never => {
+		if (counts) for (const { zone, key, cost } of counts) zone.limiter.charge(x, key, zone.rate, -cost);
+		zone.recordExceeded(x, 'refused');
+		x.markAnswered('rate_limit', stepNumber);
+		throw zone.createRefusal(excessMs);
+	};
+	const proceed = (
+		x: Exchange,
+		delayMs: number,
+		delayingZone: CompiledZone | undefined,
+		counts: readonly ZoneCount[] | undefined,
+	): void | Promise<void> => {
+		if (counts) for (const { zone, key } of counts) zone.chargeForStatus(x, key);
+		if (!delayingZone) return next(x);
+		delayingZone.recordExceeded(x, 'delayed');
+		return delayingZone.limiter.delay(x, delayMs).then(isConnected => (isConnected ? next(x) : x.abort()));
+	};
+	/** Goes on with the zones from `first` on, whose first one needs an answer of Redis. */
+	const continueAfterReport = async (x: Exchange, first: number, verdict: Verdict): Promise<void> => {
+		const { counts } = verdict;
+		for (let index = first; index < zones.length; index++) {
+			const zone = zones[index]!;
+			if (index > first && !zone.appliesTo(x)) continue;
+			const key = zone.keyOf(x);
+			const cost = zone.costOf(x);
+			let excessMs = index === first ? UNDECIDED : zone.limiter.take(x, key, zone.rate, cost);
+			if (excessMs === UNDECIDED) excessMs = await zone.limiter.takeAfterReport(x, key, zone.rate, cost);
+			if (excessMs > zone.rate.maxDelayMs && !zone.isDryRun) refuse(x, zone, excessMs, counts);
+			if (zone.admit(x, excessMs) && excessMs > verdict.delayMs) {
+				verdict.delayMs = excessMs;
+				verdict.delayingZone = zone;
+			}
+			if (needsCounts) counts.push({ zone, key, cost });
+		}
+		await proceed(x, verdict.delayMs, verdict.delayingZone, counts);
+	};
 	return x => {
 		let delayMs = 0;
 		let delayingZone: CompiledZone | undefined;
 		let zoneCounts: ZoneCount[] | undefined;
-		for (const zone of zones) {
+		for (let index = 0; index < zones.length; index++) {
+			const zone = zones[index]!;
 			if (!zone.appliesTo(x)) continue;
 			const key = zone.keyOf(x);
 			const cost = zone.costOf(x);
 			const excessMs = zone.limiter.take(x, key, zone.rate, cost);
 			if (excessMs > zone.rate.maxDelayMs && !zone.isDryRun) {
-				if (zoneCounts) for (const { zone, key, cost } of zoneCounts) zone.limiter.charge(x, key, zone.rate, -cost);
-				zone.recordExceeded(x, 'refused');
-				x.markAnswered('rate_limit', stepNumber);
-				throw zone.createRefusal(excessMs);
+				if (excessMs !== UNDECIDED) refuse(x, zone, excessMs, zoneCounts);
+				return continueAfterReport(x, index, { delayMs, delayingZone, counts: zoneCounts ?? [] });
 			}
-			if (zone.announcedResponses === 'always') zone.announce(x, excessMs);
-			if (excessMs <= 0) zone.limiter.countOutcome('admitted');
-			else if (zone.isDryRun) zone.recordExceeded(x, 'would_refuse');
-			else if (excessMs > delayMs) {
+			if (zone.admit(x, excessMs) && excessMs > delayMs) {
 				delayMs = excessMs;
 				delayingZone = zone;
 			}
@@ -76,10 +144,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 				zoneCounts.push({ zone, key, cost });
 			}
 		}
-		if (zoneCounts) for (const { zone, key } of zoneCounts) zone.chargeForStatus(x, key);
-		if (!delayingZone) return next(x);
-		delayingZone.recordExceeded(x, 'delayed');
-		return delayingZone.limiter.delay(x, delayMs).then(isConnected => (isConnected ? next(x) : x.abort()));
+		return proceed(x, delayMs, delayingZone, zoneCounts);
 	};
 }
 
@@ -96,23 +161,44 @@ class CompiledZone {
 	readonly #name: string;
 	readonly #policy: string;
 
-	constructor(zone: RateLimitZone, cx: CompileContext, whenField: string) {
-		const { name, requests, window, burst = requests } = zone;
+	constructor(zone: RateLimitZone, cx: CompileContext, index: number) {
+		const { name, requests, window, burst = requests, shared } = zone;
 		const intervalMs = window / requests;
+		if (shared) requireCluster(cx, index);
 		this.#name = name;
 		this.rate = {
 			intervalMs: intervalMs,
 			capacityMs: burst * intervalMs,
 			maxDelayMs: zone.dry_run ? 0 : (zone.delay ?? 0),
+			...(shared && {
+				shared: {
+					batchMs: (shared.batch ?? defaultBatch(requests, burst)) * intervalMs,
+					// A zone that refuses nothing must not delay anything either.
+					waitMs: zone.dry_run ? 0 : (shared.wait ?? DEFAULT_WAIT_MS),
+					onError: zone.dry_run ? 'local' : (shared.on_error ?? 'local'),
+				},
+			}),
 		};
 		this.isDryRun = zone.dry_run === true;
 		this.announcedResponses = zone.announce ?? 'refused';
-		this.limiter = cx.lease('rate_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_MAX_KEYS });
-		this.appliesTo = compileZoneScope(zone, whenField, cx);
+		const maxKeys = zone.max_keys ?? DEFAULT_MAX_KEYS;
+		this.limiter = cx.lease('rate_limiter', { zone: name, maxKeys, ...(shared && { isShared: true }) });
+		this.appliesTo = compileZoneScope(zone, `/zones/${index}/when`, cx);
 		this.keyOf = compileZoneKey(zone, cx);
 		this.costOf = compileCost(zone.cost ?? 1, cx);
 		this.statusCosts = zone.status_cost && expandStatusCosts(zone.status_cost);
 		this.#policy = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
+	}
+
+	/** Announces and counts an admitted request. Returns true if it must be delayed. */
+	admit(x: Exchange, excessMs: number): boolean {
+		if (this.announcedResponses === 'always') this.announce(x, excessMs);
+		if (excessMs <= 0) {
+			this.limiter.countOutcome('admitted');
+			return false;
+		}
+		if (this.isDryRun) this.recordExceeded(x, 'would_refuse');
+		return !this.isDryRun;
 	}
 
 	/** Charges the key for the status of the response, once it is known. */
@@ -142,6 +228,10 @@ class CompiledZone {
 	}
 
 	createRefusal(excessMs: number): HttpError {
+		if (excessMs === UNAVAILABLE) {
+			const message = `The rate limit of the zone ${this.#name} cannot be checked.`;
+			return new HttpError(503, message, { headers: [['Retry-After', RETRY_SECONDS]] });
+		}
 		const headers: [string, string][] = [['Retry-After', String(Math.max(1, Math.ceil(excessMs / 1000)))]];
 		if (this.announcedResponses !== 'never')
 			headers.push(['RateLimit-Policy', this.#policy], ['RateLimit', this.#formatState(excessMs)]);
@@ -157,6 +247,23 @@ class CompiledZone {
 		const resetMs = excessMs > 0 ? excessMs : this.rate.capacityMs + excessMs;
 		return `"${this.#name}";r=${remaining};t=${Math.max(0, Math.ceil(resetMs / 1000))}`;
 	}
+}
+
+/** Rejects a zone that is shared although the document names no Redis server, or no key that hides the zone's keys there. */
+function requireCluster({ settings, pointer }: CompileContext, index: number): void {
+	if (settings.cluster?.keys) return;
+	const [code, message, hint] = settings.cluster
+		? [
+				'cluster/no-key',
+				'`shared` needs the `key` of `cluster`, which hides the addresses of clients in Redis.',
+				'Write `key {$CLUSTER_KEY}` in `cluster`.',
+			]
+		: [
+				'cluster/missing',
+				'`shared` needs the option `cluster`, which names the Redis server.',
+				'Write `cluster redis://host:6379 { key {$CLUSTER_KEY} }` in the global options, or remove `shared`.',
+			];
+	throw new BuildError(code, `${pointer}/zones/${index}`, message, hint);
 }
 
 function compileCost(cost: number | string, cx: CompileContext): (x: Exchange) => number {

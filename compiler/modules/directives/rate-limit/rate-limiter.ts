@@ -12,6 +12,20 @@ export interface RateLimiterSettings {
 	readonly zone: string;
 	/** Maximum number of keys in the table. */
 	readonly maxKeys: number;
+	/** True if the machines of the cluster share the counts. */
+	readonly isShared?: true;
+}
+
+/** What decides about a request if Redis is unavailable or too slow: the limit of this machine alone, or nothing. */
+export type UnavailablePolicy = 'local' | 'allow' | 'deny';
+
+/** The settings of a zone whose counts the machines of a cluster share. */
+export interface SharedRate {
+	/** Maximum usage of a key that this machine has admitted and Redis has not counted yet: `batch × interval`. */
+	readonly batchMs: number;
+	/** Maximum milliseconds for which a request waits for Redis. */
+	readonly waitMs: number;
+	readonly onError: UnavailablePolicy;
 }
 
 /** A rate limit, expressed in milliseconds because the table stores times. */
@@ -22,7 +36,14 @@ export interface Rate {
 	readonly capacityMs: number;
 	/** Maximum milliseconds for which a request may be delayed. */
 	readonly maxDelayMs: number;
+	/** Present if the machines of the cluster share the counts. */
+	readonly shared?: SharedRate;
 }
+
+/** Result of {@link RateLimiter.take}: the decision needs an answer of Redis. Nothing was counted. */
+export const UNDECIDED = Number.POSITIVE_INFINITY;
+/** Result of {@link RateLimiter.take}: Redis is unavailable, and the zone refuses requests in that case. Nothing was counted. */
+export const UNAVAILABLE = Number.MAX_VALUE;
 
 /** How a zone treated a request, for metrics. */
 export type RateLimitOutcome = 'admitted' | 'delayed' | 'refused' | 'would_refuse';
@@ -32,9 +53,15 @@ export interface RateLimiter {
 	/**
 	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until the request may run. If the result
 	 * exceeds `rate.maxDelayMs`, the request has not been counted. If the result is 0 or negative, the request may run now, and so may
-	 * `-result / rate.intervalMs` further requests.
+	 * `-result / rate.intervalMs` further requests. The result can also be {@link UNDECIDED} or {@link UNAVAILABLE} if
+	 * `rate.shared` is present.
 	 */
 	take(x: Exchange, key: string, rate: Rate, cost: number): number;
+	/**
+	 * Waits until Redis has counted what this machine has admitted, and then decides like {@link take}. Must be called after `take` has
+	 * returned {@link UNDECIDED}; never resolves to it.
+	 */
+	takeAfterReport(x: Exchange, key: string, rate: Rate, cost: number): Promise<number>;
 	/** Adds a cost to the amount used by a key, up to its burst. A negative cost is a refund. */
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void;
 	/** Resolves to true after a number of milliseconds, or to false as soon as the client has disconnected. */

@@ -1,0 +1,188 @@
+/** Servers that share rate limits through a real redis-server, which fails in every way. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document } from '../../compiler/document/document.ts';
+import type { ZoneSharing } from '../../compiler/modules/directives/rate-limit/rate-limit-handler.ts';
+import { until } from '../harness.ts';
+import { jsonInput, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
+import { RedisServer } from './redis-server.ts';
+
+const test = suite('servers that share rate limits');
+const KEY = randomBytes(32).toString('base64');
+/** A window in milliseconds, so long that no used-up request becomes available again while a test runs. */
+const DAY = 86_400_000;
+const WAIT_MS = 100;
+const LIMIT = 20;
+const BATCH = 2;
+
+/** Returns a server's configuration: one zone for each policy, at the path of its name. */
+function limited(redis: RedisServer, body = 'ok', sharing: ZoneSharing = {}): Document {
+	const steps = (['local', 'allow', 'deny'] as const).map(policy => ({
+		handler: 'rate_limit',
+		when: { type: 'path', patterns: [`/${policy}`] },
+		zones: [
+			{
+				name: policy,
+				requests: LIMIT,
+				window: DAY,
+				key: '{http.request.uri.query}',
+				shared: { batch: BATCH, wait: WAIT_MS, on_error: policy, ...sharing },
+			},
+		],
+	}));
+	return {
+		settings: { metrics: {}, cluster: { address: redis.address, keys: [KEY] } },
+		sites: [respondingSite(body, { steps })],
+	};
+}
+
+/** Runs a test with two servers and Redis, after both are connected. */
+async function withMachines(
+	run: (redis: RedisServer, machines: readonly [TestServer, TestServer]) => Promise<void>,
+	sharing?: ZoneSharing,
+): Promise<void> {
+	const redis = await RedisServer.start();
+	const document = limited(redis, 'ok', sharing);
+	try {
+		await withServer(document, {}, one =>
+			withServer(document, {}, async other => {
+				const members = async () => (await one.runtime.metrics()).includes('svc_cluster_members 2');
+				await until('both are members', async () => {
+					await one.runtime.cluster!.members().catch(() => {});
+					return members();
+				});
+				await other.runtime.cluster!.members();
+				await run(redis, [one, other]);
+			}),
+		);
+	} finally {
+		redis.signal('SIGCONT');
+		await redis.kill();
+	}
+}
+
+/** Sends requests one after the other, to the machines in turn. Returns the number of responses by status. */
+async function send(
+	machines: readonly TestServer[],
+	path: string,
+	count: number,
+): Promise<{ [status: number]: number }> {
+	const found: { [status: number]: number } = {};
+	for (let index = 0; index < count; index++) {
+		const { status } = await machines[index % machines.length]!.get(path);
+		found[status] = (found[status] ?? 0) + 1;
+	}
+	return found;
+}
+
+async function metric(machines: readonly TestServer[], name: string): Promise<number> {
+	let sum = 0;
+	for (const { runtime } of machines) {
+		const text = await runtime.metrics();
+		for (const line of text.split('\n')) if (line.startsWith(name)) sum += Number(line.split(' ').at(-1));
+	}
+	return sum;
+}
+
+test('two servers admit one limit, which a reload does not renew, and Redis never sees a key', async () => {
+	await withMachines(async (redis, machines) => {
+		const before = await send(machines, '/local?canary-198.51.100.7', 50);
+		assert.ok(before[200]! >= LIMIT && before[200]! <= LIMIT + 2 * BATCH, JSON.stringify(before));
+		assert.is(before[200]! + before[429]!, 50);
+		for (const { runtime } of machines) {
+			const { result } = await runtime.load(jsonInput(limited(redis, 'changed')));
+			assert.is(result, 'applied');
+		}
+		assert.is((await machines[0].get('/')).body, 'changed');
+		assert.equal(await send(machines, '/local?canary-198.51.100.7', 6), { 429: 6 });
+		assert.is(await metric(machines, 'svc_rate_limit_fallbacks_total'), 0);
+		assert.ok((await metric(machines, 'svc_cluster_limit_reports_total{result="counted"}')) > 0);
+		const dump = readFileSync(redis.dump(), 'latin1');
+		assert.match(dump, /svc:limits:local/);
+		assert.not.match(dump, /canary|198\.51|http/);
+	});
+});
+
+/** Time of each response while requests are sent one after the other. */
+async function responseTimes(machine: TestServer, path: string, count: number): Promise<number[]> {
+	const times: number[] = [];
+	for (let index = 0; index < count; index++) {
+		const start = performance.now();
+		await machine.get(path);
+		times.push(performance.now() - start);
+	}
+	return times.sort((a, b) => a - b);
+}
+
+for (const fault of ['killed', 'frozen'] as const) {
+	test(`while Redis is ${fault}, each zone does what it says, and requests wait within the bound`, async () => {
+		await withMachines(async (redis, machines) => {
+			for (const policy of ['local', 'allow', 'deny']) {
+				assert.equal(await send(machines, `/${policy}?early`, 10), { 200: 10 }, policy);
+			}
+			if (fault === 'killed') await redis.kill();
+			else redis.signal('SIGSTOP');
+			// One request finds out; the others then know.
+			for (const machine of machines) await send([machine], '/local?first', BATCH + 1);
+
+			const [one] = machines;
+			assert.equal(await send([one], '/local?a', 30), { 200: LIMIT, 429: 10 });
+			assert.equal(await send([one], '/allow?a', 60), { 200: 60 });
+			assert.equal(await send([one], '/deny?a', 10), { 200: BATCH, 503: 8 });
+			const denied = await one.get('/deny?a');
+			assert.is(denied.headers.get('retry-after'), '1');
+			assert.ok((await metric(machines, 'svc_rate_limit_fallbacks_total{zone="deny",policy="deny"}')) >= 9);
+			// A frozen server fails a report after seconds only.
+			if (fault === 'killed')
+				assert.ok((await metric(machines, 'svc_cluster_limit_reports_total{result="failed"}')) > 0);
+
+			// Requests with keys of their own do not notice; others wait at most as long as the zone says, once.
+			const quiet = await responseTimes(one, '/', 100);
+			const limits = await responseTimes(one, '/local?b', 100);
+			const slowest = limits.at(-1)!;
+			assert.ok(slowest < WAIT_MS + 5 * quiet.at(-1)! + 100, `${slowest} ms, quiet ${quiet.at(-1)} ms`);
+			assert.ok(limits[98]! < 5 * quiet[98]! + 50, `${limits[98]} ms, quiet ${quiet[98]} ms`);
+
+			if (fault === 'killed') await redis.start();
+			else redis.signal('SIGCONT');
+			for (const machine of machines) {
+				const counted = () => metric([machine], 'svc_cluster_limit_reports_total{result="counted"}');
+				const countedBefore = await counted();
+				await until('reports are counted again', async () => (await counted()) > countedBefore);
+			}
+			// What was admitted without Redis is counted now.
+			await until('the other machine knows', async () => (await machines[1].get('/local?a')).status === 429);
+			const after = await send(machines, '/deny?later', 50);
+			assert.ok(after[200]! >= LIMIT && after[200]! <= LIMIT + 2 * BATCH, JSON.stringify(after));
+			assert.is(after[503], undefined);
+		});
+	});
+}
+
+test('Redis that is full, or loses its data, fails no request of a zone that is local', async () => {
+	await withMachines(async (redis, machines) => {
+		redis.cli('config', 'set', 'maxmemory', '1');
+		assert.equal(await send([machines[0]], '/local?a', 30), { 200: LIMIT, 429: 10 });
+		redis.cli('config', 'set', 'maxmemory', '0');
+		await until('reports are counted', async () => redis.cli('exists', 'svc:limits:local').trim() === '1');
+		redis.cli('flushall');
+		const begun = await send(machines, '/local?b', 60);
+		assert.ok(begun[200]! >= LIMIT && begun[200]! <= LIMIT + 2 * BATCH, JSON.stringify(begun));
+	});
+});
+
+test('a client that sends a batch at once waits for Redis, and none of its requests is refused early', async () => {
+	await withMachines(
+		async (_, machines) => {
+			const answers = await Promise.all(Array.from({ length: LIMIT }, () => machines[0].get('/deny?burst')));
+			assert.equal(new Set(answers.map(({ status }) => status)), new Set([200]));
+			assert.ok((await metric(machines, 'svc_rate_limit_waits_total')) > 0);
+			assert.is((await machines[0].get('/deny?burst')).status, 429);
+		},
+		{ wait: 10_000 },
+	);
+});
+
+test.run();
