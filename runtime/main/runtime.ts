@@ -246,7 +246,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	upstreams(): readonly UpstreamReport[] {
-		return this.#pools.listed();
+		return this.#pools.allReports();
 	}
 
 	/** Returns the contents of response caches and their counters. */
@@ -394,7 +394,7 @@ export class Runtime implements RuntimeControl {
 	 */
 	async accept(state?: HandedState): Promise<void> {
 		if (state) {
-			this.#pools.adopt(state.upstreams);
+			this.#pools.restoreStates(state.upstreams);
 			this.#limits.adopt(state.limits ?? []);
 		}
 		this.#awaitsTakeover = false;
@@ -740,7 +740,7 @@ export class Runtime implements RuntimeControl {
 			this.#useSettings(facts.settings);
 			this.#files = facts.files;
 			Atomics.store(this.#controlWords, CONTROL_GENERATION, generation);
-			this.#pools.name(facts.pools);
+			this.#pools.setNamedPools(facts.pools);
 			pool.activateAll();
 			// Until this process takes over, the predecessor manages certificates and answers challenges.
 			if (!this.#awaitsTakeover) this.#tls.activate();

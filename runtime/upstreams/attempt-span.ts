@@ -5,7 +5,7 @@ import { writeTraceContext } from '../../compiler/exchange/trace-context.ts';
 import { type TraceScope, traceScopeOf } from '../../compiler/exchange/trace-scope.ts';
 
 /** Maximum characters of an attribute. The method may contain placeholders, whose values come from the client. */
-const MAX_VALUE = 256;
+const MAX_VALUE_CHARS = 256;
 
 /** A span in progress. */
 export class AttemptSpan {
@@ -14,13 +14,13 @@ export class AttemptSpan {
 	readonly #method: string;
 	readonly #attributes: { [name: string]: SpanValue };
 	readonly #startedAt: number;
-	readonly #began = performance.now();
+	readonly #performanceStart = performance.now();
 
 	/** Starts the span and makes it the parent of the spans that the upstream records. */
 	constructor(scope: TraceScope, x: Exchange, upstream: Upstream, request: UpstreamRequest) {
 		this.#scope = scope;
 		this.#spanId = scope.tracer.newSpanId();
-		this.#method = request.method.slice(0, MAX_VALUE);
+		this.#method = request.method.slice(0, MAX_VALUE_CHARS);
 		this.#startedAt = x.now();
 		this.#attributes = {
 			'http.request.method': this.#method,
@@ -55,7 +55,7 @@ export class AttemptSpan {
 			parentId: scope.spanId,
 			parentIsRemote: false,
 			startedAt: this.#startedAt,
-			duration: performance.now() - this.#began,
+			duration: performance.now() - this.#performanceStart,
 			isError: this.#attributes['error.type'] !== undefined,
 			attributes: this.#attributes,
 		});

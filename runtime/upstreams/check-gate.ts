@@ -2,23 +2,23 @@
 
 /** Limits concurrent tasks; waiting tasks run in order of arrival. */
 export class CheckGate {
-	#free: number;
+	#freeSlots: number;
 	readonly #waiting: (() => void)[] = [];
 
-	constructor(places: number) {
-		this.#free = places;
+	constructor(maxConcurrent: number) {
+		this.#freeSlots = maxConcurrent;
 	}
 
 	/** Runs a task as soon as a slot is free. Settles like the task's promise. */
 	async run<T>(task: () => Promise<T>): Promise<T> {
-		if (this.#free > 0) this.#free--;
+		if (this.#freeSlots > 0) this.#freeSlots--;
 		else await new Promise<void>(resolve => this.#waiting.push(resolve));
 		try {
 			return await task();
 		} finally {
-			const next = this.#waiting.shift();
-			if (next) next();
-			else this.#free++;
+			const startNext = this.#waiting.shift();
+			if (startNext) startNext();
+			else this.#freeSlots++;
 		}
 	}
 }

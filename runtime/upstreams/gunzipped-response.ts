@@ -17,12 +17,12 @@ export function gunzipResponse(response: UpstreamResponse): UpstreamResponse {
 
 /** Wraps a complete body as a source. */
 function bytesOf(body: string | Uint8Array): BodySource {
-	let rest: Uint8Array | null = typeof body === 'string' ? Buffer.from(body) : body;
+	let remaining: Uint8Array | null = typeof body === 'string' ? Buffer.from(body) : body;
 	return {
-		length: rest.length,
+		length: remaining.length,
 		pull() {
-			const piece = rest;
-			rest = null;
+			const piece = remaining;
+			remaining = null;
 			return piece;
 		},
 		cancel() {},
@@ -37,8 +37,8 @@ class GunzippedBody implements BodySource {
 	readonly length = undefined;
 	readonly #source: BodySource;
 	#gunzip: Gunzip | undefined = undefined;
-	#pieces: AsyncIterator<Uint8Array> | undefined = undefined;
-	#plain = false;
+	#decodedPieces: AsyncIterator<Uint8Array> | undefined = undefined;
+	#isPlain = false;
 
 	constructor(source: BodySource) {
 		this.#source = source;
@@ -49,16 +49,16 @@ class GunzippedBody implements BodySource {
 	}
 
 	async pull(): Promise<Uint8Array | null> {
-		if (!this.#pieces) {
-			const first = await this.#source.pull();
-			if (first === null || this.#plain) return first;
-			if (first.length > 0 && (first[0] !== 0x1f || (first.length > 1 && first[1] !== 0x8b))) {
-				this.#plain = true;
-				return first;
+		if (!this.#decodedPieces) {
+			const firstPiece = await this.#source.pull();
+			if (firstPiece === null || this.#isPlain) return firstPiece;
+			if (firstPiece.length > 0 && (firstPiece[0] !== 0x1f || (firstPiece.length > 1 && firstPiece[1] !== 0x8b))) {
+				this.#isPlain = true;
+				return firstPiece;
 			}
-			this.#pieces = this.#begin(Uint8Array.from(first));
+			this.#decodedPieces = this.#begin(Uint8Array.from(firstPiece));
 		}
-		const { done, value } = await this.#pieces.next();
+		const { done, value } = await this.#decodedPieces.next();
 		return done ? null : value;
 	}
 
@@ -67,10 +67,10 @@ class GunzippedBody implements BodySource {
 		this.#gunzip?.destroy();
 	}
 
-	#begin(first: Uint8Array): AsyncIterator<Uint8Array> {
+	#begin(firstPiece: Uint8Array): AsyncIterator<Uint8Array> {
 		const gunzip = createGunzip();
 		this.#gunzip = gunzip;
-		const compressed = Readable.from(piecesOf(first, this.#source), { objectMode: false, highWaterMark: 65_536 });
+		const compressed = Readable.from(piecesOf(firstPiece, this.#source), { objectMode: false, highWaterMark: 65_536 });
 		compressed.on('error', error => gunzip.destroy(error));
 		gunzip.on('error', () => this.#source.cancel());
 		compressed.pipe(gunzip);
@@ -79,7 +79,7 @@ class GunzippedBody implements BodySource {
 }
 
 /** Yields copies of the body's pieces, because a piece is valid only until the next pull, and the decoder keeps it longer. */
-async function* piecesOf(first: Uint8Array, source: BodySource): AsyncGenerator<Uint8Array> {
-	yield first;
+async function* piecesOf(firstPiece: Uint8Array, source: BodySource): AsyncGenerator<Uint8Array> {
+	yield firstPiece;
 	for (let piece = await source.pull(); piece !== null; piece = await source.pull()) yield Uint8Array.from(piece);
 }

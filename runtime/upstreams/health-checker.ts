@@ -17,7 +17,7 @@ export interface CheckedUpstream {
 	readonly health: UpstreamHealth;
 }
 
-const INTERVAL = 30_000;
+const DEFAULT_INTERVAL_MS = 30_000;
 /** Random fraction of the interval by which checks are shifted, so that pools opened together are not checked together. */
 const JITTER = 0.1;
 
@@ -30,48 +30,48 @@ export class HealthChecker {
 	readonly #timers = new Set<NodeJS.Timeout>();
 	readonly #deps: PoolRegistryDeps;
 	readonly #gate: CheckGate;
-	#stopped = false;
+	#isStopped = false;
 
 	constructor(pool: UpstreamSettings, upstreams: readonly CheckedUpstream[], deps: PoolRegistryDeps, gate: CheckGate) {
 		this.#gate = gate;
 		const settings = pool.health!;
 		this.#settings = settings;
 		this.#deps = deps;
-		const isWell = compileStatuses([settings.status ?? '2xx'], REFUSING);
+		const isHealthyStatus = compileStatuses([settings.status ?? '2xx'], REFUSING);
 		const body = settings.body === undefined ? undefined : compileRegexp(settings.body);
-		this.#probe = new HealthProbe(pool, isWell, body, deps);
+		this.#probe = new HealthProbe(pool, isHealthyStatus, body, deps);
 		for (const upstream of upstreams) void this.#check(upstream, 0, 0);
 	}
 
 	/** Stops the checks. The results of checks in progress are ignored. */
 	stop(): void {
-		this.#stopped = true;
+		this.#isStopped = true;
 		for (const timer of this.#timers) clearTimeout(timer);
 		this.#timers.clear();
 		this.#probe.close();
 	}
 
-	async #check(upstream: CheckedUpstream, passes: number, fails: number): Promise<void> {
+	async #check(upstream: CheckedUpstream, passCount: number, failCount: number): Promise<void> {
 		const problem = await this.#gate.run(() => this.#probe.run(upstream.address));
-		if (this.#stopped) return;
-		const passed = problem === undefined ? passes + 1 : 0;
-		const failed = problem === undefined ? 0 : fails + 1;
+		if (this.#isStopped) return;
+		const newPassCount = problem === undefined ? passCount + 1 : 0;
+		const newFailCount = problem === undefined ? 0 : failCount + 1;
 		const { log } = this.#deps;
 		const fields = { upstream: upstream.address };
 		if (problem === undefined) {
-			if (passed >= (this.#settings.passes ?? 1) && upstream.health.setDown(false, processClockNow())) {
+			if (newPassCount >= (this.#settings.passes ?? 1) && upstream.health.setDown(false, processClockNow())) {
 				log('info', LOGGER, 'an upstream is healthy again', fields);
 			}
-		} else if (failed >= (this.#settings.fails ?? 1) && upstream.health.setDown(true, processClockNow())) {
+		} else if (newFailCount >= (this.#settings.fails ?? 1) && upstream.health.setDown(true, processClockNow())) {
 			log('warn', LOGGER, 'an upstream is unhealthy', { ...fields, cause: problem });
 		} else {
 			log('debug', LOGGER, 'a health check failed', { ...fields, cause: problem });
 		}
-		const interval = this.#settings.interval ?? INTERVAL;
+		const interval = this.#settings.interval ?? DEFAULT_INTERVAL_MS;
 		const timer = setTimeout(
 			() => {
 				this.#timers.delete(timer);
-				void this.#check(upstream, passed, failed);
+				void this.#check(upstream, newPassCount, newFailCount);
 			},
 			Math.min(interval * (1 + JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1),
 		);

@@ -19,42 +19,42 @@ import { createConnector } from './transports/create-connector.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 
 /** Timeout of the whole response, in milliseconds. */
-const TIMEOUT = 5000;
+const DEFAULT_TIMEOUT_MS = 5000;
 /** Maximum characters of a body that are examined. */
-const MAX_BODY = 524_288;
+const MAX_BODY_BYTES = 524_288;
 /** Maximum redirects followed. */
 const MAX_REDIRECTS = 10;
 
-const READ_SIZE = 16_384;
+const READ_BYTES = 16_384;
 
 /** Matches the placeholder for the checked upstream in header values and in the body. */
-const TARGET = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
+const UPSTREAM_PLACEHOLDER = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
 
 /** Checks the upstreams of one pool. */
 export class HealthProbe implements ConnectorDeps {
-	readonly pieces: PieceMemory = new PieceMemory();
+	readonly pieceMemory: PieceMemory = new PieceMemory();
 	readonly threads = 1;
 	readonly #settings: HealthCheckSettings;
-	readonly #isWell: (status: number) => boolean;
+	readonly #isHealthyStatus: (status: number) => boolean;
 	readonly #body: RegExp | undefined;
 	readonly #deps: PoolRegistryDeps;
 	/** The pool's settings without keep-alive, because a check includes connecting. */
-	readonly #linkSettings: UpstreamSettings;
-	#buffer: Buffer | undefined = undefined;
-	#closed = false;
+	readonly #connectorSettings: UpstreamSettings;
+	#readBuffer: Buffer | undefined = undefined;
+	#isClosed = false;
 	readonly #calls = new Set<ProbeCall>();
 
 	constructor(
 		pool: UpstreamSettings,
-		isWell: (status: number) => boolean,
+		isHealthyStatus: (status: number) => boolean,
 		body: RegExp | undefined,
 		deps: PoolRegistryDeps,
 	) {
 		this.#settings = pool.health!;
-		this.#isWell = isWell;
+		this.#isHealthyStatus = isHealthyStatus;
 		this.#body = body;
 		this.#deps = deps;
-		this.#linkSettings = { ...pool, keepalive: 0 };
+		this.#connectorSettings = { ...pool, keepalive: 0 };
 	}
 
 	/**
@@ -69,18 +69,18 @@ export class HealthProbe implements ConnectorDeps {
 			parsed.addresses[0]!,
 			this.#settings.upstream === undefined ? this.#settings.port : undefined,
 		);
-		let target = targetOf(this.#settings.uri);
-		const deadline = performance.now() + (this.#settings.timeout ?? TIMEOUT);
+		let target = requestTargetOf(this.#settings.uri);
+		const deadline = performance.now() + (this.#settings.timeout ?? DEFAULT_TIMEOUT_MS);
 		try {
 			for (let redirects = 0; ; redirects++) {
 				const response = await this.#send(address, upstream, target, deadline);
-				if (this.#settings.follow_redirects !== true || !isRedirect(response)) return this.#judge(response);
+				if (this.#settings.follow_redirects !== true || !isRedirect(response)) return this.#findProblem(response);
 				if (redirects === MAX_REDIRECTS) return 'too many redirects';
 				const url = new URL(response.location!, `http://${address.address}${target}`);
-				const next = parseUpstream(url.host);
+				const redirectTarget = parseUpstream(url.host);
 				if (url.host !== '' && url.host !== new URL(`http://${hostOf(address)}`).host) {
-					if (next.kind !== 'static') return `it redirects to ${url.host}, which is not an address`;
-					address = next.addresses[0]!;
+					if (redirectTarget.kind !== 'static') return `it redirects to ${url.host}, which is not an address`;
+					address = redirectTarget.addresses[0]!;
 				}
 				target = `${url.pathname}${url.search}`;
 			}
@@ -90,15 +90,15 @@ export class HealthProbe implements ConnectorDeps {
 	}
 
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		for (const call of this.#calls) call.carrier.cancel(call);
 	}
 
 	// Implements ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
-		this.#buffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
-		return this.#buffer;
+		this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_BYTES);
+		return this.#readBuffer;
 	};
 
 	onIdle(): void {}
@@ -115,10 +115,10 @@ export class HealthProbe implements ConnectorDeps {
 		return 0;
 	}
 
-	async #send(address: UpstreamAddress, upstream: string, target: string, deadline: number): Promise<ProbeAnswer> {
-		if (this.#closed) throw new Error('health checks have been stopped');
-		const link = createConnector(address, this.#linkSettings, this);
-		const call = new ProbeCall(this.#request(address, upstream, target), link);
+	async #send(address: UpstreamAddress, upstream: string, target: string, deadline: number): Promise<ProbeResponse> {
+		if (this.#isClosed) throw new Error('health checks have been stopped');
+		const connector = createConnector(address, this.#connectorSettings, this);
+		const call = new ProbeCall(this.#request(address, upstream, target), connector);
 		this.#calls.add(call);
 		const timer = setTimeout(() => call.giveUp(), Math.max(0, deadline - performance.now()));
 		try {
@@ -126,43 +126,43 @@ export class HealthProbe implements ConnectorDeps {
 		} finally {
 			clearTimeout(timer);
 			this.#calls.delete(call);
-			link.close();
+			connector.close();
 		}
 	}
 
 	#request(address: UpstreamAddress, upstream: string, target: string): UpstreamRequest {
 		const headers = new HeaderList(['Host', hostOf(address), 'User-Agent', 'svc-health-check']);
 		for (const { name, value } of this.#settings.headers ?? []) {
-			const lower = name.toLowerCase();
-			if (lower === 'host' || lower === 'user-agent') headers.delete(lower);
-			headers.add(name, printable(this.#fill(value, upstream)));
+			const lowerName = name.toLowerCase();
+			if (lowerName === 'host' || lowerName === 'user-agent') headers.delete(lowerName);
+			headers.add(name, removeUnprintable(this.#expand(value, upstream)));
 		}
 		const body = this.#settings.request_body;
 		return {
 			method: this.#settings.method ?? 'GET',
 			target,
 			headers,
-			body: body === undefined ? null : this.#fill(body, upstream),
+			body: body === undefined ? null : this.#expand(body, upstream),
 			upgrade: undefined,
 		};
 	}
 
-	/** Replaces the placeholder {@link TARGET}. Placeholders in the replacement are not expanded. */
-	#fill(text: string, upstream: string): string {
+	/** Replaces the placeholder {@link UPSTREAM_PLACEHOLDER}. Placeholders in the replacement are not expanded. */
+	#expand(text: string, upstream: string): string {
 		return text
-			.split(TARGET)
+			.split(UPSTREAM_PLACEHOLDER)
 			.map(part => this.#deps.expand(part))
 			.join(upstream);
 	}
 
-	#judge({ status, body }: ProbeAnswer): string | undefined {
-		if (!this.#isWell(status)) return `it answered with status ${status}`;
+	#findProblem({ status, body }: ProbeResponse): string | undefined {
+		if (!this.#isHealthyStatus(status)) return `it answered with status ${status}`;
 		if (this.#body && !this.#body.test(body)) return 'its response body does not match';
 		return undefined;
 	}
 }
 
-interface ProbeAnswer {
+interface ProbeResponse {
 	readonly status: number;
 	readonly location: string | undefined;
 	readonly body: string;
@@ -172,26 +172,26 @@ class ProbeCall implements ClientCall {
 	readonly request: UpstreamRequest;
 	carrier: CallCarrier = NO_CARRIER;
 	connectTime = -1;
-	readonly #link: UpstreamConnector;
-	#resolve: (answer: ProbeAnswer) => void = () => {};
+	readonly #connector: UpstreamConnector;
+	#resolve: (answer: ProbeResponse) => void = () => {};
 	#reject: (error: Error) => void = () => {};
-	#late = false;
+	#isLate = false;
 
-	constructor(request: UpstreamRequest, link: UpstreamConnector) {
+	constructor(request: UpstreamRequest, connector: UpstreamConnector) {
 		this.request = request;
-		this.#link = link;
+		this.#connector = connector;
 	}
 
-	run(): Promise<ProbeAnswer> {
+	run(): Promise<ProbeResponse> {
 		return new Promise((resolve, reject) => {
 			this.#resolve = resolve;
 			this.#reject = reject;
-			this.#link.send(this, true);
+			this.#connector.send(this, true);
 		});
 	}
 
 	giveUp(): void {
-		this.#late = true;
+		this.#isLate = true;
 		this.carrier.cancel(this);
 		this.#reject(new Error('it took too long'));
 	}
@@ -207,12 +207,12 @@ class ProbeCall implements ClientCall {
 		}
 		void readText(response.body).then(
 			body => this.#resolve({ status, location: headers.get('location'), body }),
-			error => this.#reject(this.#late ? new Error('it took too long') : asError(error)),
+			error => this.#reject(this.#isLate ? new Error('it took too long') : asError(error)),
 		);
 	}
 
 	failed(error: UpstreamError): void {
-		this.#reject(this.#late ? new Error('it took too long') : error);
+		this.#reject(this.#isLate ? new Error('it took too long') : error);
 	}
 
 	released(): void {}
@@ -227,14 +227,14 @@ async function readText(body: UpstreamResponse['body']): Promise<string> {
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		pieces.push(Buffer.from(piece));
 		size += piece.length;
-		if (size < MAX_BODY) continue;
+		if (size < MAX_BODY_BYTES) continue;
 		body.cancel();
 		break;
 	}
 	return Buffer.concat(pieces).toString('utf8');
 }
 
-function isRedirect({ status, location }: ProbeAnswer): boolean {
+function isRedirect({ status, location }: ProbeResponse): boolean {
 	return location !== undefined && [301, 302, 303, 307, 308].includes(status);
 }
 
@@ -255,12 +255,12 @@ function hostOf(address: UpstreamAddress): string {
 	return address.path === undefined ? address.address.replace(/^[a-z0-9+]+:\/\//, '') : 'localhost';
 }
 
-function targetOf(uri: string | undefined): string {
+function requestTargetOf(uri: string | undefined): string {
 	if (uri === undefined || uri === '') return '/';
 	return uri.startsWith('/') ? uri : `/${uri}`;
 }
 
-function printable(value: string): string {
+function removeUnprintable(value: string): string {
 	return value.replace(/[^\t\x20-\x7e\x80-\xff]/g, '');
 }
 

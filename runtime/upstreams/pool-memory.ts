@@ -5,9 +5,10 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 import { passiveHealthOf } from './passive-health.ts';
 
 /**
- * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32 values, one for each thread, followed by
- * {@link PoolLayout.common} Int32 values for all threads. A thread counts its requests in flight only in its own row, so that the
- * counts of a dead thread can be cleared. The state of upstreams is in the common part and outlives threads.
+ * The memory of one pool: `rows` rows of {@link PoolLayout.rowSize} Int32 values, one for each thread, followed by
+ * {@link PoolLayout.commonSize} Int32 values for all threads. A thread counts its requests in flight only in its own
+ * row, so that the counts of a dead thread can be cleared. The state of upstreams is in the common part and outlives
+ * threads.
  */
 export interface SharedPoolMemory {
 	readonly buffer: SharedArrayBuffer;
@@ -22,10 +23,10 @@ export interface SharedPoolMemory {
  * Number of slots for addresses from placeholders and lookups. If there are more addresses, each thread counts only its own
  * requests to them.
  */
-const MADE_ADDRESSES = 256;
+const DYNAMIC_SLOTS = 256;
 
 /** Offsets of the values at the start of the common part. */
-const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
+const COMMON_OFFSETS = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
 /**
@@ -67,8 +68,8 @@ const STATE_SIZE = 16;
 /** The layout of a pool's memory. */
 export interface PoolLayout {
 	/** Number of Int32 values in a thread's row: one for each upstream, and one at the end for waiting requests. */
-	readonly row: number;
-	readonly common: number;
+	readonly rowSize: number;
+	readonly commonSize: number;
 	/** Number of static upstreams. */
 	readonly upstreams: number;
 	/** Number of slots: one for each static upstream, and more if the pool has dynamic addresses. */
@@ -76,7 +77,7 @@ export interface PoolLayout {
 	/** Number of Int32 values in one upstream's state. */
 	readonly stateSize: number;
 	/** Number of latest failures whose times are remembered. */
-	readonly ring: number;
+	readonly ringSize: number;
 }
 
 export function poolLayout(settings: UpstreamSettings): PoolLayout {
@@ -87,10 +88,10 @@ export function poolLayout(settings: UpstreamSettings): PoolLayout {
 		if (parsed.kind === 'static') upstreams += parsed.addresses.length;
 		else hasDynamic = true;
 	}
-	const slots = upstreams + (hasDynamic ? MADE_ADDRESSES : 0);
-	const ring = passiveHealthOf(settings)?.maxFails ?? 0;
-	const stateSize = STATE_SIZE + ring;
-	return { row: slots + 1, common: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ring };
+	const slots = upstreams + (hasDynamic ? DYNAMIC_SLOTS : 0);
+	const ringSize = passiveHealthOf(settings)?.maxFails ?? 0;
+	const stateSize = STATE_SIZE + ringSize;
+	return { rowSize: slots + 1, commonSize: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ringSize };
 }
 
 /** Reports whether a pool's policy or its fallback uses latencies. */
@@ -100,87 +101,89 @@ export function usesLatency({ balance }: UpstreamSettings): boolean {
 
 /** Returns the size of a pool's memory in bytes. */
 export function poolMemoryBytes(settings: UpstreamSettings, rows: number): number {
-	const { row, common } = poolLayout(settings);
-	return (row * rows + common) * Int32Array.BYTES_PER_ELEMENT;
+	const { rowSize, commonSize } = poolLayout(settings);
+	return (rowSize * rows + commonSize) * Int32Array.BYTES_PER_ELEMENT;
 }
 
 /** Milliseconds after which the slot of an unused dynamic address is reused. */
-const SLOT_LIFE = 600_000;
+const SLOT_LIFETIME_MS = 600_000;
 
 /** Reads and updates a pool's state in shared or local memory. */
 export class PoolMemory {
 	readonly layout: PoolLayout;
 	readonly words: Int32Array;
-	readonly #row: number;
+	readonly #rowStart: number;
 	readonly #rowsEnd: number;
-	readonly #step: number;
+	readonly #rowSize: number;
 
 	/** Uses memory that only this thread has if no shared memory is given or if it is too small. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
 		const isShared = shared !== undefined && shared.buffer.byteLength >= poolMemoryBytes(settings, shared.rows);
 		const rows = isShared ? shared.rows : 1;
-		this.words = isShared ? new Int32Array(shared.buffer) : new Int32Array(this.layout.row + this.layout.common);
-		this.#row = isShared ? shared.row * this.layout.row : 0;
-		this.#rowsEnd = rows * this.layout.row;
-		this.#step = this.layout.row;
+		this.words = isShared
+			? new Int32Array(shared.buffer)
+			: new Int32Array(this.layout.rowSize + this.layout.commonSize);
+		this.#rowStart = isShared ? shared.row * this.layout.rowSize : 0;
+		this.#rowsEnd = rows * this.layout.rowSize;
+		this.#rowSize = this.layout.rowSize;
 	}
 
 	/** Returns the requests in flight in the whole process. */
 	active(slot: number): number {
 		// These reads are not atomic, because slightly outdated counts are acceptable and balancing reads many of them.
 		const { words } = this;
-		const step = this.#step;
+		const step = this.#rowSize;
 		let sum = 0;
 		for (let at = slot, end = this.#rowsEnd; at < end; at += step) sum += words[at]!;
 		return sum;
 	}
 
 	/** Adds to the number of this thread's requests in flight. */
-	addActive(slot: number, by: 1 | -1): void {
+	addActive(slot: number, change: 1 | -1): void {
 		// Only this thread writes to its row.
-		this.words[this.#row + slot]! += by;
+		this.words[this.#rowStart + slot]! += change;
 	}
 
 	/** Number of requests in the whole process that wait for an upstream. */
 	get waiting(): number {
-		return this.active(this.layout.row - 1);
+		return this.active(this.layout.rowSize - 1);
 	}
 
 	/** Adds to the number of this thread's waiting requests. */
-	addWaiting(by: 1 | -1): void {
-		this.addActive(this.layout.row - 1, by);
+	addWaiting(change: 1 | -1): void {
+		this.addActive(this.layout.rowSize - 1, change);
 	}
 
 	/** Returns the next value of the round-robin counter, starting with 1. */
-	turn(): number {
-		return Atomics.add(this.words, this.#rowsEnd + COMMON.turn, 1) + 1;
+	nextTurn(): number {
+		return Atomics.add(this.words, this.#rowsEnd + COMMON_OFFSETS.turn, 1) + 1;
 	}
 
 	/** Index of the retry budget's two values: the tokens taken, and the time of the last refill. */
-	get budgetAt(): number {
-		return this.#rowsEnd + COMMON.budget;
+	get budgetIndex(): number {
+		return this.#rowsEnd + COMMON_OFFSETS.budget;
 	}
 
 	/** Returns the index of the first value of an upstream's state (see {@link UPSTREAM_STATE}). */
-	stateAt(slot: number): number {
+	stateIndex(slot: number): number {
 		return this.#rowsEnd + COMMON_SIZE + slot * this.layout.stateSize;
 	}
 
 	/** Returns the slot of a dynamic address, the same on all threads; undefined if all slots are in use. */
-	claim(hash: number, now: number): number | undefined {
+	claimSlot(hash: number, now: number): number | undefined {
 		const { upstreams, slots } = this.layout;
 		const count = slots - upstreams;
 		if (count <= 0) return undefined;
 		const key = hash | 0 || 1;
 		for (let probe = 0; probe < 16; probe++) {
 			const slot = upstreams + (((key >>> 0) + probe) % count);
-			const at = this.stateAt(slot);
-			const found = Atomics.load(this.words, at + UPSTREAM_STATE.key);
-			const free = found === 0 || (found !== key && this.#unused(slot, at, now));
-			if (found !== key && !free) continue;
-			if (found !== key) {
-				if (Atomics.compareExchange(this.words, at + UPSTREAM_STATE.key, found, key) !== found) {
+			const at = this.stateIndex(slot);
+			const slotKey = Atomics.load(this.words, at + UPSTREAM_STATE.key);
+			const isFree = slotKey === 0 || (slotKey !== key && this.#isUnused(slot, at, now));
+			if (slotKey !== key && !isFree) continue;
+			if (slotKey !== key) {
+				if (Atomics.compareExchange(this.words, at + UPSTREAM_STATE.key, slotKey, key) !== slotKey) {
 					probe--;
 					continue;
 				}
@@ -194,24 +197,26 @@ export class PoolMemory {
 	}
 
 	/** Returns the slot of a dynamic address; undefined if the address has none. */
-	find(hash: number): number | undefined {
+	findSlot(hash: number): number | undefined {
 		const { upstreams, slots } = this.layout;
 		const count = slots - upstreams;
 		const key = hash | 0 || 1;
 		for (let probe = 0; count > 0 && probe < 16; probe++) {
 			const slot = upstreams + (((key >>> 0) + probe) % count);
-			if (Atomics.load(this.words, this.stateAt(slot) + UPSTREAM_STATE.key) === key) return slot;
+			if (Atomics.load(this.words, this.stateIndex(slot) + UPSTREAM_STATE.key) === key) return slot;
 		}
 		return undefined;
 	}
 
 	/** Records that a dynamic address is used. */
 	touch(slot: number, now: number): void {
-		Atomics.store(this.words, this.stateAt(slot) + UPSTREAM_STATE.usedAt, now);
+		Atomics.store(this.words, this.stateIndex(slot) + UPSTREAM_STATE.usedAt, now);
 	}
 
-	#unused(slot: number, at: number, now: number): boolean {
-		return ((now - Atomics.load(this.words, at + UPSTREAM_STATE.usedAt)) | 0) > SLOT_LIFE && this.active(slot) === 0;
+	#isUnused(slot: number, at: number, now: number): boolean {
+		return (
+			((now - Atomics.load(this.words, at + UPSTREAM_STATE.usedAt)) | 0) > SLOT_LIFETIME_MS && this.active(slot) === 0
+		);
 	}
 }
 

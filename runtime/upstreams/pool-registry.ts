@@ -38,13 +38,13 @@ export interface UpstreamReport {
 
 /** Dependencies of {@link PoolRegistry}. */
 export interface PoolRegistryDeps {
-	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [setNamedPools: string]: unknown }): void;
 	/** Expands placeholders that do not depend on a request. */
 	expand(text: string): string;
 	/** Provides TLS material that is not in files. */
 	readonly provideTls?: TlsProvider;
 	/** The process's environment, for proxy variables. */
-	readonly environment: { readonly [name: string]: string | undefined };
+	readonly environment: { readonly [setNamedPools: string]: string | undefined };
 }
 
 interface RegisteredUpstream {
@@ -66,12 +66,12 @@ interface RegisteredPool {
 	/** The addresses that contain placeholders, as written in the configuration. */
 	readonly templates: readonly string[];
 	/** The addresses that the pool's dynamic source has found, by thread. */
-	readonly found: Map<number, readonly string[]>;
+	readonly dynamicAddresses: Map<number, readonly string[]>;
 	checker: HealthChecker | undefined;
 }
 
 /** The report about an upstream without state. */
-const UNKNOWN = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
+const UNKNOWN_STATE = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
 
 /**
  * Maximum number of upstream states that are kept after their pool was closed. They are kept because a pool whose only thread has
@@ -80,18 +80,18 @@ const UNKNOWN = { requests: 0, fails: 0, healthy: true, circuit: 'closed', laten
 const MAX_REMEMBERED = 4096;
 
 /** Maximum concurrent health checks. */
-const CHECKS_AT_ONCE = 256;
+const MAX_CONCURRENT_CHECKS = 256;
 
 export class PoolRegistry implements PoolWatcher {
 	readonly #deps: PoolRegistryDeps;
 	readonly #pools = new Map<string, RegisteredPool>();
-	readonly #remembered = new Map<string, Int32Array>();
+	readonly #rememberedStates = new Map<string, Int32Array>();
 	/** The newest state of each upstream, by its key. */
 	readonly #states = new Map<string, Int32Array>();
-	readonly #gate = new CheckGate(CHECKS_AT_ONCE);
+	readonly #checkGate = new CheckGate(MAX_CONCURRENT_CHECKS);
 	/** The named pools of the configuration, whether or not a thread has opened them. */
-	#named: readonly SharedPool[] = [];
-	#closed = false;
+	#namedPools: readonly SharedPool[] = [];
+	#isClosed = false;
 
 	constructor(deps: PoolRegistryDeps) {
 		this.#deps = deps;
@@ -100,7 +100,7 @@ export class PoolRegistry implements PoolWatcher {
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
 		const passive = passiveHealthOf(settings);
-		const stateSettings = keepsState(settings)
+		const stateSettings = hasState(settings)
 			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
 			: undefined;
 		const upstreams: RegisteredUpstream[] = [];
@@ -117,12 +117,19 @@ export class PoolRegistry implements PoolWatcher {
 					address,
 					stateKey: stateSettings && `${address} ${stateSettings}`,
 					slot,
-					...judges(settings, memory, slot, passive),
+					...createStateReaders(settings, memory, slot, passive),
 				});
 			}
 		}
-		for (const upstream of upstreams) this.#takeOver(memory, upstream);
-		const pool: RegisteredPool = { settings, memory, upstreams, templates, found: new Map(), checker: undefined };
+		for (const upstream of upstreams) this.#copyState(memory, upstream);
+		const pool: RegisteredPool = {
+			settings,
+			memory,
+			upstreams,
+			templates,
+			dynamicAddresses: new Map(),
+			checker: undefined,
+		};
 		this.#pools.set(key, pool);
 		if (settings.health !== undefined && upstreams.length > 0) void this.#beginChecks(key, pool);
 	}
@@ -136,23 +143,24 @@ export class PoolRegistry implements PoolWatcher {
 			if (stateKey === undefined) continue;
 			const state = stateOf(pool.memory, slot);
 			if (this.#states.get(stateKey)?.buffer === state.buffer) this.#states.delete(stateKey);
-			if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
-			this.#remembered.set(stateKey, state.slice());
+			if (this.#rememberedStates.size >= MAX_REMEMBERED)
+				this.#rememberedStates.delete(this.#rememberedStates.keys().next().value!);
+			this.#rememberedStates.set(stateKey, state.slice());
 		}
 	}
 
 	poolFound(key: string, thread: number, addresses: readonly string[]): void {
-		this.#pools.get(key)?.found.set(thread, addresses);
+		this.#pools.get(key)?.dynamicAddresses.set(thread, addresses);
 	}
 
 	threadEnded(thread: number): void {
-		for (const { found } of this.#pools.values()) found.delete(thread);
+		for (const { dynamicAddresses } of this.#pools.values()) dynamicAddresses.delete(thread);
 	}
 
 	/** Returns the state of upstreams for a successor of this process, at most {@link MAX_REMEMBERED}. */
 	states(): UpstreamState[] {
 		const states: UpstreamState[] = [];
-		for (const [key, words] of [...this.#states, ...this.#remembered].slice(0, MAX_REMEMBERED)) {
+		for (const [key, words] of [...this.#states, ...this.#rememberedStates].slice(0, MAX_REMEMBERED)) {
 			const copy = words.slice();
 			states.push([key, Buffer.from(copy.buffer, 0, copy.byteLength).toString('base64')]);
 		}
@@ -163,67 +171,68 @@ export class PoolRegistry implements PoolWatcher {
 	 * Takes over the states that the predecessor returned from {@link states}: circuits, passive failures and results of health
 	 * checks. Both processes have the same clock.
 	 */
-	adopt(states: readonly UpstreamState[]): void {
+	restoreStates(states: readonly UpstreamState[]): void {
 		for (const [key, text] of states) {
 			const bytes = Buffer.from(text, 'base64');
 			const words = new Int32Array(bytes.length >> 2);
 			bytes.copy(new Uint8Array(words.buffer), 0, 0, words.byteLength);
 			const state = this.#states.get(key);
-			if (state === undefined) this.#remembered.set(key, words);
+			if (state === undefined) this.#rememberedStates.set(key, words);
 			else if (state.length === words.length) state.set(words);
 		}
 	}
 
-	/** Sets the configuration's named pools, for {@link listed}. */
-	name(pools: readonly SharedPool[]): void {
-		this.#named = pools;
+	/** Sets the configuration's named pools, for {@link allReports}. */
+	setNamedPools(pools: readonly SharedPool[]): void {
+		this.#namedPools = pools;
 	}
 
 	/**
 	 * Returns the upstreams of {@link reports}, including those that dynamic sources have found, and those of the configuration's
 	 * pools that no thread has opened.
 	 */
-	listed(): UpstreamReport[] {
+	allReports(): UpstreamReport[] {
 		const reports = this.reports(true);
-		const open = new Set(Array.from(this.#pools.values(), ({ settings }) => settings.name));
+		const openPoolNames = new Set(Array.from(this.#pools.values(), ({ settings }) => settings.name));
 		const known = new Set(reports.map(({ address }) => address));
-		for (const { pool, to } of this.#named) {
-			if (pool !== undefined && open.has(pool)) continue;
+		for (const { pool, to } of this.#namedPools) {
+			if (pool !== undefined && openPoolNames.has(pool)) continue;
 			for (const address of to.flatMap(addressesOf)) {
 				if (pool === undefined && known.has(address)) continue;
 				known.add(address);
-				reports.push({ address, pool, ...UNKNOWN });
+				reports.push({ address, pool, ...UNKNOWN_STATE });
 			}
 		}
 		return reports;
 	}
 
 	/**
-	 * Returns the upstreams of all open pools, in the order of the configuration within each pool. If `found` is true, the upstreams
-	 * that a pool's dynamic source has found follow.
+	 * Returns the upstreams of all open pools, in the order of the configuration within each pool. If
+	 * `includeDynamic` is true, the upstreams that a pool's dynamic source has found follow.
 	 */
-	reports(found = false): UpstreamReport[] {
+	reports(includeDynamic = false): UpstreamReport[] {
 		const now = processClockNow();
 		const reports: UpstreamReport[] = [];
 		// Threads open pools in varying order. The report must not depend on it, so the pools are sorted.
 		const pools = [...this.#pools].sort(
-			([aKey, a], [bKey, b]) => compare(a.settings.name ?? '', b.settings.name ?? '') || compare(aKey, bKey),
+			([aKey, a], [bKey, b]) => compareTexts(a.settings.name ?? '', b.settings.name ?? '') || compareTexts(aKey, bKey),
 		);
-		for (const [, { settings, memory, upstreams, templates, found: byThread }] of pools) {
+		for (const [, { settings, memory, upstreams, templates, dynamicAddresses: byThread }] of pools) {
 			const pool = settings.name;
 			for (const upstream of upstreams) {
 				reports.push(reportOf(upstream, pool, memory, now));
 			}
 			for (const address of templates) {
-				reports.push({ address, pool, ...UNKNOWN });
+				reports.push({ address, pool, ...UNKNOWN_STATE });
 			}
-			if (!found) continue;
+			if (!includeDynamic) continue;
 			for (const text of new Set([...byThread.values()].flat().sort())) {
 				const address = parseResolvedUpstream(text)?.address;
 				if (address === undefined) continue;
-				const slot = memory.find(hashText(address));
-				if (slot === undefined) reports.push({ address, pool, ...UNKNOWN });
-				else reports.push(reportOf({ address, slot, ...judges(settings, memory, slot) }, pool, memory, now));
+				const slot = memory.findSlot(hashText(address));
+				if (slot === undefined) reports.push({ address, pool, ...UNKNOWN_STATE });
+				else
+					reports.push(reportOf({ address, slot, ...createStateReaders(settings, memory, slot) }, pool, memory, now));
 			}
 		}
 		return reports;
@@ -238,7 +247,7 @@ export class PoolRegistry implements PoolWatcher {
 
 	/** Stops all checks. */
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		for (const { checker } of this.#pools.values()) checker?.stop();
 	}
 
@@ -246,8 +255,8 @@ export class PoolRegistry implements PoolWatcher {
 	async #beginChecks(key: string, pool: RegisteredPool): Promise<void> {
 		try {
 			const { HealthChecker } = await import('./health-checker.ts');
-			if (this.#closed || this.#pools.get(key) !== pool) return;
-			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#deps, this.#gate);
+			if (this.#isClosed || this.#pools.get(key) !== pool) return;
+			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#deps, this.#checkGate);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
 			this.#deps.log('error', 'http.reverse_proxy', 'health checks cannot be started', { cause });
@@ -255,18 +264,18 @@ export class PoolRegistry implements PoolWatcher {
 	}
 
 	/** Copies the state of the same upstream from the newest pool that has it, so that unrelated changes of the configuration do not reset it. */
-	#takeOver(memory: PoolMemory, { stateKey, slot }: RegisteredUpstream): void {
+	#copyState(memory: PoolMemory, { stateKey, slot }: RegisteredUpstream): void {
 		if (stateKey === undefined) return;
 		const state = stateOf(memory, slot);
-		const known = this.#states.get(stateKey) ?? this.#remembered.get(stateKey);
-		this.#remembered.delete(stateKey);
+		const known = this.#states.get(stateKey) ?? this.#rememberedStates.get(stateKey);
+		this.#rememberedStates.delete(stateKey);
 		if (known?.length === state.length) state.set(known);
 		this.#states.set(stateKey, state);
 	}
 }
 
 /** Creates the objects that interpret the health and circuit state of one upstream. */
-function judges(
+function createStateReaders(
 	settings: UpstreamSettings,
 	memory: PoolMemory,
 	slot: number,
@@ -289,7 +298,7 @@ function reportOf(
 		pool,
 		requests: memory.active(slot),
 		fails: health.fails(now),
-		healthy: !health.down && health.passes(now),
+		healthy: !health.isDown && health.isPassing(now),
 		circuit: circuit?.state ?? 'closed',
 		latency: health.latency(now),
 	};
@@ -302,16 +311,16 @@ function addressesOf(text: string): readonly string[] {
 }
 
 /** Reports whether a pool's upstreams have any state; most pools have no settings that need it. */
-function keepsState(settings: UpstreamSettings): boolean {
+function hasState(settings: UpstreamSettings): boolean {
 	const { health, fail_duration, circuit } = settings;
 	return health !== undefined || fail_duration !== undefined || circuit !== undefined || usesLatency(settings);
 }
 
-function compare(a: string, b: string): number {
+function compareTexts(a: string, b: string): number {
 	return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function stateOf(memory: PoolMemory, slot: number): Int32Array {
-	const at = memory.stateAt(slot);
+	const at = memory.stateIndex(slot);
 	return memory.words.subarray(at, at + memory.layout.stateSize);
 }

@@ -18,13 +18,13 @@ export interface UpstreamRecord {
 	/** Maximum requests in flight; 0 for no limit. */
 	readonly maxRequests: number;
 	/** True if health checks or limits can make the upstream unavailable. */
-	readonly guarded: boolean;
+	readonly isGuarded: boolean;
 	/** True if latencies are measured. */
-	readonly measured: boolean;
+	readonly isMeasured: boolean;
 }
 
 /** Latency in milliseconds recorded for a failed attempt, so that fast failures do not attract requests. */
-const LATENCY_OF_FAILURE = 5000;
+const FAILURE_LATENCY_MS = 5000;
 
 /** An upstream with this thread's connections to it. */
 export class PooledUpstream implements Upstream {
@@ -32,8 +32,8 @@ export class PooledUpstream implements Upstream {
 	readonly dial: string;
 	readonly host: string;
 	readonly port: number;
-	link: UpstreamConnector;
-	readonly where: UpstreamAddress;
+	connector: UpstreamConnector;
+	readonly upstreamAddress: UpstreamAddress;
 	/**
 	 * The upstream's shared state; undefined for a dynamic address without a slot, whose requests are counted only on this thread.
 	 */
@@ -43,7 +43,7 @@ export class PooledUpstream implements Upstream {
 
 	constructor(
 		address: UpstreamAddress,
-		link: UpstreamConnector,
+		connector: UpstreamConnector,
 		memory: PoolMemory,
 		record: UpstreamRecord | undefined,
 	) {
@@ -51,8 +51,8 @@ export class PooledUpstream implements Upstream {
 		this.dial = address.dial;
 		this.host = address.host;
 		this.port = address.port;
-		this.link = link;
-		this.where = address;
+		this.connector = connector;
+		this.upstreamAddress = address;
 		this.record = record;
 		this.#memory = memory;
 	}
@@ -71,16 +71,16 @@ export class PooledUpstream implements Upstream {
 	}
 
 	/** Counts the start or end of a request. */
-	count(by: 1 | -1): void {
-		this.#localActive += by;
-		if (this.record !== undefined) this.#memory.addActive(this.record.slot, by);
+	countActive(change: 1 | -1): void {
+		this.#localActive += change;
+		if (this.record !== undefined) this.#memory.addActive(this.record.slot, change);
 	}
 
 	/** Reports whether the upstream may be selected for a request now. */
-	available(now: number): boolean {
+	isAvailable(now: number): boolean {
 		const { record } = this;
-		if (!record?.guarded) return true;
-		if (record.health.down || !record.health.passes(now)) return false;
+		if (!record?.isGuarded) return true;
+		if (record.health.isDown || !record.health.isPassing(now)) return false;
 		if (record.circuit && !record.circuit.allows(now)) return false;
 		return record.maxRequests === 0 || this.active < record.maxRequests;
 	}
@@ -91,41 +91,41 @@ export class PooledUpstream implements Upstream {
 	}
 
 	/** Records a response head and the milliseconds until it arrived. */
-	answered(probe: boolean, status: number, milliseconds: number, now: number): void {
+	answered(isProbe: boolean, status: number, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
 		const { passive, health, circuit } = record;
-		const unhealthy = passive?.isUnhealthy?.(status) === true;
-		if (record.measured) health.observeLatency(milliseconds, now);
-		if (passive && (unhealthy || (passive.latency > 0 && milliseconds >= passive.latency))) health.fail(now);
-		const failed = passive?.isUnhealthy ? unhealthy : status >= 500;
-		if (circuit?.ended(probe, failed, milliseconds, now)) health.returned(now);
+		const isUnhealthy = passive?.isUnhealthy?.(status) === true;
+		if (record.isMeasured) health.observeLatency(milliseconds, now);
+		if (passive && (isUnhealthy || (passive.latency > 0 && milliseconds >= passive.latency))) health.fail(now);
+		const hasFailed = passive?.isUnhealthy ? isUnhealthy : status >= 500;
+		if (circuit?.ended(isProbe, hasFailed, milliseconds, now)) health.returned(now);
 	}
 
 	/** Records a failed request. Requests canceled by their client do not count against the upstream. */
-	failed(probe: boolean, error: UpstreamError, milliseconds: number, now: number): void {
+	failed(isProbe: boolean, error: UpstreamError, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
 		if (isClientError(error)) {
-			record.circuit?.abandoned(probe);
+			record.circuit?.abandoned(isProbe);
 			return;
 		}
-		if (record.measured) record.health.observeLatency(Math.max(milliseconds, LATENCY_OF_FAILURE), now);
+		if (record.isMeasured) record.health.observeLatency(Math.max(milliseconds, FAILURE_LATENCY_MS), now);
 		record.health.fail(now);
-		record.circuit?.ended(probe, true, milliseconds, now);
+		record.circuit?.ended(isProbe, true, milliseconds, now);
 	}
 
 	/** Records that a response was cut short after its head. */
-	cutShort(probe: boolean, error: UpstreamError, now: number): void {
+	cutShort(isProbe: boolean, error: UpstreamError, now: number): void {
 		const { record } = this;
 		if (!record || isClientError(error)) return;
 		record.health.fail(now);
-		record.circuit?.ended(probe, true, 0, now);
+		record.circuit?.ended(isProbe, true, 0, now);
 	}
 
 	/** Records that the client canceled a request before its response. */
-	abandoned(probe: boolean): void {
-		this.record?.circuit?.abandoned(probe);
+	abandoned(isProbe: boolean): void {
+		this.record?.circuit?.abandoned(isProbe);
 	}
 }
 

@@ -4,7 +4,7 @@ import type { PoolMemory } from './pool-memory.ts';
 import { millisecondsBetween } from './process-clock.ts';
 
 /** Number of tokens that one retry takes, so that fractions of a retry can be counted. */
-const RETRY = 1000;
+const TOKENS_PER_RETRY = 1000;
 
 /**
  * A token bucket that all threads share. Each request adds a fraction of a retry, each second adds some retries, and each retry
@@ -12,37 +12,42 @@ const RETRY = 1000;
  */
 export class RetryBudget {
 	readonly #words: Int32Array;
-	readonly #at: number;
+	readonly #budgetIndex: number;
 	/** The fraction of a retry that a request adds, in thousandths. */
-	readonly #share: number;
-	readonly #perSecond: number;
+	readonly #tokensPerRequest: number;
+	readonly #tokensPerSecond: number;
 	readonly #capacity: number;
 
 	constructor(memory: PoolMemory, settings: RetryBudgetSettings | undefined) {
 		this.#words = memory.words;
-		this.#at = memory.budgetAt;
-		this.#share = Math.round((settings?.ratio ?? 1) * RETRY);
-		this.#perSecond = (settings?.per_second ?? 10) * RETRY;
-		this.#capacity = Math.max(this.#perSecond * 10, RETRY * 10);
+		this.#budgetIndex = memory.budgetIndex;
+		this.#tokensPerRequest = Math.round((settings?.ratio ?? 1) * TOKENS_PER_RETRY);
+		this.#tokensPerSecond = (settings?.per_second ?? 10) * TOKENS_PER_RETRY;
+		this.#capacity = Math.max(this.#tokensPerSecond * 10, TOKENS_PER_RETRY * 10);
 	}
 
 	/** Adds a new request's fraction of a retry to the bucket. */
-	request(): void {
+	addRequest(): void {
 		// The memory counts tokens taken, so that zeroed memory is a full bucket.
-		if (this.#share > 0 && Atomics.load(this.#words, this.#at) > 0) Atomics.sub(this.#words, this.#at, this.#share);
+		if (this.#tokensPerRequest > 0 && Atomics.load(this.#words, this.#budgetIndex) > 0)
+			Atomics.sub(this.#words, this.#budgetIndex, this.#tokensPerRequest);
 	}
 
 	/** Takes one retry from the bucket. Returns false if it holds less than that. */
 	take(now: number): boolean {
-		const filledAt = Atomics.load(this.#words, this.#at + 1);
+		const filledAt = Atomics.load(this.#words, this.#budgetIndex + 1);
 		const elapsed = millisecondsBetween(filledAt, now);
-		if (elapsed >= 100 && Atomics.compareExchange(this.#words, this.#at + 1, filledAt, now) === filledAt) {
-			Atomics.sub(this.#words, this.#at, Math.min((elapsed * this.#perSecond) / 1000, this.#capacity) | 0);
+		if (elapsed >= 100 && Atomics.compareExchange(this.#words, this.#budgetIndex + 1, filledAt, now) === filledAt) {
+			Atomics.sub(
+				this.#words,
+				this.#budgetIndex,
+				Math.min((elapsed * this.#tokensPerSecond) / 1000, this.#capacity) | 0,
+			);
 		}
-		const tokensTaken = Atomics.load(this.#words, this.#at);
-		if (tokensTaken < 0) Atomics.compareExchange(this.#words, this.#at, tokensTaken, 0);
-		if (Math.max(0, tokensTaken) + RETRY > this.#capacity) return false;
-		Atomics.add(this.#words, this.#at, RETRY);
+		const tokensTaken = Atomics.load(this.#words, this.#budgetIndex);
+		if (tokensTaken < 0) Atomics.compareExchange(this.#words, this.#budgetIndex, tokensTaken, 0);
+		if (Math.max(0, tokensTaken) + TOKENS_PER_RETRY > this.#capacity) return false;
+		Atomics.add(this.#words, this.#budgetIndex, TOKENS_PER_RETRY);
 		return true;
 	}
 }

@@ -29,9 +29,9 @@ export class UpstreamCall implements ClientCall {
 	readonly #observer: UpstreamObserver | undefined;
 	readonly #outcome: UpstreamOutcome;
 	readonly #startedAt: number;
-	readonly #probe: boolean;
+	readonly #isProbe: boolean;
 	readonly #span: AttemptSpan | undefined;
-	#retried = false;
+	#hasRetried = false;
 
 	constructor(
 		x: Exchange,
@@ -48,9 +48,9 @@ export class UpstreamCall implements ClientCall {
 		this.#outcome = outcome;
 		this.#startedAt = proxyFactsOf(x)?.attemptStartedAt ?? performance.now();
 		this.#span = beginAttemptSpan(x, upstream, request);
-		upstream.count(1);
-		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processClockNow());
-		upstream.link.send(this, false);
+		upstream.countActive(1);
+		this.#isProbe = upstream.record?.circuit === undefined ? false : upstream.began(processClockNow());
+		upstream.connector.send(this, false);
 		x.onGone(() => this.carrier.cancel(this));
 	}
 
@@ -64,50 +64,50 @@ export class UpstreamCall implements ClientCall {
 
 	canLendBody(length: number, headers: HeaderList): boolean {
 		// A response that this server decodes cannot be forwarded directly from the read buffer.
-		const decoded = this.request.decodeGzip === true && headers.get('content-encoding') !== undefined;
-		return !decoded && this.#outcome.mayReuseBody?.(length) === true;
+		const isDecoded = this.request.decodeGzip === true && headers.get('content-encoding') !== undefined;
+		return !isDecoded && this.#outcome.mayReuseBody?.(length) === true;
 	}
 
-	answered(response: UpstreamResponse, ready?: boolean): void {
+	answered(response: UpstreamResponse, canWriteNow?: boolean): void {
 		const { record } = this.#upstream;
-		if (this.#observer !== undefined || record?.guarded || record?.measured) {
-			const elapsed = performance.now() - this.#startedAt;
-			this.#observer?.answered(this.#upstream.address, this.connectTime, elapsed);
-			this.#upstream.answered(this.#probe, response.status, elapsed, processClockNow());
+		if (this.#observer !== undefined || record?.isGuarded || record?.isMeasured) {
+			const elapsedMs = performance.now() - this.#startedAt;
+			this.#observer?.answered(this.#upstream.address, this.connectTime, elapsedMs);
+			this.#upstream.answered(this.#isProbe, response.status, elapsedMs, processClockNow());
 		}
 		this.#span?.answered(response.status, response.protocol);
-		this.#outcome.onResponse(this.request.decodeGzip === true ? gunzipResponse(response) : response, ready);
+		this.#outcome.onResponse(this.request.decodeGzip === true ? gunzipResponse(response) : response, canWriteNow);
 	}
 
-	failed(error: UpstreamError, untouched: boolean): void {
-		const mayRepeat = error.unsent || isIdempotent(this.request.method);
-		if (untouched && !this.#retried && mayRepeat && !this.#x.isGone) {
+	failed(error: UpstreamError, canRetry: boolean): void {
+		const mayResend = error.unsent || isIdempotent(this.request.method);
+		if (canRetry && !this.#hasRetried && mayResend && !this.#x.isGone) {
 			// The upstream closed an idle connection while the request was on its way, or refused a stream above its limit (RFC 9113
 			// §8.7). A retry on a new connection shows whether the upstream is available.
-			this.#retried = true;
+			this.#hasRetried = true;
 			this.#observer?.retried(this.#upstream.address);
-			this.#upstream.link.send(this, true);
+			this.#upstream.connector.send(this, true);
 			return;
 		}
-		this.#upstream.count(-1);
+		this.#upstream.countActive(-1);
 		this.#span?.ended(this.#x.isGone ? '' : error);
-		if (this.#x.isGone) this.#upstream.abandoned(this.#probe);
+		if (this.#x.isGone) this.#upstream.abandoned(this.#isProbe);
 		else {
 			this.#observer?.failed(this.#upstream.address, error);
-			this.#upstream.failed(this.#probe, error, performance.now() - this.#startedAt, processClockNow());
+			this.#upstream.failed(this.#isProbe, error, performance.now() - this.#startedAt, processClockNow());
 		}
 		this.#outcome.onError(error);
 	}
 
 	released(failure?: UpstreamError): void {
-		this.#upstream.count(-1);
+		this.#upstream.countActive(-1);
 		if (failure && !this.#x.isGone) {
 			this.#observer?.failed(this.#upstream.address, failure);
 			// The client has already received the status, so the failure can be reported only in the log.
 			const facts = proxyFactsOf(this.#x);
 			if (facts) facts.failure = failure.message;
 			this.#deps.onCutShort?.(this.#upstream.address, failure.message);
-			this.#upstream.cutShort(this.#probe, failure, processClockNow());
+			this.#upstream.cutShort(this.#isProbe, failure, processClockNow());
 		}
 		this.#span?.ended(failure);
 		this.#observer?.ended(this.#upstream.address, performance.now() - this.#startedAt);

@@ -7,48 +7,49 @@ import { millisecondsBetween } from './process-clock.ts';
 const FIRST_SHARE = 0.1;
 
 /** Milliseconds in which a recorded latency decays to about a third. */
-const LATENCY_DECAY = 10_000;
+const LATENCY_DECAY_MS = 10_000;
 
 /** Health of one upstream, in its pool's memory. */
 export class UpstreamHealth {
 	readonly #words: Int32Array;
-	readonly #at: number;
-	readonly #ring: number;
+	readonly #stateStart: number;
+	readonly #ringSize: number;
 	readonly #passive: PassiveHealth | undefined;
 	/** Duration of slow start in milliseconds; 0 for none. */
-	readonly #slowStart: number;
+	readonly #slowStartMs: number;
 
-	constructor(memory: PoolMemory, slot: number, passive: PassiveHealth | undefined, slowStart: number) {
+	constructor(memory: PoolMemory, slot: number, passive: PassiveHealth | undefined, slowStartMs: number) {
 		this.#words = memory.words;
-		this.#at = memory.stateAt(slot);
-		this.#ring = memory.layout.ring;
+		this.#stateStart = memory.stateIndex(slot);
+		this.#ringSize = memory.layout.ringSize;
 		this.#passive = passive;
-		this.#slowStart = slowStart;
+		this.#slowStartMs = slowStartMs;
 	}
 
 	/** True if active checks have failed. */
-	get down(): boolean {
+	get isDown(): boolean {
 		return this.#load(UPSTREAM_STATE.down) === 1;
 	}
 
 	/** Records the result of active checks. Returns true if it changed. */
 	setDown(down: boolean, now: number): boolean {
-		if (Atomics.exchange(this.#words, this.#at + UPSTREAM_STATE.down, down ? 1 : 0) === (down ? 1 : 0)) return false;
+		if (Atomics.exchange(this.#words, this.#stateStart + UPSTREAM_STATE.down, down ? 1 : 0) === (down ? 1 : 0))
+			return false;
 		if (!down) this.returned(now);
 		return true;
 	}
 
 	/** Records that the upstream is available again, which begins its slow start. */
 	returned(now: number): void {
-		if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + UPSTREAM_STATE.returnedAt, now || 1);
+		if (this.#slowStartMs > 0) Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.returnedAt, now || 1);
 	}
 
 	/** Returns the number of failures within `failDuration`. */
 	fails(now: number): number {
 		if (!this.#passive) return 0;
 		let count = 0;
-		for (let i = 0, size = Math.min(this.#load(UPSTREAM_STATE.fails) >>> 0, this.#ring); i < size; i++) {
-			if (millisecondsBetween(this.#load(RING + i), now) < this.#passive.failDuration) count++;
+		for (let i = 0, size = Math.min(this.#load(UPSTREAM_STATE.fails) >>> 0, this.#ringSize); i < size; i++) {
+			if (millisecondsBetween(this.#load(RING_OFFSET + i), now) < this.#passive.failDuration) count++;
 		}
 		return count;
 	}
@@ -56,35 +57,36 @@ export class UpstreamHealth {
 	/** Records a failure. */
 	fail(now: number): void {
 		if (!this.#passive) return;
-		const number = Atomics.add(this.#words, this.#at + UPSTREAM_STATE.fails, 1) >>> 0;
-		Atomics.store(this.#words, this.#at + RING + (number % this.#ring), now);
+		const failureNumber = Atomics.add(this.#words, this.#stateStart + UPSTREAM_STATE.fails, 1) >>> 0;
+		Atomics.store(this.#words, this.#stateStart + RING_OFFSET + (failureNumber % this.#ringSize), now);
 	}
 
 	/** Reports whether the upstream may be used, because it has not failed too often. */
-	passes(now: number): boolean {
+	isPassing(now: number): boolean {
 		const passive = this.#passive;
 		if (!passive) return true;
 		const count = this.#load(UPSTREAM_STATE.fails) >>> 0;
 		// Only the oldest of the latest `maxFails` failures is examined: if it is recent, the later ones are, too.
-		const failing =
-			count >= this.#ring && millisecondsBetween(this.#load(RING + (count % this.#ring)), now) < passive.failDuration;
-		if (failing) {
-			if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + UPSTREAM_STATE.failed, 1);
+		const isFailing =
+			count >= this.#ringSize &&
+			millisecondsBetween(this.#load(RING_OFFSET + (count % this.#ringSize)), now) < passive.failDuration;
+		if (isFailing) {
+			if (this.#slowStartMs > 0) Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.failed, 1);
 			return false;
 		}
-		if (this.#slowStart > 0 && Atomics.exchange(this.#words, this.#at + UPSTREAM_STATE.failed, 0) === 1)
+		if (this.#slowStartMs > 0 && Atomics.exchange(this.#words, this.#stateStart + UPSTREAM_STATE.failed, 0) === 1)
 			this.returned(now);
 		return true;
 	}
 
 	/** Returns the fraction of its usual requests that the upstream gets: 1, or less during slow start. */
 	share(now: number): number {
-		if (this.#slowStart === 0) return 1;
+		if (this.#slowStartMs === 0) return 1;
 		const returnedAt = this.#load(UPSTREAM_STATE.returnedAt);
 		if (returnedAt === 0) return 1;
 		const elapsed = millisecondsBetween(returnedAt, now);
-		if (elapsed < this.#slowStart) return Math.max(FIRST_SHARE, elapsed / this.#slowStart);
-		Atomics.compareExchange(this.#words, this.#at + UPSTREAM_STATE.returnedAt, returnedAt, 0);
+		if (elapsed < this.#slowStartMs) return Math.max(FIRST_SHARE, elapsed / this.#slowStartMs);
+		Atomics.compareExchange(this.#words, this.#stateStart + UPSTREAM_STATE.returnedAt, returnedAt, 0);
 		return 1;
 	}
 
@@ -94,30 +96,30 @@ export class UpstreamHealth {
 		if (latency === 0) return undefined;
 		return (
 			(latency / 1000) *
-			Math.exp(-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY)
+			Math.exp(-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY_MS)
 		);
 	}
 
 	/** Records the milliseconds until a response head. A failure is recorded as a fixed number. */
 	observeLatency(milliseconds: number, now: number): void {
 		const weight = Math.exp(
-			-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY,
+			-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY_MS,
 		);
-		const decayed = (this.#load(UPSTREAM_STATE.latency) / 1000) * weight;
+		const decayedMs = (this.#load(UPSTREAM_STATE.latency) / 1000) * weight;
 		// A new peak counts immediately. Lower values reduce the latency in proportion to the time since the last recorded value.
-		const next = milliseconds >= decayed ? milliseconds : decayed + milliseconds * (1 - weight);
+		const newLatencyMs = milliseconds >= decayedMs ? milliseconds : decayedMs + milliseconds * (1 - weight);
 		Atomics.store(
 			this.#words,
-			this.#at + UPSTREAM_STATE.latency,
-			Math.max(1, Math.min(Math.round(next * 1000), 2 ** 31 - 1)),
+			this.#stateStart + UPSTREAM_STATE.latency,
+			Math.max(1, Math.min(Math.round(newLatencyMs * 1000), 2 ** 31 - 1)),
 		);
-		Atomics.store(this.#words, this.#at + UPSTREAM_STATE.latencyAt, now);
+		Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.latencyAt, now);
 	}
 
 	#load(slot: number): number {
-		return Atomics.load(this.#words, this.#at + slot);
+		return Atomics.load(this.#words, this.#stateStart + slot);
 	}
 }
 
 /** Offset of the failure times in an upstream's state. */
-const RING = 16;
+const RING_OFFSET = 16;

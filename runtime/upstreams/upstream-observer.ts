@@ -22,16 +22,16 @@ export class UpstreamObserver {
 		this.#pages = pages;
 	}
 
-	/** Records a response head. Times are in milliseconds; `connect` is −1 for a reused connection. */
-	answered(upstream: string, connect: number, firstByte: number): void {
+	/** Records a response head. `connectMs` is −1 for a reused connection. */
+	answered(upstream: string, connectMs: number, firstByteMs: number): void {
 		const series = this.#series(upstream);
-		if (connect >= 0) observe(series.connect, UPSTREAM_FAMILIES.connect.buckets, connect / 1000);
-		observe(series.firstByte, UPSTREAM_FAMILIES.firstByte.buckets, firstByte / 1000);
+		if (connectMs >= 0) observe(series.connect, UPSTREAM_FAMILIES.connect.buckets, connectMs / 1000);
+		observe(series.firstByte, UPSTREAM_FAMILIES.firstByte.buckets, firstByteMs / 1000);
 	}
 
 	/** Records the end of a response. */
-	ended(upstream: string, total: number): void {
-		observe(this.#series(upstream).total, UPSTREAM_FAMILIES.total.buckets, total / 1000);
+	ended(upstream: string, totalMs: number): void {
+		observe(this.#series(upstream).total, UPSTREAM_FAMILIES.total.buckets, totalMs / 1000);
 	}
 
 	/** Records a failed request. */

@@ -14,7 +14,6 @@ import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { SocketRelay } from '../sockets/socket-relay.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
-import { UpgradedStreams } from './joined-streams.ts';
 import { type PassiveHealth, passiveHealthOf } from './passive-health.ts';
 import { PLAIN_POOL_DEPS, type PoolDeps } from './pool-deps.ts';
 import { hashText, PoolMemory, type SharedPoolMemory, usesLatency } from './pool-memory.ts';
@@ -24,6 +23,7 @@ import { RetryBudget } from './retry-budget.ts';
 import type { ConnectorDeps } from './transports/connector.ts';
 import { ConnectorFactory, keepAliveOf } from './transports/create-connector.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
+import { UpgradedStreams } from './upgraded-streams.ts';
 import { UpstreamCall } from './upstream-call.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
@@ -36,15 +36,15 @@ export interface OwnedUpstreamPool extends UpstreamPool {
 	/** Number of requests in flight on this thread. */
 	readonly inFlight: number;
 	/** Sets whether the served configuration uses the pool. If it does not, upgraded connections end after their delay. */
-	inUse(used: boolean): void;
+	setInUse(used: boolean): void;
 }
 
 /** Default maximum bytes of one read from an upstream's socket. */
-const READ_SIZE = 65536;
+const DEFAULT_READ_BYTES = 65536;
 /** Maximum dynamic addresses with connections; the least recently used is dropped first. */
 const MAX_RESOLVED = 1024;
 /** Maximum milliseconds between sweeps of idle connections. */
-const MAX_SWEEP_INTERVAL = 1000;
+const MAX_SWEEP_INTERVAL_MS = 1000;
 
 /**
  * Creates a pool. Addresses must have been validated (see upstream-address.ts); invalid ones are omitted.
@@ -54,67 +54,67 @@ export function createUpstreamPool(
 	settings: UpstreamSettings,
 	shared?: SharedPoolMemory,
 	deps: PoolDeps = PLAIN_POOL_DEPS,
-	found?: (addresses: readonly string[]) => void,
+	onAddressesFound?: (addresses: readonly string[]) => void,
 ): OwnedUpstreamPool {
-	return new Pool(settings, shared, deps, found);
+	return new Pool(settings, shared, deps, onAddressesFound);
 }
 
 class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly settings: UpstreamSettings;
-	readonly pieces: PieceMemory = new PieceMemory();
+	readonly pieceMemory: PieceMemory = new PieceMemory();
 	readonly threads: number;
-	readonly #links: ConnectorFactory;
+	readonly #connectorFactory: ConnectorFactory;
 	readonly #deps: PoolDeps;
 	readonly #memory: PoolMemory;
 	readonly #choose: UpstreamChoice;
 	readonly #budget: RetryBudget;
 	/** True if retries are enabled, so that requests are counted for the retry budget. */
-	readonly #budgeted: boolean;
+	readonly #countsForBudget: boolean;
 	readonly #dynamic: DynamicAddresses | undefined;
 	readonly #streams = new UpgradedStreams();
 	readonly #upstreams: PooledUpstream[] = [];
 	/** True if health checks or limits can make an upstream unavailable. */
-	readonly #guarded: boolean;
+	readonly #isGuarded: boolean;
 	readonly #slowStart: number;
 	readonly #passive: PassiveHealth | undefined;
 	/** True if the policy uses latencies. */
-	readonly #measured: boolean;
+	readonly #isMeasured: boolean;
 	/** The upstreams of dynamic addresses, by address. */
-	readonly #resolved = new Map<string, PooledUpstream>();
+	readonly #resolvedUpstreams = new Map<string, PooledUpstream>();
 	/** The last list of dynamic addresses. */
-	#lastTexts: readonly string[] | undefined = undefined;
+	#lastAddresses: readonly string[] | undefined = undefined;
 	/** The upstreams of the last list of dynamic addresses. */
 	#lastResolved: readonly PooledUpstream[] = [];
 	/** The read buffer, created with the first connection, because most pools of a large configuration never open one. */
 	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
-	#closed = false;
+	#isClosed = false;
 	/** The relay, opened for the first large body, and closed with the last connection; null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
 	// The upstreams among which the current selection chooses.
 	#candidates: readonly PooledUpstream[];
-	#avoid: readonly Upstream[] | undefined = undefined;
+	#avoidedUpstreams: readonly Upstream[] | undefined = undefined;
 	#now = 0;
 	/** True while a selection may pass over upstreams in slow start. */
-	#ramp = false;
+	#isRamping = false;
 
 	constructor(
 		settings: UpstreamSettings,
 		shared: SharedPoolMemory | undefined,
 		deps: PoolDeps,
-		found: ((addresses: readonly string[]) => void) | undefined,
+		onAddressesFound: ((addresses: readonly string[]) => void) | undefined,
 	) {
 		this.settings = settings;
 		this.threads = shared?.threads ?? 1;
 		this.#deps = deps;
-		this.#links = new ConnectorFactory(settings, this);
+		this.#connectorFactory = new ConnectorFactory(settings, this);
 		this.#memory = new PoolMemory(settings, shared);
 		this.#budget = new RetryBudget(this.#memory, settings.retry_budget);
-		this.#budgeted = settings.retries !== undefined || settings.retry_duration !== undefined;
+		this.#countsForBudget = settings.retries !== undefined || settings.retry_duration !== undefined;
 		this.#slowStart = settings.slow_start ?? 0;
 		this.#passive = passiveHealthOf(settings);
-		this.#measured = usesLatency(settings);
-		this.#guarded =
+		this.#isMeasured = usesLatency(settings);
+		this.#isGuarded =
 			settings.health !== undefined ||
 			(settings.fail_duration ?? 0) > 0 ||
 			(settings.unhealthy_request_count ?? 0) > 0 ||
@@ -127,38 +127,38 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			const parsed = parseUpstream(text);
 			if (parsed.kind !== 'static') continue;
 			for (const address of parsed.addresses) {
-				this.#upstreams.push(this.#make(address, this.#upstreams.length));
+				this.#upstreams.push(this.#createUpstream(address, this.#upstreams.length));
 			}
 		}
 		this.#candidates = this.#upstreams;
-		this.#dynamic = settings.dynamic && new DynamicAddresses(settings.dynamic, found);
+		this.#dynamic = settings.dynamic && new DynamicAddresses(settings.dynamic, onAddressesFound);
 	}
 
 	get idleConnections(): number {
 		let sum = 0;
-		for (const upstream of this.#all()) sum += upstream.link.idle;
+		for (const upstream of this.#allUpstreams()) sum += upstream.connector.idleCount;
 		return sum;
 	}
 
 	get inFlight(): number {
 		let sum = 0;
-		for (const upstream of this.#all()) sum += upstream.localActive;
+		for (const upstream of this.#allUpstreams()) sum += upstream.localActive;
 		return sum;
 	}
 
 	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
-		const candidates = resolved === undefined ? this.#upstreams : this.#resolve(resolved);
-		if (candidates.length === 1 && avoid === undefined && !this.#guarded && this.settings.balance === undefined) {
+		const candidates = resolved === undefined ? this.#upstreams : this.#upstreamsOf(resolved);
+		if (candidates.length === 1 && avoid === undefined && !this.#isGuarded && this.settings.balance === undefined) {
 			return candidates[0];
 		}
 		this.#candidates = candidates;
-		this.#avoid = avoid;
-		if (this.#guarded) this.#now = processClockNow();
-		this.#ramp = this.#slowStart > 0;
+		this.#avoidedUpstreams = avoid;
+		if (this.#isGuarded) this.#now = processClockNow();
+		this.#isRamping = this.#slowStart > 0;
 		const chosen = candidates[this.#choose(this, x)];
-		if (chosen || !this.#ramp) return chosen;
+		if (chosen || !this.#isRamping) return chosen;
 		// No other upstream is available, so an upstream in slow start gets the request.
-		this.#ramp = false;
+		this.#isRamping = false;
 		return candidates[this.#choose(this, x)];
 	}
 
@@ -176,10 +176,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		if (x.isGone) return Promise.resolve(false);
 		this.#memory.addWaiting(1);
 		return new Promise(resolve => {
-			let over = false;
+			let isOver = false;
 			const end = () => {
-				if (over) return;
-				over = true;
+				if (isOver) return;
+				isOver = true;
 				clearTimeout(timer);
 				this.#memory.addWaiting(-1);
 				resolve(!x.isGone);
@@ -194,26 +194,26 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	}
 
 	registerStream(close: () => void, delay: number): () => void {
-		return this.#streams.join(close, delay);
+		return this.#streams.register(close, delay);
 	}
 
-	inUse(used: boolean): void {
+	setInUse(used: boolean): void {
 		if (used) this.#streams.revive();
 		else this.#streams.retire();
 	}
 
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
-		if (this.#budgeted) this.#budget.request();
+		if (this.#countsForBudget) this.#budget.addRequest();
 		new UpstreamCall(x, upstream as PooledUpstream, request, outcome, this.#deps);
 	}
 
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		if (this.#timer) clearInterval(this.#timer);
 		this.#timer = undefined;
-		for (const upstream of this.#all()) upstream.link.close();
-		this.#resolved.clear();
-		this.#lastTexts = undefined;
+		for (const upstream of this.#allUpstreams()) upstream.connector.close();
+		this.#resolvedUpstreams.clear();
+		this.#lastAddresses = undefined;
 		this.#dynamic?.close();
 		this.#closeRelay();
 	}
@@ -232,10 +232,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 
 	isAvailable(index: number): boolean {
 		const upstream = this.#candidates[index]!;
-		if (this.#avoid?.includes(upstream)) return false;
-		if (!this.#guarded) return true;
-		if (!upstream.available(this.#now)) return false;
-		if (!this.#ramp) return true;
+		if (this.#avoidedUpstreams?.includes(upstream)) return false;
+		if (!this.#isGuarded) return true;
+		if (!upstream.isAvailable(this.#now)) return false;
+		if (!this.#isRamping) return true;
 		const share = upstream.record?.health.share(this.#now) ?? 1;
 		return share === 1 || Math.random() < share;
 	}
@@ -253,7 +253,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	}
 
 	nextTurn(): number {
-		return this.#memory.turn();
+		return this.#memory.nextTurn();
 	}
 
 	random(bound: number): number {
@@ -265,14 +265,14 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly readBuffer = (): Buffer => {
 		// On Windows, reads of several sockets are in progress at the same time, so each needs a buffer of its own.
 		const { transport } = this.settings;
-		const size = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? READ_SIZE;
+		const size = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? DEFAULT_READ_BYTES;
 		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(size);
 		this.#readBuffer ??= Buffer.allocUnsafeSlow(size);
 		return this.#readBuffer;
 	};
 
-	readonly relay = (): SocketRelay | undefined => {
-		if (this.#relay === undefined && !this.#closed) this.#relay = SocketRelay.open() ?? null;
+	readonly openRelay = (): SocketRelay | undefined => {
+		if (this.#relay === undefined && !this.#isClosed) this.#relay = SocketRelay.open() ?? null;
 		return this.#relay ?? undefined;
 	};
 
@@ -287,22 +287,22 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly onStderr = (text: string, status: number): void => this.#deps.onStderr?.(text, status);
 
 	onIdle(): void {
-		if (this.#timer !== undefined || this.#closed) return;
-		const interval = Math.min(MAX_SWEEP_INTERVAL, Math.max(50, keepAliveOf(this.settings).timeout / 4));
+		if (this.#timer !== undefined || this.#isClosed) return;
+		const interval = Math.min(MAX_SWEEP_INTERVAL_MS, Math.max(50, keepAliveOf(this.settings).timeout / 4));
 		this.#timer = setInterval(() => this.#sweep(), interval);
 		this.#timer.unref();
 	}
 
-	#make(address: UpstreamAddress, slot: number | undefined): PooledUpstream {
+	#createUpstream(address: UpstreamAddress, slot: number | undefined): PooledUpstream {
 		return new PooledUpstream(
 			address,
-			this.#links.link(address),
+			this.#connectorFactory.create(address),
 			this.#memory,
-			slot === undefined ? undefined : this.#record(slot),
+			slot === undefined ? undefined : this.#createRecord(slot),
 		);
 	}
 
-	#record(slot: number): UpstreamRecord {
+	#createRecord(slot: number): UpstreamRecord {
 		const { settings } = this;
 		const passive = this.#passive;
 		return {
@@ -311,51 +311,51 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			circuit: settings.circuit && new CircuitBreaker(this.#memory, slot, settings.circuit),
 			passive,
 			maxRequests: settings.unhealthy_request_count ?? 0,
-			guarded: this.#guarded,
-			measured: this.#measured,
+			isGuarded: this.#isGuarded,
+			isMeasured: this.#isMeasured,
 		};
 	}
 
-	#resolve(texts: readonly string[]): readonly PooledUpstream[] {
+	#upstreamsOf(texts: readonly string[]): readonly PooledUpstream[] {
 		// The same array means the same addresses: a lookup returns a new array only if something has changed.
-		if (texts === this.#lastTexts) return this.#lastResolved;
+		if (texts === this.#lastAddresses) return this.#lastResolved;
 		const upstreams: PooledUpstream[] = [];
 		const now = processClockNow();
 		for (const text of texts) {
 			const address = parseResolvedUpstream(text);
 			if (!address) continue;
-			let upstream = this.#resolved.get(address.address);
+			let upstream = this.#resolvedUpstreams.get(address.address);
 			if (upstream) {
 				// Moves the entry to the end: the first entry is always the least recently used one, which is dropped first.
-				this.#resolved.delete(address.address);
+				this.#resolvedUpstreams.delete(address.address);
 				if (upstream.record) this.#memory.touch(upstream.record.slot, now);
 			} else {
-				upstream = this.#make(address, this.#memory.claim(hashText(address.address), now));
-				if (this.#closed) upstream.link.close();
-				if (this.#resolved.size >= MAX_RESOLVED) this.#dropOldest();
+				upstream = this.#createUpstream(address, this.#memory.claimSlot(hashText(address.address), now));
+				if (this.#isClosed) upstream.connector.close();
+				if (this.#resolvedUpstreams.size >= MAX_RESOLVED) this.#dropOldest();
 			}
-			this.#resolved.set(address.address, upstream);
+			this.#resolvedUpstreams.set(address.address, upstream);
 			upstreams.push(upstream);
 		}
 		if (this.#dynamic) {
-			this.#lastTexts = texts;
+			this.#lastAddresses = texts;
 			this.#lastResolved = upstreams;
 		}
 		return upstreams;
 	}
 
 	#dropOldest(): void {
-		for (const [text, upstream] of this.#resolved) {
-			upstream.link.close();
-			this.#resolved.delete(text);
+		for (const [text, upstream] of this.#resolvedUpstreams) {
+			upstream.connector.close();
+			this.#resolvedUpstreams.delete(text);
 			return;
 		}
 	}
 
 	#sweep(): void {
 		const now = performance.now();
-		if (this.#links.outdated()) this.#reconnect();
-		for (const upstream of this.#all()) upstream.link.sweep(now);
+		if (this.#connectorFactory.takeReplaced()) this.#reconnect();
+		for (const upstream of this.#allUpstreams()) upstream.connector.sweep(now);
 		if (this.idleConnections > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;
@@ -364,14 +364,14 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 
 	/** Makes further requests use new connections. Busy connections close after their last request. */
 	#reconnect(): void {
-		for (const upstream of this.#all()) {
-			upstream.link.close();
-			upstream.link = this.#links.link(upstream.where);
+		for (const upstream of this.#allUpstreams()) {
+			upstream.connector.close();
+			upstream.connector = this.#connectorFactory.create(upstream.upstreamAddress);
 		}
 	}
 
-	*#all(): IterableIterator<PooledUpstream> {
+	*#allUpstreams(): IterableIterator<PooledUpstream> {
 		yield* this.#upstreams;
-		yield* this.#resolved.values();
+		yield* this.#resolvedUpstreams.values();
 	}
 }

@@ -132,7 +132,7 @@ export class ThreadLeases implements LeaseSource {
 	/** Called after a switch of generations. Tells the pools that no site uses any more to end their upgraded connections. */
 	retirePools(inUse: (handle: string) => boolean): void {
 		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
-			pool.inUse(inUse(handle));
+			pool.setInUse(inUse(handle));
 		}
 	}
 
@@ -209,7 +209,7 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
-		const { row: slots, common } = poolLayout(settings);
+		const { rowSize: slots, commonSize: common } = poolLayout(settings);
 		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
 		const { rows, threads, index: row, pools } = this.#thread;
 		const reportAddresses = (addresses: readonly string[]) =>

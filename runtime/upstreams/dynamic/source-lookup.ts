@@ -3,11 +3,11 @@ import { lookup, Resolver } from 'node:dns/promises';
 import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 
 /** Default milliseconds after which a list of addresses is refreshed. */
-const REFRESH = 60_000;
+const DEFAULT_REFRESH_MS = 60_000;
 /** Milliseconds until a failed lookup is retried. */
-const RETRY = 1000;
+const RETRY_DELAY_MS = 1000;
 /** Timeout of one query to one server, in milliseconds. */
-const DIAL_TIMEOUT = 5000;
+const DEFAULT_DIAL_TIMEOUT_MS = 5000;
 /** Maximum addresses used from one answer. */
 const MAX_ADDRESSES = 1024;
 
@@ -28,9 +28,9 @@ export class SourceLookup {
 	constructor(source: Exclude<DynamicSource, { source: 'multi' }>, name: string) {
 		this.#source = source;
 		this.#name = name;
-		const timeout = source.dial_timeout ?? DIAL_TIMEOUT;
-		this.#resolver = new Resolver({ timeout: timeout > 0 ? timeout : DIAL_TIMEOUT, tries: 2 });
-		if (source.resolvers && source.resolvers.length > 0) this.#resolver.setServers(source.resolvers.map(serverOf));
+		const timeout = source.dial_timeout ?? DEFAULT_DIAL_TIMEOUT_MS;
+		this.#resolver = new Resolver({ timeout: timeout > 0 ? timeout : DEFAULT_DIAL_TIMEOUT_MS, tries: 2 });
+		if (source.resolvers && source.resolvers.length > 0) this.#resolver.setServers(source.resolvers.map(toNodeServer));
 	}
 
 	/**
@@ -40,32 +40,35 @@ export class SourceLookup {
 	refresh(): Promise<void> | undefined {
 		const now = performance.now();
 		if (now < this.#refreshAt) return undefined;
-		const refresh = this.#source.refresh ?? REFRESH;
-		this.#pending ??= this.#resolve(refresh).finally(() => {
+		const refreshMs = this.#source.refresh ?? DEFAULT_REFRESH_MS;
+		this.#pending ??= this.#resolve(refreshMs).finally(() => {
 			this.#pending = undefined;
 		});
-		return now - this.#foundAt < refresh * 2 ? undefined : this.#pending;
+		return now - this.#foundAt < refreshMs * 2 ? undefined : this.#pending;
 	}
 
-	async #resolve(refresh: number): Promise<void> {
+	async #resolve(refreshMs: number): Promise<void> {
 		try {
-			const found = (await this.#find()).sort().slice(0, MAX_ADDRESSES);
+			const newAddresses = (await this.#queryAddresses()).sort().slice(0, MAX_ADDRESSES);
 			const now = performance.now();
 			this.#foundAt = now;
-			this.#refreshAt = now + refresh;
-			if (found.length !== this.addresses.length || found.some((address, i) => address !== this.addresses[i])) {
-				this.addresses = found;
+			this.#refreshAt = now + refreshMs;
+			if (
+				newAddresses.length !== this.addresses.length ||
+				newAddresses.some((address, i) => address !== this.addresses[i])
+			) {
+				this.addresses = newAddresses;
 			}
 		} catch {
 			const now = performance.now();
-			const grace = this.#source.source === 'srv' ? (this.#source.grace_period ?? 0) : 0;
+			const gracePeriodMs = this.#source.source === 'srv' ? (this.#source.grace_period ?? 0) : 0;
 			// Stale addresses are used until the grace period ends. After that, the pool falls back to its static upstreams (`to`).
-			if (now - this.#foundAt >= refresh + grace) this.addresses = NO_ADDRESSES;
-			this.#refreshAt = now + Math.min(RETRY, refresh);
+			if (now - this.#foundAt >= refreshMs + gracePeriodMs) this.addresses = NO_ADDRESSES;
+			this.#refreshAt = now + Math.min(RETRY_DELAY_MS, refreshMs);
 		}
 	}
 
-	async #find(): Promise<string[]> {
+	async #queryAddresses(): Promise<string[]> {
 		const source = this.#source;
 		if (source.source === 'srv') {
 			const records = await this.#resolver.resolveSrv(this.#name);
@@ -77,26 +80,26 @@ export class SourceLookup {
 		const allows = (version: 'ipv4' | 'ipv6') => source.versions === undefined || source.versions.includes(version);
 		if (!source.resolvers || source.resolvers.length === 0) {
 			// Uses the system's resolver, which includes the hosts file.
-			const found = await lookup(name, { all: true });
-			return found
+			const results = await lookup(name, { all: true });
+			return results
 				.filter(({ family }) => allows(family === 6 ? 'ipv6' : 'ipv4'))
 				.map(({ address, family }) => (family === 6 ? `[${address}]:${port}` : `${address}:${port}`));
 		}
-		const [four, six] = await Promise.allSettled([
+		const [ipv4Result, ipv6Result] = await Promise.allSettled([
 			allows('ipv4') ? this.#resolver.resolve4(name) : [],
 			allows('ipv6') ? this.#resolver.resolve6(name) : [],
 		]);
-		const found = [
-			...(four.status === 'fulfilled' ? four.value.map(address => `${address}:${port}`) : []),
-			...(six.status === 'fulfilled' ? six.value.map(address => `[${address}]:${port}`) : []),
+		const addresses = [
+			...(ipv4Result.status === 'fulfilled' ? ipv4Result.value.map(address => `${address}:${port}`) : []),
+			...(ipv6Result.status === 'fulfilled' ? ipv6Result.value.map(address => `[${address}]:${port}`) : []),
 		];
-		if (found.length === 0) throw four.status === 'rejected' ? four.reason : new Error('no addresses');
-		return found;
+		if (addresses.length === 0) throw ipv4Result.status === 'rejected' ? ipv4Result.reason : new Error('no addresses');
+		return addresses;
 	}
 }
 
 /** Converts `udp/1.1.1.1:53` or `1.1.1.1` to Node's form of a server. */
-function serverOf(text: string): string {
+function toNodeServer(text: string): string {
 	const address = text.replace(/^(?:udp|tcp)[46]?\//, '');
 	return address.includes(':') && !address.startsWith('[') && address.indexOf(':') !== address.lastIndexOf(':')
 		? `[${address}]`

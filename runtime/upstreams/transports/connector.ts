@@ -12,9 +12,9 @@ export interface UpstreamConnector {
 	 */
 	send(call: ClientCall, fresh: boolean): void;
 	/** Number of idle connections. */
-	readonly idle: number;
+	readonly idleCount: number;
 	/** True if there are no connections, open or connecting. */
-	readonly unused: boolean;
+	readonly isUnused: boolean;
 	/** Closes connections idle for longer than the limit. `now` is `performance.now()`. */
 	sweep(now: number): void;
 	/** Closes idle connections and stops keeping new ones; busy connections close after their last request. */
@@ -34,9 +34,9 @@ export interface ConnectorDeps {
 	/** The read buffer, shared by all sockets of the thread. */
 	readonly readBuffer: () => Buffer;
 	/** Memory into which pieces of bodies are copied. */
-	readonly pieces: PieceMemory;
+	readonly pieceMemory: PieceMemory;
 	/** Relays large bodies from socket to socket. */
-	readonly relay?: () => SocketRelay | undefined;
+	readonly openRelay?: () => SocketRelay | undefined;
 	/** Number of threads with connections of their own, among which process-wide limits are divided. */
 	readonly threads: number;
 	/** Called when a connection becomes idle, so that the owner schedules `sweep`. */

@@ -32,42 +32,42 @@ import { ClientTlsContext } from './tls-context.ts';
 /** A dialer that waits for TLS material and then uses another dialer. */
 class ProvisionedDialer implements Dialer {
 	readonly #dialer: Dialer;
-	readonly #context: ClientTlsContext;
+	readonly #tlsContext: ClientTlsContext;
 
 	constructor(dialer: Dialer, context: ClientTlsContext) {
 		this.#dialer = dialer;
-		this.#context = context;
+		this.#tlsContext = context;
 	}
 
 	dial(owner: DialOwner): DialAttempt {
-		const pending = this.#context.pending();
+		const pending = this.#tlsContext.pending();
 		if (!pending) return this.#dialer.dial(owner);
-		let abandoned = false;
-		let dialing: DialAttempt | undefined;
+		let isAbandoned = false;
+		let attempt: DialAttempt | undefined;
 		void pending.then(problem => {
-			if (abandoned) return;
-			if (problem === undefined) dialing = this.#dialer.dial(owner);
+			if (isAbandoned) return;
+			if (problem === undefined) attempt = this.#dialer.dial(owner);
 			else owner.dialFailed(new UpstreamError('connect', problem));
 		});
 		return {
 			abandon() {
-				abandoned = true;
-				dialing?.abandon();
+				isAbandoned = true;
+				attempt?.abandon();
 			},
 		};
 	}
 }
 
 /** Default maximum size of a response head, in bytes. */
-const MAX_RESPONSE_HEAD = 10_485_760;
+const DEFAULT_MAX_RESPONSE_HEAD_BYTES = 10_485_760;
 /** Milliseconds of silence after which TCP keep-alive probes are sent. */
-const PROBE_INTERVAL = 30_000;
+const PROBE_INTERVAL_MS = 30_000;
 /** Milliseconds after which the next address of a host is tried in parallel (RFC 8305 §5). */
-const FALLBACK_DELAY = 300;
+const FALLBACK_DELAY_MS = 300;
 
-const PLAIN: HttpTransportSettings = { type: 'http' };
+const PLAIN_TRANSPORT: HttpTransportSettings = { type: 'http' };
 /** Transport settings for direct connections, without a forward proxy. They are used for FastCGI. */
-const DIRECT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
+const DIRECT_TRANSPORT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
 
 /** Returns a pool's keep-alive limits. */
 export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
@@ -85,7 +85,7 @@ export function createConnector(
 	settings: UpstreamSettings,
 	deps: ConnectorDeps,
 ): UpstreamConnector {
-	return new ConnectorFactory(settings, deps).link(address);
+	return new ConnectorFactory(settings, deps).create(address);
 }
 
 /** Creates the connectors of one pool. */
@@ -93,9 +93,9 @@ export class ConnectorFactory {
 	readonly #transport: HttpTransportSettings;
 	readonly #deps: ConnectorDeps;
 	readonly #options: ClientOptions;
-	readonly #serial: SerialSettings;
-	readonly #sockets: DialOptions;
-	#context: ClientTlsContext | undefined = undefined;
+	readonly #serialSettings: SerialSettings;
+	readonly #dialOptions: DialOptions;
+	#tlsContext: ClientTlsContext | undefined = undefined;
 	/** Header coders that all HTTP/2 connections share, created with the first one. */
 	#http2: ClientCoders | undefined = undefined;
 
@@ -103,7 +103,8 @@ export class ConnectorFactory {
 	constructor(settings: UpstreamSettings, deps: ConnectorDeps) {
 		this.#deps = deps;
 		const fastcgi = settings.transport?.type === 'fastcgi' ? settings.transport : undefined;
-		const transport = settings.transport?.type === 'http' ? settings.transport : fastcgi ? DIRECT : PLAIN;
+		const transport =
+			settings.transport?.type === 'http' ? settings.transport : fastcgi ? DIRECT_TRANSPORT : PLAIN_TRANSPORT;
 		this.#transport = transport;
 		const limits = keepAliveOf(settings);
 		this.#options = {
@@ -111,55 +112,57 @@ export class ConnectorFactory {
 			readTimeout: settings.transport?.read_timeout ?? 0,
 			writeTimeout: settings.transport?.write_timeout ?? 0,
 			continueTimeout: transport.expect_continue_timeout ?? 1000,
-			maxResponseHead: settings.max_response_header ?? MAX_RESPONSE_HEAD,
+			maxResponseHead: settings.max_response_header ?? DEFAULT_MAX_RESPONSE_HEAD_BYTES,
 			keepAlive: limits.timeout > 0 && limits.count > 0,
-			pieceMemory: deps.pieces,
-			relay: deps.relay,
+			pieceMemory: deps.pieceMemory,
+			relay: deps.openRelay,
 			lineCache: new FieldLineCache(),
 			headCache: new CachedHeads(),
 		};
-		const total = transport.keepalive_idle_conns_total;
+		const maxIdleConnections = transport.keepalive_idle_conns_total;
 		const onIdle = (): boolean => {
 			deps.onIdle();
-			return total === undefined || (deps.idleConnections ?? 0) <= total;
+			return maxIdleConnections === undefined || (deps.idleConnections ?? 0) <= maxIdleConnections;
 		};
 		const maxPerHost = transport.max_conns_per_host ?? 0;
 		const maxConnections = maxPerHost === 0 ? 0 : Math.max(1, Math.floor(maxPerHost / deps.threads));
 		const options = this.#options;
 		const onStderr = fastcgi?.capture_stderr ? deps.onStderr : undefined;
 		const cgiOptions = { ...options, onStderr };
-		const open = fastcgi
+		const createConnection = fastcgi
 			? (socket: UpstreamSocket, keeper: ConnectionKeeper) => new FastcgiConnection(socket, cgiOptions, keeper)
 			: (socket: UpstreamSocket, keeper: ConnectionKeeper) => new ClientConnection(socket, options, keeper);
-		this.#serial = { open, limits, maxConnections, onIdle };
+		this.#serialSettings = { open: createConnection, limits, maxConnections, onIdle };
 		const connectTimeout = settings.connect_timeout ?? 3000;
-		this.#sockets = {
+		this.#dialOptions = {
 			connectTimeout,
 			readBuffer: deps.readBuffer,
-			probeInterval: transport.keepalive_interval ?? PROBE_INTERVAL,
+			probeInterval: transport.keepalive_interval ?? PROBE_INTERVAL_MS,
 			localAddress: transport.local_address,
 			lookup: transport.resolvers && createResolverLookup(transport.resolvers, connectTimeout),
-			fallbackDelay: transport.dial_fallback_delay ?? FALLBACK_DELAY,
+			fallbackDelay: transport.dial_fallback_delay ?? FALLBACK_DELAY_MS,
 		};
-		if (transport.tls) this.#context = new ClientTlsContext(transport.tls, deps.provideTls);
+		if (transport.tls) this.#tlsContext = new ClientTlsContext(transport.tls, deps.provideTls);
 	}
 
 	/**
 	 * Reports whether existing connections were verified with certificates that have since been replaced. Reports each replacement
 	 * once.
 	 */
-	outdated(): boolean {
-		return this.#context?.takeReplaced() ?? false;
+	takeReplaced(): boolean {
+		return this.#tlsContext?.takeReplaced() ?? false;
 	}
 
 	/** Creates the connector for one address. */
-	link(address: UpstreamAddress): UpstreamConnector {
+	create(address: UpstreamAddress): UpstreamConnector {
 		const { proxy_protocol: proxyProtocol, tls } = this.#transport;
-		const keyed = proxyProtocol !== undefined || tls?.server_name?.includes('{');
-		return keyed ? new KeyedConnectors(values => this.#link(address, values)) : this.#link(address, undefined);
+		const isKeyed = proxyProtocol !== undefined || tls?.server_name?.includes('{');
+		return isKeyed
+			? new KeyedConnectors(values => this.#createConnector(address, values))
+			: this.#createConnector(address, undefined);
 	}
 
-	#link(address: UpstreamAddress, values: TransportValues | undefined): UpstreamConnector {
+	#createConnector(address: UpstreamAddress, values: TransportValues | undefined): UpstreamConnector {
 		const target: ClientTarget =
 			address.path === undefined ? { host: address.host, port: address.port } : { path: address.path };
 		const tls = this.#tlsTo(address);
@@ -168,31 +171,35 @@ export class ConnectorFactory {
 		const { versions } = this.#transport;
 		const h2c = !tls && (versions?.includes('h2c') || address.scheme === 'h2c');
 		// An HTTP proxy forwards plain HTTP requests, and tunnels everything else.
-		const forwards = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
+		const isForwarded = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
 		const dialer = (protocols: readonly string[]): Dialer => {
 			const fullPrelude: ConnectionPrelude = {
 				...prelude,
 				...(proxy?.url.startsWith('https:') && { outerTls: this.#tlsToProxy(proxy) }),
-				...(proxy && !forwards && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
+				...(proxy && !isForwarded && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
 				...(tls && { tls: this.#tls(tls, address, values, protocols) }),
 			};
-			const direct = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, fullPrelude, !h2c);
-			return tls && this.#context?.waits ? new ProvisionedDialer(direct, this.#context) : direct;
+			const socketDialer = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#dialOptions, fullPrelude, !h2c);
+			return tls && this.#tlsContext?.needsProvision
+				? new ProvisionedDialer(socketDialer, this.#tlsContext)
+				: socketDialer;
 		};
 		const scheme = tls ? 'https' : 'http';
-		const { limits, onIdle, maxConnections } = this.#serial;
+		const { limits, onIdle, maxConnections } = this.#serialSettings;
 		const http2 = { options: this.#options, coders: this.#coders, limits, onIdle, maxConnections, scheme } as const;
 		if (h2c) return new Http2Connector(dialer([]), http2);
 		if (!tls) {
-			const link = new SerialConnector(dialer([]), this.#serial);
-			return forwards ? new ForwardingConnector(link, `http://${address.address}`, proxyCredentials(proxy!)) : link;
+			const connector = new SerialConnector(dialer([]), this.#serialSettings);
+			return isForwarded
+				? new ForwardingConnector(connector, `http://${address.address}`, proxyCredentials(proxy!))
+				: connector;
 		}
 		const speaksHttp1 = versions === undefined || versions.includes('1.1');
 		const speaksHttp2 = versions === undefined || versions.includes('2');
-		if (!speaksHttp2) return new SerialConnector(dialer(['http/1.1']), this.#serial);
+		if (!speaksHttp2) return new SerialConnector(dialer(['http/1.1']), this.#serialSettings);
 		if (!speaksHttp1) return new Http2Connector(dialer(['h2']), http2);
-		const plain = new SerialConnector(dialer(['http/1.1']), this.#serial);
-		return new NegotiatedConnector(dialer(['h2', 'http/1.1']), plain, new Http2Connector(undefined, http2));
+		const http1Connector = new SerialConnector(dialer(['http/1.1']), this.#serialSettings);
+		return new NegotiatedConnector(dialer(['h2', 'http/1.1']), http1Connector, new Http2Connector(undefined, http2));
 	}
 
 	readonly #coders = (): ClientCoders => {
@@ -227,10 +234,10 @@ export class ConnectorFactory {
 		values: TransportValues | undefined,
 		protocols: readonly string[],
 	): TlsClient {
-		this.#context ??= new ClientTlsContext(settings, this.#deps.provideTls);
+		this.#tlsContext ??= new ClientTlsContext(settings, this.#deps.provideTls);
 		const host = address.path === undefined ? address.host : 'localhost';
 		const name = values?.serverName || (settings.server_name?.includes('{') ? undefined : settings.server_name) || host;
-		return new TlsClient(settings, this.#context, isIP(name) === 0 ? name.replace(/\.$/, '') : name, protocols);
+		return new TlsClient(settings, this.#tlsContext, isIP(name) === 0 ? name.replace(/\.$/, '') : name, protocols);
 	}
 }
 
@@ -246,17 +253,17 @@ function createResolverLookup(servers: readonly string[], timeout: number): Look
 			return;
 		}
 		const addresses: { address: string; family: number }[] = [];
-		let waiting = 2;
+		let pendingQueries = 2;
 		let failure: NodeJS.ErrnoException | null = null;
 		const onAnswer = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, found: readonly string[]) => {
 			if (error) failure ??= error;
 			else for (const address of found) addresses.push({ address, family });
-			if (--waiting > 0) return;
-			const ofFamily = addresses.filter(one => !options.family || one.family === familyOf(options.family));
-			const [first] = ofFamily;
-			if (!first) callback(failure ?? new Error(`no address for ${host}`), '', 4);
-			else if (options.all) callback(null, ofFamily);
-			else callback(null, first.address, first.family);
+			if (--pendingQueries > 0) return;
+			const matchingAddresses = addresses.filter(one => !options.family || one.family === familyOf(options.family));
+			const [firstAddress] = matchingAddresses;
+			if (!firstAddress) callback(failure ?? new Error(`no address for ${host}`), '', 4);
+			else if (options.all) callback(null, matchingAddresses);
+			else callback(null, firstAddress.address, firstAddress.family);
 		};
 		resolver.resolve6(host, onAnswer(6));
 		resolver.resolve4(host, onAnswer(4));

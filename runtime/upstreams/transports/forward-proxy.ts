@@ -10,7 +10,7 @@ import { ipAddressBytes } from './proxy-header.ts';
 import type { SetUpTunnel } from './socket-dialer.ts';
 
 /** Maximum bytes of a response to CONNECT. */
-const MAX_ANSWER = 16_384;
+const MAX_RESPONSE_BYTES = 16_384;
 
 /** Returns the proxy for a target: the one in the settings, or else the one in the environment. */
 export function forwardProxyFor(
@@ -22,7 +22,7 @@ export function forwardProxyFor(
 	if (settings.forward_proxy) return settings.forward_proxy;
 	const variableNames = settings.tls ? ['HTTPS_PROXY', 'https_proxy'] : ['HTTP_PROXY', 'http_proxy'];
 	const text = variableNames.map(name => environment[name]).find(value => value !== undefined && value !== '');
-	if (text === undefined || isLocal(target.host) || excluded(target, environment)) return undefined;
+	if (text === undefined || isLocal(target.host) || isExcluded(target, environment)) return undefined;
 	const parsed = parseForwardProxy(text);
 	return typeof parsed === 'string' ? undefined : parsed;
 }
@@ -45,7 +45,7 @@ export function tunnelThrough(
 	proxy: ForwardProxySettings,
 	target: { readonly host: string; readonly port: number },
 ): SetUpTunnel {
-	return proxy.url.startsWith('socks5:') ? socks(proxy, target) : httpConnect(proxy, target);
+	return proxy.url.startsWith('socks5:') ? socks5Tunnel(proxy, target) : connectTunnel(proxy, target);
 }
 
 function isLocal(host: string): boolean {
@@ -53,18 +53,18 @@ function isLocal(host: string): boolean {
 }
 
 /** Evaluates `NO_PROXY`: hosts, domains with or without a leading dot, `host:port`, CIDR ranges, `*`. */
-function excluded(
+function isExcluded(
 	{ host, port }: { readonly host: string; readonly port: number },
 	environment: { readonly [name: string]: string | undefined },
 ): boolean {
 	const list = environment.NO_PROXY ?? environment.no_proxy ?? '';
 	return list.split(',').some(entry => {
-		const one = entry.trim().toLowerCase();
-		if (one === '') return false;
-		if (one === '*') return true;
-		if (one.includes('/')) return parseIpRange(one) !== undefined && new IpRanges([one]).contains(host);
-		const [, name, only] = /^(.*?)(?::(\d+))?$/.exec(one)!;
-		if (only !== undefined && Number(only) !== port) return false;
+		const pattern = entry.trim().toLowerCase();
+		if (pattern === '') return false;
+		if (pattern === '*') return true;
+		if (pattern.includes('/')) return parseIpRange(pattern) !== undefined && new IpRanges([pattern]).contains(host);
+		const [, name, onlyPort] = /^(.*?)(?::(\d+))?$/.exec(pattern)!;
+		if (onlyPort !== undefined && Number(onlyPort) !== port) return false;
 		const domain = name!.replace(/^\*?\./, '');
 		return host.toLowerCase() === domain || host.toLowerCase().endsWith(`.${domain}`);
 	});
@@ -74,7 +74,7 @@ function authorityOf({ host, port }: { readonly host: string; readonly port: num
 	return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-function httpConnect(
+function connectTunnel(
 	proxy: ForwardProxySettings,
 	target: { readonly host: string; readonly port: number },
 ): SetUpTunnel {
@@ -87,16 +87,16 @@ function httpConnect(
 		let head = '';
 		const read = (bytes: Buffer): void => {
 			head += bytes.toString('latin1');
-			const end = head.indexOf('\r\n\r\n');
-			if (end === -1) {
-				if (head.length > MAX_ANSWER) finish(new Error("the proxy's response to CONNECT is too long"));
+			const headEnd = head.indexOf('\r\n\r\n');
+			if (headEnd === -1) {
+				if (head.length > MAX_RESPONSE_BYTES) finish(new Error("the proxy's response to CONNECT is too long"));
 				return;
 			}
 			const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
 			if (status === undefined) finish(new Error("the proxy's response to CONNECT is not HTTP"));
 			else if (!status.startsWith('2')) finish(new Error(`the proxy answered CONNECT with status ${status}`));
 			else {
-				const rest = Buffer.from(head.slice(end + 4), 'latin1');
+				const rest = Buffer.from(head.slice(headEnd + 4), 'latin1');
 				finish(undefined);
 				if (rest.length > 0) socket.unshift(rest);
 			}
@@ -111,19 +111,19 @@ function httpConnect(
 }
 
 /** Reads exact numbers of bytes from a socket, one read after another. */
-class Answers {
+class ExactReader {
 	readonly #socket: Socket;
 	#buffered: Buffer = Buffer.alloc(0);
-	#waitingRead: { readonly count: number; readonly then: (bytes: Buffer) => void } | undefined = undefined;
+	#waitingRead: { readonly count: number; readonly callback: (bytes: Buffer) => void } | undefined = undefined;
 
 	constructor(socket: Socket) {
 		this.#socket = socket;
 		socket.on('data', this.#read);
 	}
 
-	take(count: number, then: (bytes: Buffer) => void): void {
-		this.#waitingRead = { count, then };
-		this.#serve();
+	readExactly(count: number, callback: (bytes: Buffer) => void): void {
+		this.#waitingRead = { count, callback };
+		this.#deliver();
 	}
 
 	/** Stops reading from the socket. */
@@ -135,52 +135,55 @@ class Answers {
 
 	readonly #read = (bytes: Buffer): void => {
 		this.#buffered = Buffer.concat([this.#buffered, bytes]);
-		this.#serve();
+		this.#deliver();
 	};
 
-	#serve(): void {
+	#deliver(): void {
 		const waitingRead = this.#waitingRead;
 		if (!waitingRead || this.#buffered.length < waitingRead.count) return;
 		this.#waitingRead = undefined;
 		const bytes = this.#buffered.subarray(0, waitingRead.count);
 		this.#buffered = this.#buffered.subarray(waitingRead.count);
-		waitingRead.then(bytes);
+		waitingRead.callback(bytes);
 	}
 }
 
-function socks(proxy: ForwardProxySettings, target: { readonly host: string; readonly port: number }): SetUpTunnel {
+function socks5Tunnel(
+	proxy: ForwardProxySettings,
+	target: { readonly host: string; readonly port: number },
+): SetUpTunnel {
 	return (socket, done) => {
-		const answers = new Answers(socket);
+		const reader = new ExactReader(socket);
 		const finish = (message: string | undefined): void => {
-			answers.end();
+			reader.end();
 			done(message === undefined ? undefined : new Error(message));
 		};
-		const ask = (): void => {
+		const sendRequest = (): void => {
 			const family = isIP(target.host);
 			const host = family === 0 ? Buffer.from(target.host, 'latin1') : ipAddressBytes(target.host);
 			const kind = family === 4 ? [1] : family === 6 ? [4] : [3, host.length];
 			const port = Buffer.from([target.port >> 8, target.port & 255]);
 			socket.write(Buffer.concat([Buffer.from([5, 1, 0, ...kind]), host, port]));
-			answers.take(5, head => {
+			reader.readExactly(5, head => {
 				if (head[0] !== 5) return finish('the proxy does not speak SOCKS5');
 				if (head[1] !== 0) return finish(`the SOCKS5 proxy refused with code ${head[1]}`);
 				const rest = head[3] === 1 ? 5 : head[3] === 4 ? 17 : head[4]! + 2;
-				answers.take(rest, () => finish(undefined));
+				reader.readExactly(rest, () => finish(undefined));
 			});
 		};
-		const withUser = proxy.username !== undefined;
-		socket.write(Buffer.from(withUser ? [5, 2, 0, 2] : [5, 1, 0]));
-		answers.take(2, ([version, method]) => {
+		const hasUser = proxy.username !== undefined;
+		socket.write(Buffer.from(hasUser ? [5, 2, 0, 2] : [5, 1, 0]));
+		reader.readExactly(2, ([version, method]) => {
 			if (version !== 5) return finish('the proxy does not speak SOCKS5');
-			if (method === 0) return ask();
-			if (method !== 2 || !withUser) return finish('the SOCKS5 proxy requires an unsupported authentication method');
+			if (method === 0) return sendRequest();
+			if (method !== 2 || !hasUser) return finish('the SOCKS5 proxy requires an unsupported authentication method');
 			const user = Buffer.from(proxy.username!, 'utf8');
 			const password = Buffer.from(proxy.password ?? '', 'utf8');
 			if (user.length > 255 || password.length > 255) return finish('the SOCKS5 credentials are too long');
 			socket.write(Buffer.concat([Buffer.from([1, user.length]), user, Buffer.from([password.length]), password]));
-			answers.take(2, reply => {
+			reader.readExactly(2, reply => {
 				if (reply[1] !== 0) return finish('the SOCKS5 proxy refused the credentials');
-				ask();
+				sendRequest();
 			});
 		});
 	};

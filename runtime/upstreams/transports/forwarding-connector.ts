@@ -7,7 +7,7 @@ import { NO_CARRIER, type UpstreamConnector } from './connector.ts';
 
 /** A connector to the proxy, for one upstream behind it. */
 export class ForwardingConnector implements UpstreamConnector {
-	readonly #link: UpstreamConnector;
+	readonly #connector: UpstreamConnector;
 	readonly #origin: string;
 	readonly #credentials: string | undefined;
 
@@ -15,18 +15,18 @@ export class ForwardingConnector implements UpstreamConnector {
 	 * @param origin `http://host:port` of the upstream.
 	 * @param credentials Value of `Proxy-Authorization`, if the proxy requires one.
 	 */
-	constructor(link: UpstreamConnector, origin: string, credentials: string | undefined) {
-		this.#link = link;
+	constructor(connector: UpstreamConnector, origin: string, credentials: string | undefined) {
+		this.#connector = connector;
 		this.#origin = origin;
 		this.#credentials = credentials;
 	}
 
-	get idle(): number {
-		return this.#link.idle;
+	get idleCount(): number {
+		return this.#connector.idleCount;
 	}
 
-	get unused(): boolean {
-		return this.#link.unused;
+	get isUnused(): boolean {
+		return this.#connector.isUnused;
 	}
 
 	send(call: ClientCall, fresh: boolean): void {
@@ -35,15 +35,15 @@ export class ForwardingConnector implements UpstreamConnector {
 		if (this.#credentials !== undefined) headers.add('Proxy-Authorization', this.#credentials);
 		// `OPTIONS *` has no path (RFC 9112 §3.2.4).
 		const target = `${this.#origin}${request.target === '*' ? '' : request.target}`;
-		this.#link.send(new ForwardedCall(call, { ...request, target, headers }), fresh);
+		this.#connector.send(new ForwardedCall(call, { ...request, target, headers }), fresh);
 	}
 
 	sweep(now: number): void {
-		this.#link.sweep(now);
+		this.#connector.sweep(now);
 	}
 
 	close(): void {
-		this.#link.close();
+		this.#connector.close();
 	}
 }
 
@@ -52,7 +52,7 @@ class ForwardedCall implements ClientCall, CallCarrier {
 	readonly request: UpstreamRequest;
 	carrier: CallCarrier = NO_CARRIER;
 	readonly #call: ClientCall;
-	#refused = false;
+	#isRefused = false;
 
 	constructor(call: ClientCall, request: UpstreamRequest) {
 		this.#call = call;
@@ -83,16 +83,16 @@ class ForwardedCall implements ClientCall, CallCarrier {
 		}
 		// The proxy has rejected this server's credentials. The client cannot do anything about that, so the proxy's response must
 		// not reach it.
-		this.#refused = true;
+		this.#isRefused = true;
 		if (isStream(response.body)) response.body.cancel();
 		this.#call.failed(new UpstreamError('connect', 'the proxy rejected the credentials'), false);
 	}
 
-	failed(error: UpstreamError, untouched: boolean): void {
-		this.#call.failed(error, untouched);
+	failed(error: UpstreamError, canRetry: boolean): void {
+		this.#call.failed(error, canRetry);
 	}
 
 	released(failure?: UpstreamError): void {
-		if (!this.#refused) this.#call.released(failure);
+		if (!this.#isRefused) this.#call.released(failure);
 	}
 }

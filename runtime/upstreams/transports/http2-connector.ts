@@ -24,56 +24,56 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	readonly #settings: Http2Settings;
 	#sessions: ClientSession[] = [];
 	/** Requests that arrived while a connection was being opened, and that will share it. */
-	readonly #following = new CallQueue();
+	readonly #followingCalls = new CallQueue();
 	/** Requests that wait for a free stream because no more connections may be opened. */
-	readonly #waiting = new CallQueue();
+	readonly #waitingCalls = new CallQueue();
 	/** Passes a request to the connector that opens connections in place of this one, if there is one. */
-	elsewhere: (call: ClientCall) => void = () => {};
-	#dialing = false;
-	#closed = false;
+	sendElsewhere: (call: ClientCall) => void = () => {};
+	#isDialing = false;
+	#isClosed = false;
 
 	constructor(dialer: Dialer | undefined, settings: Http2Settings) {
 		this.#dialer = dialer;
 		this.#settings = settings;
 	}
 
-	get idle(): number {
+	get idleCount(): number {
 		let count = 0;
 		for (const session of this.#sessions) if (session.activeCount === 0) count++;
 		return count;
 	}
 
-	get unused(): boolean {
-		return this.#sessions.length === 0 && !this.#dialing;
+	get isUnused(): boolean {
+		return this.#sessions.length === 0 && !this.#isDialing;
 	}
 
 	send(call: ClientCall, fresh: boolean): void {
-		if (this.carry(call, fresh)) return;
-		if (this.#dialing) this.#following.add(call);
-		else if (!this.holds(call)) this.#dial(call);
+		if (this.sendOnExisting(call, fresh)) return;
+		if (this.#isDialing) this.#followingCalls.add(call);
+		else if (!this.queueIfFull(call)) this.#dial(call);
 	}
 
 	/** Queues a request if no further connection may be opened; if one may, returns false. */
-	holds(call: ClientCall): boolean {
+	queueIfFull(call: ClientCall): boolean {
 		const { maxConnections } = this.#settings;
 		if (maxConnections === 0 || this.#sessions.length < maxConnections) return false;
 		// A retry that asks for a new connection may get an existing one, because it might wait forever for a new one.
-		if (!this.carry(call, false)) this.#waiting.add(call);
+		if (!this.sendOnExisting(call, false)) this.#waitingCalls.add(call);
 		return true;
 	}
 
 	/** Called when another connection may be opened: opens it for the first waiting request, and the others share it. */
 	serveWaiting(): void {
 		const { maxConnections } = this.#settings;
-		while (this.#waiting.size > 0 && this.#sessions.length < maxConnections) {
-			const call = this.#waiting.shift()!;
+		while (this.#waitingCalls.size > 0 && this.#sessions.length < maxConnections) {
+			const call = this.#waitingCalls.shift()!;
 			if (this.#dialer) this.send(call, false);
-			else this.elsewhere(call);
+			else this.sendElsewhere(call);
 		}
 	}
 
 	/** Sends the request on an existing connection with a free stream. Returns false if there is none. */
-	carry(call: ClientCall, fresh: boolean): boolean {
+	sendOnExisting(call: ClientCall, fresh: boolean): boolean {
 		if (fresh) return false;
 		for (const session of this.#sessions) {
 			if (!session.hasRoom) continue;
@@ -85,7 +85,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 
 	/** Implements DialedFor. Also called for sockets that another connector opened. */
 	connected(socket: UpstreamSocket, call: ClientCall): void {
-		this.#dialing = false;
+		this.#isDialing = false;
 		const { scheme, options, coders } = this.#settings;
 		const session = new ClientSession(socket, scheme, options, coders(), this);
 		this.#sessions.push(session);
@@ -96,51 +96,51 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 
 	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
-		this.#dialing = false;
+		this.#isDialing = false;
 		// Each waiting request is treated as if it had opened the connection itself.
-		if (error) this.#following.fail(error);
+		if (error) this.#followingCalls.fail(error);
 		else this.#serveFollowing();
 		this.serveWaiting();
 	}
 
 	sweep(now: number): void {
 		const { timeout, count } = this.#settings.limits;
-		let idle = 0;
+		let idleCount = 0;
 		for (const session of [...this.#sessions]) {
 			if (session.activeCount > 0) continue;
-			if (session.idleSince <= now - timeout || ++idle > count) session.end();
+			if (session.idleSince <= now - timeout || ++idleCount > count) session.end();
 		}
 	}
 
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		for (const session of [...this.#sessions]) session.retire();
 	}
 
 	/** Implements SessionKeeper: the session may have a free stream. */
 	sessionFreed(session: ClientSession): void {
-		while (this.#waiting.size > 0 && session.hasRoom) session.sendRequest(this.#waiting.shift()!);
+		while (this.#waitingCalls.size > 0 && session.hasRoom) session.sendRequest(this.#waitingCalls.shift()!);
 	}
 
 	/** Implements SessionKeeper: the session has no open streams. */
 	sessionIdle(session: ClientSession): void {
 		const { limits, onIdle } = this.#settings;
 		session.idleSince = performance.now();
-		if (this.#closed || limits.timeout <= 0 || limits.count <= 0 || !onIdle()) session.end();
+		if (this.#isClosed || limits.timeout <= 0 || limits.count <= 0 || !onIdle()) session.end();
 	}
 
 	/** Implements SessionKeeper: the session accepts no more requests. */
 	sessionLost(session: ClientSession): void {
-		this.#sessions = this.#sessions.filter(one => one !== session);
+		this.#sessions = this.#sessions.filter(other => other !== session);
 		this.serveWaiting();
 	}
 
 	#dial(call: ClientCall): void {
-		this.#dialing = true;
+		this.#isDialing = true;
 		new WaitingCall(this.#dialer!, call, this);
 	}
 
 	#serveFollowing(): void {
-		while (!this.#dialing && this.#following.size > 0) this.send(this.#following.shift()!, false);
+		while (!this.#isDialing && this.#followingCalls.size > 0) this.send(this.#followingCalls.shift()!, false);
 	}
 }

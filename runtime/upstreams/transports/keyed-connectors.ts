@@ -4,22 +4,22 @@ import type { ClientCall } from '../../protocols/http1/client-call.ts';
 import type { UpstreamConnector } from './connector.ts';
 
 /** Maximum number of connectors kept. The least recently used one is dropped first. */
-const MAX_LINKS = 1024;
+const MAX_CONNECTORS = 1024;
 
 /** A connector for each key. */
 export class KeyedConnectors implements UpstreamConnector {
-	readonly #make: (values: TransportValues | undefined) => UpstreamConnector;
+	readonly #createConnector: (values: TransportValues | undefined) => UpstreamConnector;
 	readonly #connectors = new Map<string, UpstreamConnector>();
 	/** True after `close`. */
-	#closed = false;
+	#isClosed = false;
 
-	constructor(make: (values: TransportValues | undefined) => UpstreamConnector) {
-		this.#make = make;
+	constructor(createConnector: (values: TransportValues | undefined) => UpstreamConnector) {
+		this.#createConnector = createConnector;
 	}
 
-	get idle(): number {
+	get idleCount(): number {
 		let sum = 0;
-		for (const link of this.#connectors.values()) sum += link.idle;
+		for (const connector of this.#connectors.values()) sum += connector.idleCount;
 		return sum;
 	}
 
@@ -27,40 +27,40 @@ export class KeyedConnectors implements UpstreamConnector {
 		const values = call.request.transport;
 		const client = values?.client;
 		const key = `${values?.serverName ?? ''} ${client?.address ?? ''} ${client?.port ?? 0}`;
-		let link = this.#connectors.get(key);
-		if (link) {
+		let connector = this.#connectors.get(key);
+		if (connector) {
 			// Moves the entry to the end: the first entry is always the least recently used one, which is dropped first.
 			this.#connectors.delete(key);
 		} else {
-			link = this.#make(values);
-			if (this.#closed) link.close();
-			if (this.#connectors.size >= MAX_LINKS) this.#dropOldest();
+			connector = this.#createConnector(values);
+			if (this.#isClosed) connector.close();
+			if (this.#connectors.size >= MAX_CONNECTORS) this.#dropOldest();
 		}
-		this.#connectors.set(key, link);
-		link.send(call, fresh);
+		this.#connectors.set(key, connector);
+		connector.send(call, fresh);
 	}
 
 	sweep(now: number): void {
-		for (const [key, link] of this.#connectors) {
-			link.sweep(now);
-			if (link.unused) this.#connectors.delete(key);
+		for (const [key, connector] of this.#connectors) {
+			connector.sweep(now);
+			if (connector.isUnused) this.#connectors.delete(key);
 		}
 	}
 
 	/** True if none of the connectors has connections. */
-	get unused(): boolean {
-		for (const link of this.#connectors.values()) if (!link.unused) return false;
+	get isUnused(): boolean {
+		for (const connector of this.#connectors.values()) if (!connector.isUnused) return false;
 		return true;
 	}
 
 	close(): void {
-		this.#closed = true;
-		for (const link of this.#connectors.values()) link.close();
+		this.#isClosed = true;
+		for (const connector of this.#connectors.values()) connector.close();
 	}
 
 	#dropOldest(): void {
-		for (const [key, link] of this.#connectors) {
-			link.close();
+		for (const [key, connector] of this.#connectors) {
+			connector.close();
 			this.#connectors.delete(key);
 			return;
 		}

@@ -15,36 +15,36 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 	readonly #http1: SerialConnector;
 	readonly #http2: Http2Connector;
 	/** Requests that arrived during a handshake; with HTTP/2, they share its connection. */
-	readonly #following = new CallQueue();
+	readonly #followingCalls = new CallQueue();
 	#expectsHttp1 = false;
-	#dialing = false;
+	#isDialing = false;
 
 	/**
 	 * @param dialer Offers both protocols.
-	 * @param one Dials with HTTP/1.1 only, and takes over sockets that negotiated it.
-	 * @param two Takes over sockets that negotiated HTTP/2.
+	 * @param http1 Dials with HTTP/1.1 only, and takes over sockets that negotiated it.
+	 * @param http2 Takes over sockets that negotiated HTTP/2.
 	 */
-	constructor(dialer: Dialer, one: SerialConnector, two: Http2Connector) {
+	constructor(dialer: Dialer, http1: SerialConnector, http2: Http2Connector) {
 		this.#dialer = dialer;
-		this.#http1 = one;
-		this.#http2 = two;
-		two.elsewhere = call => this.send(call, false);
+		this.#http1 = http1;
+		this.#http2 = http2;
+		http2.sendElsewhere = call => this.send(call, false);
 	}
 
-	get idle(): number {
-		return this.#http1.idle + this.#http2.idle;
+	get idleCount(): number {
+		return this.#http1.idleCount + this.#http2.idleCount;
 	}
 
-	get unused(): boolean {
-		return !this.#dialing && this.#http1.unused && this.#http2.unused;
+	get isUnused(): boolean {
+		return !this.#isDialing && this.#http1.isUnused && this.#http2.isUnused;
 	}
 
 	send(call: ClientCall, fresh: boolean): void {
 		// Upgrades use HTTP/1.1, because few upstreams support extended CONNECT over HTTP/2.
 		if (call.request.upgrade !== undefined || this.#expectsHttp1) this.#http1.send(call, fresh);
-		else if (this.#http2.carry(call, fresh)) return;
-		else if (this.#dialing) this.#following.add(call);
-		else if (!this.#http2.holds(call)) this.#dial(call);
+		else if (this.#http2.sendOnExisting(call, fresh)) return;
+		else if (this.#isDialing) this.#followingCalls.add(call);
+		else if (!this.#http2.queueIfFull(call)) this.#dial(call);
 	}
 
 	sweep(now: number): void {
@@ -59,7 +59,7 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 
 	/** Implements DialedFor. */
 	connected(socket: UpstreamSocket, call: ClientCall): void {
-		this.#dialing = false;
+		this.#isDialing = false;
 		if (socket.protocol === 'h2') this.#http2.connected(socket, call);
 		else {
 			this.#expectsHttp1 = true;
@@ -71,19 +71,19 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 
 	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
-		this.#dialing = false;
+		this.#isDialing = false;
 		// Each waiting request is treated as if it had opened the connection itself.
-		if (error) this.#following.fail(error);
+		if (error) this.#followingCalls.fail(error);
 		else this.#serveFollowing();
 		this.#http2.serveWaiting();
 	}
 
 	#dial(call: ClientCall): void {
-		this.#dialing = true;
+		this.#isDialing = true;
 		new WaitingCall(this.#dialer, call, this);
 	}
 
 	#serveFollowing(): void {
-		while (!this.#dialing && this.#following.size > 0) this.send(this.#following.shift()!, false);
+		while (!this.#isDialing && this.#followingCalls.size > 0) this.send(this.#followingCalls.shift()!, false);
 	}
 }

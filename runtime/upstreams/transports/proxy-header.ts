@@ -9,17 +9,17 @@ const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
  * differ.
  */
 export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
-	const address = plain(client?.address ?? '');
+	const address = canonicalAddress(client?.address ?? '');
 	const family = isIP(address);
 	const port = client?.port ?? 0;
-	const localAddress = plain(client?.localAddress ?? '');
+	const localAddress = canonicalAddress(client?.localAddress ?? '');
 	// A header cannot have addresses of two families. The local address hardly matters to an upstream, so a local address of the
 	// other family is replaced by the unspecified address.
-	const local = isIP(localAddress) === family ? localAddress : family === 4 ? '0.0.0.0' : '::';
+	const sentLocalAddress = isIP(localAddress) === family ? localAddress : family === 4 ? '0.0.0.0' : '::';
 	const localPort = client?.localPort ?? 0;
 	if (version === 'v1') {
 		return Buffer.from(
-			family === 0 ? 'PROXY UNKNOWN\r\n' : `PROXY TCP${family} ${address} ${local} ${port} ${localPort}\r\n`,
+			family === 0 ? 'PROXY UNKNOWN\r\n' : `PROXY TCP${family} ${address} ${sentLocalAddress} ${port} ${localPort}\r\n`,
 			'latin1',
 		);
 	}
@@ -31,14 +31,14 @@ export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses 
 	header[13] = family === 4 ? 0x11 : 0x21;
 	header.writeUInt16BE(2 * size + 4, 14);
 	ipAddressBytes(address).copy(header, 16);
-	ipAddressBytes(local).copy(header, 16 + size);
+	ipAddressBytes(sentLocalAddress).copy(header, 16 + size);
 	header.writeUInt16BE(port, 16 + 2 * size);
 	header.writeUInt16BE(localPort, 18 + 2 * size);
 	return header;
 }
 
 /** Converts an IPv4-mapped IPv6 address to IPv4, and removes the zone, which is meaningful only on this machine. */
-function plain(address: string): string {
+function canonicalAddress(address: string): string {
 	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
 	return mapped ? mapped[1]! : address.split('%')[0]!;
 }
@@ -53,10 +53,10 @@ export function ipAddressBytes(address: string): Buffer {
 		text = `${dotted[1]}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 	}
 	const [before, after] = text.split('::') as [string, string | undefined];
-	const first = before === '' ? [] : before.split(':');
-	const last = after === undefined || after === '' ? [] : after.split(':');
-	const zeros = Array.from({ length: 8 - first.length - last.length }, () => '0');
-	const groups = after === undefined ? first : [...first, ...zeros, ...last];
+	const leadingGroups = before === '' ? [] : before.split(':');
+	const trailingGroups = after === undefined || after === '' ? [] : after.split(':');
+	const zeros = Array.from({ length: 8 - leadingGroups.length - trailingGroups.length }, () => '0');
+	const groups = after === undefined ? leadingGroups : [...leadingGroups, ...zeros, ...trailingGroups];
 	const bytes = Buffer.alloc(16);
 	groups.forEach((group, at) => {
 		bytes.writeUInt16BE(Number.parseInt(group, 16), at * 2);

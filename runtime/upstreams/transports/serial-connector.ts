@@ -12,7 +12,7 @@ import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
  * Milliseconds for which idle connections beyond the limit are kept. Requests come in bursts: each burst reuses the connections of
  * the last one, because connecting costs more than a request.
  */
-const SURPLUS_IDLE = 1000;
+const SURPLUS_IDLE_MS = 1000;
 
 export interface SerialSettings {
 	/** Creates a connection on a socket. */
@@ -28,121 +28,125 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Con
 	readonly #dialer: Dialer;
 	readonly #settings: SerialSettings;
 	/** The idle connections, ordered by last use. The most recently used one is reused first, so that the others can expire. */
-	#idle: KeptConnection[] = [];
+	#idleConnections: KeptConnection[] = [];
 	/** Number of connections, including those being opened. */
-	#open = 0;
+	#openCount = 0;
 	/** Number of connections being opened. */
-	#dialing = 0;
+	#dialingCount = 0;
 	/** Requests that wait because no more connections may be opened. */
-	readonly #waiting = new CallQueue();
-	#closed = false;
+	readonly #waitingCalls = new CallQueue();
+	#isClosed = false;
 
 	constructor(dialer: Dialer, settings: SerialSettings) {
 		this.#dialer = dialer;
 		this.#settings = settings;
 	}
 
-	get idle(): number {
-		return this.#idle.length;
+	get idleCount(): number {
+		return this.#idleConnections.length;
 	}
 
-	get unused(): boolean {
-		return this.#open === 0;
+	get isUnused(): boolean {
+		return this.#openCount === 0;
 	}
 
 	send(call: ClientCall, fresh: boolean): void {
 		if (!fresh) {
-			for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
+			for (
+				let connection = this.#idleConnections.pop();
+				connection !== undefined;
+				connection = this.#idleConnections.pop()
+			) {
 				if (!connection.usable) continue;
 				connection.send(call);
 				return;
 			}
 		}
 		const { maxConnections } = this.#settings;
-		if (maxConnections > 0 && this.#open >= maxConnections) {
-			const [oldest] = this.#idle;
-			if (!oldest) {
-				this.#waiting.add(call);
+		if (maxConnections > 0 && this.#openCount >= maxConnections) {
+			const [oldestConnection] = this.#idleConnections;
+			if (!oldestConnection) {
+				this.#waitingCalls.add(call);
 				return;
 			}
-			oldest.destroy();
+			oldestConnection.destroy();
 		}
 		this.#dial(call);
 	}
 
 	/** Sends a request on a socket dialed by another connector. */
 	adopt(socket: UpstreamSocket, call: ClientCall): void {
-		this.#open++;
-		this.#dialing++;
+		this.#openCount++;
+		this.#dialingCount++;
 		this.connected(socket, call);
 	}
 
 	/** Implements DialedFor. */
 	connected(socket: UpstreamSocket, call: ClientCall): void {
-		this.#dialing--;
+		this.#dialingCount--;
 		this.#settings.open(socket, this).send(call);
 	}
 
 	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
-		this.#open--;
-		this.#dialing--;
+		this.#openCount--;
+		this.#dialingCount--;
 		// If there is no open connection either, waiting requests fail with the same error, instead of each waiting for its own
 		// timeout.
-		if (error === undefined || this.#open > this.#dialing) this.#serveWaiting();
-		else if (this.#dialing === 0) this.#waiting.fail(error);
+		if (error === undefined || this.#openCount > this.#dialingCount) this.#serveWaiting();
+		else if (this.#dialingCount === 0) this.#waitingCalls.fail(error);
 	}
 
 	sweep(now: number): void {
-		const idle = this.#idle;
-		const oldest = now - this.#settings.limits.timeout;
-		let expired = 0;
-		while (expired < idle.length && idle[expired]!.idleSince <= oldest) expired++;
-		const surplus = idle.length - this.#settings.limits.count;
-		while (expired < surplus && idle[expired]!.idleSince <= now - SURPLUS_IDLE) expired++;
-		if (expired === 0) return;
-		for (const connection of idle.splice(0, expired)) connection.destroy();
+		const idle = this.#idleConnections;
+		const expiryTime = now - this.#settings.limits.timeout;
+		let expiredCount = 0;
+		while (expiredCount < idle.length && idle[expiredCount]!.idleSince <= expiryTime) expiredCount++;
+		const surplusCount = idle.length - this.#settings.limits.count;
+		while (expiredCount < surplusCount && idle[expiredCount]!.idleSince <= now - SURPLUS_IDLE_MS) expiredCount++;
+		if (expiredCount === 0) return;
+		for (const connection of idle.splice(0, expiredCount)) connection.destroy();
 	}
 
 	close(): void {
-		this.#closed = true;
-		const idle = this.#idle;
-		this.#idle = [];
+		this.#isClosed = true;
+		const idle = this.#idleConnections;
+		this.#idleConnections = [];
 		for (const connection of idle) connection.destroy();
 	}
 
 	/** Implements ConnectionKeeper: the connection is free. */
 	connectionIdle(connection: KeptConnection): void {
-		if (this.#waiting.size > 0) {
-			connection.send(this.#waiting.shift()!);
+		if (this.#waitingCalls.size > 0) {
+			connection.send(this.#waitingCalls.shift()!);
 			return;
 		}
 		const { limits, onIdle } = this.#settings;
-		if (this.#closed || limits.timeout <= 0 || limits.count <= 0) {
+		if (this.#isClosed || limits.timeout <= 0 || limits.count <= 0) {
 			connection.destroy();
 			return;
 		}
 		connection.idleSince = performance.now();
-		this.#idle.push(connection);
+		this.#idleConnections.push(connection);
 		if (!onIdle()) connection.destroy();
 	}
 
 	/** Implements ConnectionKeeper: the connection has ended. */
 	connectionLost(connection: KeptConnection): void {
-		const at = this.#idle.indexOf(connection);
-		if (at !== -1) this.#idle.splice(at, 1);
-		this.#open--;
+		const at = this.#idleConnections.indexOf(connection);
+		if (at !== -1) this.#idleConnections.splice(at, 1);
+		this.#openCount--;
 		this.#serveWaiting();
 	}
 
 	#dial(call: ClientCall): void {
-		this.#open++;
-		this.#dialing++;
+		this.#openCount++;
+		this.#dialingCount++;
 		new WaitingCall(this.#dialer, call, this);
 	}
 
 	#serveWaiting(): void {
 		const { maxConnections } = this.#settings;
-		while (this.#waiting.size > 0 && this.#open < maxConnections) this.#dial(this.#waiting.shift()!);
+		while (this.#waitingCalls.size > 0 && this.#openCount < maxConnections) this.#dial(this.#waitingCalls.shift()!);
 	}
 }

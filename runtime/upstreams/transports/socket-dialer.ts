@@ -30,22 +30,22 @@ export class SocketDialer implements Dialer {
 	readonly #target: ClientTarget;
 	readonly #options: DialOptions;
 	readonly #prelude: ConnectionPrelude;
-	readonly #bare: boolean;
+	readonly #isBare: boolean;
 
-	/** @param bare True if callers may take over the underlying socket, so that some connections need no wrapper. */
-	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, bare = false) {
+	/** @param isBare True if callers may take over the underlying socket, so that some connections need no wrapper. */
+	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, isBare = false) {
 		this.#target = target;
 		this.#options = options;
 		this.#prelude = prelude;
 		const { tunnel, tls, outerTls } = prelude;
-		this.#bare = bare && !tunnel && !tls && !outerTls;
+		this.#isBare = isBare && !tunnel && !tls && !outerTls;
 	}
 
 	dial(owner: DialOwner): DialAttempt {
 		const { tls, outerTls } = this.#prelude;
 		const problem = tls?.problem() ?? outerTls?.problem();
 		if (problem) return failedDialing(problem, owner);
-		const direct = this.#bare ? dialDirectly(this.#target, this.#options, this.#prelude.header, owner) : undefined;
+		const direct = this.#isBare ? dialDirectly(this.#target, this.#options, this.#prelude.header, owner) : undefined;
 		if (direct) return direct;
 		return new SocketDialing(this.#target, this.#options, this.#prelude, owner);
 	}
@@ -56,13 +56,13 @@ export class SocketDialer implements Dialer {
  * first.
  */
 function failedDialing(cause: Error, owner: DialOwner): DialAttempt {
-	let over = false;
+	let isAbandoned = false;
 	queueMicrotask(() => {
-		if (!over) owner.dialFailed(new UpstreamError('connect', socketErrorText(cause), cause));
+		if (!isAbandoned) owner.dialFailed(new UpstreamError('connect', socketErrorText(cause), cause));
 	});
 	return {
 		abandon() {
-			over = true;
+			isAbandoned = true;
 		},
 	};
 }
@@ -73,7 +73,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 	readonly #upstreamSocket: UpstreamSocket;
 	#socket: Socket;
 	#timer: NodeJS.Timeout | undefined = undefined;
-	#over = false;
+	#isFinished = false;
 
 	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, owner: DialOwner) {
 		this.#owner = owner;
@@ -81,7 +81,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		const upstreamSocket = new UpstreamSocket(this);
 		this.#upstreamSocket = upstreamSocket;
 		const { tunnel, header, tls, outerTls } = prelude;
-		if (options.connectTimeout > 0) this.#wait(options.connectTimeout, 'connecting timed out');
+		if (options.connectTimeout > 0) this.#startTimeout(options.connectTimeout, 'connecting timed out');
 		if (tls && !tunnel && !header && !outerTls) {
 			const connectOptions = {
 				...socketSettings(target, options),
@@ -91,21 +91,21 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 			const socket = connectTls(connectOptions as ConnectionOptions);
 			this.#socket = socket;
 			upstreamSocket.attach(socket, false);
-			socket.on('connect', () => this.#wait(tls.handshakeTimeout, 'the TLS handshake timed out'));
+			socket.on('connect', () => this.#startTimeout(tls.handshakeTimeout, 'the TLS handshake timed out'));
 			this.#secure(socket, tls);
 			return;
 		}
-		const pooled = !tunnel && !tls && !outerTls;
+		const needsNoWrapper = !tunnel && !tls && !outerTls;
 		const settings = socketSettings(target, options);
 		const socket = outerTls
 			? connectTls({ ...settings, ...outerTls.options() } as ConnectionOptions)
-			: connect(pooled ? { ...settings, onread: upstreamSocket.onread(options.readBuffer()) } : settings);
+			: connect(needsNoWrapper ? { ...settings, onread: upstreamSocket.onread(options.readBuffer()) } : settings);
 		this.#socket = socket;
-		if (pooled) {
+		if (needsNoWrapper) {
 			upstreamSocket.attach(socket, false);
 			socket.on('connect', () => {
 				if (header) socket.write(header);
-				this.#done();
+				this.#finishDialing();
 			});
 			return;
 		}
@@ -142,41 +142,41 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 
 	/** Continues once the socket is connected to the real target, directly or through a tunnel. */
 	#connected(): void {
-		if (this.#over) return;
+		if (this.#isFinished) return;
 		const { header, tls } = this.#prelude;
 		const socket = this.#socket;
 		if (header) socket.write(header);
 		if (!tls) {
 			socket.removeAllListeners('close');
 			this.#upstreamSocket.attach(socket, true);
-			this.#done();
+			this.#finishDialing();
 			return;
 		}
-		this.#wait(tls.handshakeTimeout, 'the TLS handshake timed out');
-		const secured = connectTls({ ...tls.options(), socket, allowHalfOpen: true } as ConnectionOptions);
+		this.#startTimeout(tls.handshakeTimeout, 'the TLS handshake timed out');
+		const tlsSocket = connectTls({ ...tls.options(), socket, allowHalfOpen: true } as ConnectionOptions);
 		socket.removeAllListeners('close');
-		this.#socket = secured;
-		this.#upstreamSocket.attach(secured, true);
-		this.#secure(secured, tls);
+		this.#socket = tlsSocket;
+		this.#upstreamSocket.attach(tlsSocket, true);
+		this.#secure(tlsSocket, tls);
 	}
 
 	#secure(socket: TLSSocket, tls: TlsClient): void {
 		const { context } = tls;
 		socket.on('secureConnect', () => {
 			this.#upstreamSocket.protocol = socket.alpnProtocol || '';
-			const refusal = tls.secured(socket, context);
-			if (refusal === undefined) this.#done();
+			const refusal = tls.checkHandshake(socket, context);
+			if (refusal === undefined) this.#finishDialing();
 			else this.closed(new Error(refusal));
 		});
 	}
 
-	#done(): void {
+	#finishDialing(): void {
 		if (this.#finish()) this.#owner.dialed(this.#upstreamSocket);
 	}
 
-	#wait(milliseconds: number, message: string): void {
+	#startTimeout(milliseconds: number, message: string): void {
 		clearTimeout(this.#timer);
-		if (milliseconds <= 0 || this.#over) return;
+		if (milliseconds <= 0 || this.#isFinished) return;
 		this.#timer = setTimeout(
 			() => this.#fail(new UpstreamError('timeout', message, undefined, true)),
 			Math.min(milliseconds, MAX_TIMER_MS),
@@ -185,8 +185,8 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 
 	/** Marks dialing as finished. Returns true only on the first call. */
 	#finish(): boolean {
-		if (this.#over) return false;
-		this.#over = true;
+		if (this.#isFinished) return false;
+		this.#isFinished = true;
 		clearTimeout(this.#timer);
 		return true;
 	}

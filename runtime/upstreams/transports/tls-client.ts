@@ -5,7 +5,7 @@ import type { ClientTlsSettings } from '../../../compiler/modules/directives/rev
 import type { ClientTlsContext } from './tls-context.ts';
 
 /** Default handshake timeout, in milliseconds. */
-const HANDSHAKE_TIMEOUT = 10_000;
+const DEFAULT_HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** The TLS settings for connections to one upstream under one name. */
 export class TlsClient {
@@ -32,7 +32,7 @@ export class TlsClient {
 		this.#context = context;
 		this.#name = name;
 		this.#protocols = protocols;
-		this.handshakeTimeout = settings.handshake_timeout ?? HANDSHAKE_TIMEOUT;
+		this.handshakeTimeout = settings.handshake_timeout ?? DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	}
 
 	/**
@@ -69,7 +69,7 @@ export class TlsClient {
 	}
 
 	/** Checks a finished handshake. Returns why the connection cannot be used; undefined if it can. */
-	secured(socket: TLSSocket, context: SecureContext | undefined): string | undefined {
+	checkHandshake(socket: TLSSocket, context: SecureContext | undefined): string | undefined {
 		if ((this.#settings.renegotiation ?? 'never') === 'never') socket.disableRenegotiation();
 		socket.on('session', session => {
 			if (context === this.context) this.#session = session;

@@ -21,15 +21,15 @@ export class ClientTlsContext {
 	readonly #settings: ClientTlsSettings;
 	readonly #files: readonly string[];
 	#context: SecureContext | undefined = undefined;
-	#fileTimes = '';
+	#fileVersions = '';
 	/** True if the main thread has sent different material since the context was created. */
-	#outdated = false;
+	#isOutdated = false;
 	/** True if the context has been replaced since the last call of {@link takeReplaced}. */
-	#replaced = false;
+	#hasBeenReplaced = false;
 	#checkedAt = 0;
-	readonly #wanted: TlsMaterialRequest | undefined;
+	readonly #request: TlsMaterialRequest | undefined;
 	readonly #provider: TlsProvider;
-	#provided: TlsMaterial | undefined = undefined;
+	#providedMaterial: TlsMaterial | undefined = undefined;
 	#pendingRequest: Promise<string | undefined> | undefined = undefined;
 	#requestedAt = Number.NEGATIVE_INFINITY;
 
@@ -38,10 +38,10 @@ export class ClientTlsContext {
 	 * @param provider Provides material that is not in files.
 	 * @throws MaterialError
 	 */
-	constructor(settings: ClientTlsSettings, provider: TlsProvider = NOTHING) {
+	constructor(settings: ClientTlsSettings, provider: TlsProvider = NO_PROVIDER) {
 		this.#settings = settings;
 		this.#provider = provider;
-		this.#wanted = tlsMaterialRequestFor(settings);
+		this.#request = tlsMaterialRequestFor(settings);
 		this.#files = tlsFilePaths(settings);
 		// The system's authorities are not loaded here, because that is slow: the first connection that needs them loads them.
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
@@ -50,33 +50,33 @@ export class ClientTlsContext {
 	/**
 	 * True if some certificates are not in files. In that case, {@link pending} must be awaited before {@link current} is called.
 	 */
-	get waits(): boolean {
-		return this.#wanted !== undefined;
+	get needsProvision(): boolean {
+		return this.#request !== undefined;
 	}
 
 	/**
-	 * Returns undefined if no material is missing. If some is, returns a promise of a description of what is missing, or of
-	 * undefined once everything has arrived. Refreshes old material in the background.
+	 * Returns undefined if no material is missing. Otherwise, returns a promise that resolves to a description of
+	 * what is missing, or to undefined if everything has arrived. Refreshes old material in the background.
 	 */
 	pending(): Promise<string | undefined> | undefined {
-		if (!this.#wanted) return undefined;
-		const isProvided = this.#provided?.problem === undefined && this.#provided !== undefined;
+		if (!this.#request) return undefined;
+		const isProvided = this.#providedMaterial?.problem === undefined && this.#providedMaterial !== undefined;
 		if (performance.now() - this.#requestedAt >= (isProvided ? REFRESH_INTERVAL_MS : RETRY_INTERVAL_MS)) {
-			this.#pendingRequest ??= this.#ask(this.#wanted);
+			this.#pendingRequest ??= this.#ask(this.#request);
 		}
-		return isProvided ? undefined : (this.#pendingRequest ?? Promise.resolve(this.#provided?.problem));
+		return isProvided ? undefined : (this.#pendingRequest ?? Promise.resolve(this.#providedMaterial?.problem));
 	}
 
-	async #ask(wanted: TlsMaterialRequest): Promise<string | undefined> {
-		const provided = await this.#provider(wanted);
+	async #ask(request: TlsMaterialRequest): Promise<string | undefined> {
+		const material = await this.#provider(request);
 		this.#pendingRequest = undefined;
 		this.#requestedAt = performance.now();
 		// If a refresh fails, the certificates obtained earlier stay in use.
-		if (provided.problem === undefined || this.#provided?.problem !== undefined || !this.#provided) {
-			if (JSON.stringify(provided) !== JSON.stringify(this.#provided)) this.#outdated = true;
-			this.#provided = provided;
+		if (material.problem === undefined || this.#providedMaterial?.problem !== undefined || !this.#providedMaterial) {
+			if (JSON.stringify(material) !== JSON.stringify(this.#providedMaterial)) this.#isOutdated = true;
+			this.#providedMaterial = material;
 		}
-		return this.#provided.problem;
+		return this.#providedMaterial.problem;
 	}
 
 	/**
@@ -87,9 +87,9 @@ export class ClientTlsContext {
 		if (!this.#context) return false;
 		void this.pending();
 		this.current();
-		const replaced = this.#replaced;
-		this.#replaced = false;
-		return replaced;
+		const hasBeenReplaced = this.#hasBeenReplaced;
+		this.#hasBeenReplaced = false;
+		return hasBeenReplaced;
 	}
 
 	/**
@@ -98,19 +98,20 @@ export class ClientTlsContext {
 	 */
 	current(): SecureContext {
 		const now = performance.now();
-		const currentContext = this.#outdated ? undefined : this.#context;
+		const currentContext = this.#isOutdated ? undefined : this.#context;
 		if (currentContext && (this.#files.length === 0 || now - this.#checkedAt < CHECK_INTERVAL_MS))
 			return currentContext;
 		this.#checkedAt = now;
-		this.#outdated = false;
-		const times = this.#files.map(timeOf).join(' ');
-		if (currentContext && times === this.#fileTimes) return currentContext;
+		this.#isOutdated = false;
+		const fileVersions = this.#files.map(fileVersionOf).join(' ');
+		if (currentContext && fileVersions === this.#fileVersions) return currentContext;
 		try {
-			const read = readTlsMaterial(this.#settings, readFileSync);
-			const authorities = [...read.authorities, ...(this.#provided?.authorities ?? [])];
-			const { chain: certificate = read.certificate, key = read.key } = this.#provided?.certificate ?? {};
-			const { trustsSystem: system } = read;
-			if (system) believeSystem();
+			const fileMaterial = readTlsMaterial(this.#settings, readFileSync);
+			const authorities = [...fileMaterial.authorities, ...(this.#providedMaterial?.authorities ?? [])];
+			const { chain: certificate = fileMaterial.certificate, key = fileMaterial.key } =
+				this.#providedMaterial?.certificate ?? {};
+			const { trustsSystem: system } = fileMaterial;
+			if (system) trustSystemAuthorities();
 			const ca = system
 				? authorities.length === 0
 					? undefined
@@ -122,8 +123,8 @@ export class ClientTlsContext {
 				...(ca === undefined ? {} : { ca: [...ca] }),
 				...(certificate === undefined ? {} : { cert: certificate, key: key! }),
 			});
-			this.#replaced ||= previousContext !== undefined;
-			this.#fileTimes = times;
+			this.#hasBeenReplaced ||= previousContext !== undefined;
+			this.#fileVersions = fileVersions;
 		} catch (error) {
 			if (!this.#context) throw error;
 		}
@@ -132,22 +133,22 @@ export class ClientTlsContext {
 }
 
 /** A provider without any certificates, for use where there is no main thread to ask. */
-const NOTHING: TlsProvider = async () => ({
+const NO_PROVIDER: TlsProvider = async () => ({
 	authorities: [],
 	certificate: undefined,
 	problem: "this server's authorities and certificates are not available here",
 });
 
-function timeOf(path: string): string {
+function fileVersionOf(path: string): string {
 	const stat = statSync(path, { throwIfNoEntry: false });
 	return stat ? `${stat.mtimeMs}/${stat.size}/${stat.ino}` : '-';
 }
 
 /** Adds the system's trusted CAs to Node's own, which are this thread's defaults. */
-function believeSystem(): void {
+function trustSystemAuthorities(): void {
 	const bundled = getCACertificates('bundled');
-	const known = getCACertificates('default');
-	if (known.length !== bundled.length) return;
+	const defaultAuthorities = getCACertificates('default');
+	if (defaultAuthorities.length !== bundled.length) return;
 	const system = getCACertificates('system');
 	if (system.length > 0) setDefaultCACertificates([...new Set([...bundled, ...system])]);
 }

@@ -21,15 +21,15 @@ export interface TlsMaterial {
 }
 
 /** Requests material from the main thread. Never rejects. */
-export type TlsProvider = (wanted: TlsMaterialRequest) => Promise<TlsMaterial>;
+export type TlsProvider = (request: TlsMaterialRequest) => Promise<TlsMaterial>;
 
 /** Returns the material that settings need from the main thread; undefined if everything is in files. */
 export function tlsMaterialRequestFor({
 	trust,
-	client_certificate: own,
+	client_certificate: clientCertificate,
 }: ClientTlsSettings): TlsMaterialRequest | undefined {
 	const pools = trust === undefined ? [] : fetchedPools(trust);
-	const certificate = own && 'managed' in own ? own.managed : undefined;
+	const certificate = clientCertificate && 'managed' in clientCertificate ? clientCertificate.managed : undefined;
 	return pools.length === 0 && certificate === undefined ? undefined : { pools, certificate };
 }
 

@@ -16,34 +16,34 @@ export interface ConnectionRequester {
 export class WaitingCall implements CallCarrier, DialOwner {
 	readonly #call: ClientCall;
 	readonly #owner: ConnectionRequester;
-	readonly #dialing: DialAttempt;
-	readonly #began = performance.now();
-	#over = false;
+	readonly #attempt: DialAttempt;
+	readonly #startedAt = performance.now();
+	#isFinished = false;
 
 	/** Starts dialing. */
 	constructor(dialer: Dialer, call: ClientCall, owner: ConnectionRequester) {
 		this.#call = call;
 		this.#owner = owner;
 		call.carrier = this;
-		this.#dialing = dialer.dial(this);
+		this.#attempt = dialer.dial(this);
 	}
 
 	cancel(call: ClientCall): void {
-		if (call !== this.#call || this.#over) return;
-		this.#over = true;
-		this.#dialing.abandon();
+		if (call !== this.#call || this.#isFinished) return;
+		this.#isFinished = true;
+		this.#attempt.abandon();
 		this.#owner.notConnected(undefined);
 		call.failed(new UpstreamError('response', 'the request was canceled'), false);
 	}
 
 	dialed(socket: UpstreamSocket): void {
-		this.#over = true;
-		this.#call.connectTime = performance.now() - this.#began;
+		this.#isFinished = true;
+		this.#call.connectTime = performance.now() - this.#startedAt;
 		this.#owner.connected(socket, this.#call);
 	}
 
 	dialFailed(error: UpstreamError): void {
-		this.#over = true;
+		this.#isFinished = true;
 		this.#owner.notConnected(error);
 		this.#call.failed(error, false);
 	}

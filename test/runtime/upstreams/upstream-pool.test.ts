@@ -708,7 +708,7 @@ test('idle connections over the limit are kept between bursts, but no longer', a
 test('request counts cover the whole process and influence balancing', async () => {
 	const silent = await upstream(() => {});
 	const settings: UpstreamSettings = { to: [silent.address, '127.0.0.1:9'], balance: { policy: 'least_conn' } };
-	const { row: slots } = poolLayout(settings);
+	const { rowSize: slots } = poolLayout(settings);
 	assert.is(slots, 3);
 	const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, 2));
 	const one = createUpstreamPool(settings, { buffer, rows: 2, row: 0 });

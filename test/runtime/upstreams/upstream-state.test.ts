@@ -28,26 +28,26 @@ test('failures count for their duration, whichever thread they occurred on', () 
 	const [one, two] = memories(settings).map(memory => health(memory, settings));
 	one!.fail(100);
 	two!.fail(400);
-	assert.ok(one!.passes(500));
+	assert.ok(one!.isPassing(500));
 	assert.is(one!.fails(500), 2);
 	one!.fail(600);
-	assert.not.ok(one!.passes(700));
-	assert.not.ok(two!.passes(1099));
+	assert.not.ok(one!.isPassing(700));
+	assert.not.ok(two!.isPassing(1099));
 	assert.is(two!.fails(1099), 3);
-	assert.ok(two!.passes(1100));
+	assert.ok(two!.isPassing(1100));
 	assert.is(two!.fails(1100), 2);
 	// Ten more failures displace the earlier ones from the memory. Only the last three matter.
 	for (let i = 0; i < 10; i++) one!.fail(2000 + i);
-	assert.not.ok(two!.passes(3006));
-	assert.ok(two!.passes(3007));
+	assert.not.ok(two!.isPassing(3006));
+	assert.ok(two!.isPassing(3007));
 });
 
 test('failures are counted correctly when the clock wraps', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 1000, max_fails: 1 };
 	const of = health(memories(settings)[0]!, settings);
 	of.fail(2 ** 31 - 10);
-	assert.not.ok(of.passes((2 ** 31 - 10 + 500) | 0));
-	assert.ok(of.passes((2 ** 31 - 10 + 1000) | 0));
+	assert.not.ok(of.isPassing((2 ** 31 - 10 + 500) | 0));
+	assert.ok(of.isPassing((2 ** 31 - 10 + 1000) | 0));
 });
 
 test('a recovering upstream gets gradually more requests', () => {
@@ -62,8 +62,8 @@ test('a recovering upstream gets gradually more requests', () => {
 	assert.is(of.share(3000), 1);
 	// When a failure expires, the upstream also counts as recovering.
 	of.fail(5000);
-	assert.not.ok(of.passes(5050));
-	assert.ok(of.passes(5100));
+	assert.not.ok(of.isPassing(5050));
+	assert.ok(of.isPassing(5100));
 	assert.is(of.share(5600), 0.5);
 });
 
@@ -145,7 +145,7 @@ test('a retry budget allows a fraction of the requests, plus a few per second', 
 	let taken = 0;
 	while (here!.take(1000)) taken++;
 	assert.is(taken, 20);
-	for (let i = 0; i < 100; i++) there!.request();
+	for (let i = 0; i < 100; i++) there!.addRequest();
 	while (here!.take(1000)) taken++;
 	assert.is(taken, 40);
 	while (there!.take(2000)) taken++;
@@ -155,17 +155,17 @@ test('a retry budget allows a fraction of the requests, plus a few per second', 
 test('a dynamic address has the same slot on all threads, and unused slots are reused', () => {
 	const settings: UpstreamSettings = { to: ['{http.request.header.X}'] };
 	const [here, there] = memories(settings);
-	const slot = here!.claim(12345, 1000)!;
-	assert.is(there!.claim(12345, 2000), slot);
-	assert.is.not(there!.claim(12345 + 256, 2000), slot);
+	const slot = here!.claimSlot(12345, 1000)!;
+	assert.is(there!.claimSlot(12345, 2000), slot);
+	assert.is.not(there!.claimSlot(12345 + 256, 2000), slot);
 	here!.addActive(slot, 1);
 	assert.is(there!.active(slot), 1);
 	const slots = new Set<number | undefined>();
-	for (let i = 0; i < 3000; i++) slots.add(here!.claim(i * 7919, 3000));
+	for (let i = 0; i < 3000; i++) slots.add(here!.claimSlot(i * 7919, 3000));
 	assert.ok(slots.size > 200 && slots.size <= 257);
 	here!.addActive(slot, -1);
 	const again = new Set<number | undefined>();
-	for (let i = 0; i < 100; i++) again.add(here!.claim(1_000_000 + i * 7919, 3000 + 600_001));
+	for (let i = 0; i < 100; i++) again.add(here!.claimSlot(1_000_000 + i * 7919, 3000 + 600_001));
 	assert.not(again.has(undefined));
 });
 
@@ -185,12 +185,12 @@ test("an upstream's state survives changes of other settings and the replacement
 	first.setDown(true, processClockNow());
 	const second = open('two', after);
 	assert.is(second.fails(processClockNow()), 1);
-	assert.ok(second.down);
+	assert.ok(second.isDown);
 	registry.poolClosed('one');
 	registry.poolClosed('two');
 	assert.equal(registry.reports(), []);
 	assert.is(open('3 before', before).fails(processClockNow()), 1);
-	assert.not.ok(open('4 after', { ...before, max_fails: 5 }).down);
+	assert.not.ok(open('4 after', { ...before, max_fails: 5 }).isDown);
 	assert.equal(
 		registry
 			.reports()

@@ -1,0 +1,51 @@
+/** The upgraded connections of a pool (such as WebSockets), and how they end once no served configuration uses the pool. */
+
+interface UpgradedConnection {
+	readonly close: () => void;
+	readonly delayMs: number;
+	timer: NodeJS.Timeout | undefined;
+}
+
+/** A pool's upgraded connections on one thread. */
+export class UpgradedStreams {
+	readonly #streams = new Set<UpgradedConnection>();
+	#isRetired = false;
+
+	/**
+	 * Registers a connection, which `retire` closes after `delayMs` milliseconds. Returns a function that removes it.
+	 */
+	register(close: () => void, delayMs: number): () => void {
+		const connection: UpgradedConnection = { close, delayMs, timer: undefined };
+		this.#streams.add(connection);
+		if (this.#isRetired) this.#closeLater(connection);
+		return () => {
+			clearTimeout(connection.timer);
+			this.#streams.delete(connection);
+		};
+	}
+
+	/** Closes each connection after its delay. */
+	retire(): void {
+		if (this.#isRetired) return;
+		this.#isRetired = true;
+		for (const connection of this.#streams) this.#closeLater(connection);
+	}
+
+	/** Cancels `retire`, because a served configuration uses the pool again. */
+	revive(): void {
+		if (!this.#isRetired) return;
+		this.#isRetired = false;
+		for (const connection of this.#streams) clearTimeout(connection.timer);
+	}
+
+	#closeLater(connection: UpgradedConnection): void {
+		connection.timer = setTimeout(
+			() => {
+				this.#streams.delete(connection);
+				connection.close();
+			},
+			Math.min(connection.delayMs, 2 ** 31 - 1),
+		);
+		connection.timer.unref();
+	}
+}
