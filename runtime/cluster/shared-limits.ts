@@ -33,8 +33,8 @@ const SECRET_BYTES = 8;
 /**
  * Adds usage in microseconds to the keys of a zone, and returns their usage on all machines. `KEYS` are the zone's sorted set, whose
  * scores are times of Redis' clock, and the number of the process's last report. `ARGV` has the number of the report, the maximum
- * number of keys, and for each key its name, its usage, and the maximum that the report may raise it to, or −1. If there are too many
- * keys, a new one takes the place of the one that has used least, and continues with its time, as in `LimitTable`.
+ * number of keys, and for each key its name, its usage, the whole burst, and 1 if the report must not raise the usage beyond the burst.
+ * If there are too many keys, a new one takes the place of the one that has used least, and continues with its time, as in `LimitTable`.
  */
 const REPORT = new RedisScript(`
 local time = redis.call('TIME')
@@ -44,16 +44,15 @@ redis.call('SET', KEYS[2], ARGV[1], 'PX', 600000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 local longest = 0
 local usage = {}
-for i = 3, #ARGV, 3 do
+for i = 3, #ARGV, 4 do
 	local full = redis.call('ZSCORE', KEYS[1], ARGV[i])
 	full = full and tonumber(full) or now
 	if not isRepeated then
 		if full == now and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then
-			full = tonumber(redis.call('ZPOPMIN', KEYS[1])[2])
+			full = math.min(tonumber(redis.call('ZPOPMIN', KEYS[1])[2]), math.max(now, now + ARGV[i + 2] - ARGV[i + 1]))
 		end
 		local counted = full + ARGV[i + 1]
-		local ceiling = tonumber(ARGV[i + 2])
-		if ceiling >= 0 then counted = math.min(counted, math.max(full, now + ceiling)) end
+		if ARGV[i + 3] == '1' then counted = math.min(counted, math.max(full, now + ARGV[i + 2])) end
 		full = math.min(counted, now + 4e15)
 		if full > now then
 			redis.call('ZADD', KEYS[1], string.format('%.0f', full), ARGV[i])
@@ -241,9 +240,12 @@ export class SharedLimits implements SharedTables {
 		const { zone, maxKeys, table, number, keys } = report;
 		const key = this.#cluster.key(`limits:${zone}`);
 		const args: (string | Buffer)[] = [String(number), String(maxKeys)];
-		for (const { first, second, amountMs, ceilingMs } of keys) {
-			const ceiling = ceilingMs === undefined ? -1 : Math.ceil(ceilingMs * 1000);
-			args.push(this.#nameOf(zone, first, second), String(Math.round(amountMs * 1000)), String(ceiling));
+		for (const { first, second, amountMs, capacityMs, isBeyondBatch } of keys) {
+			const [amount, capacity] = [amountMs, capacityMs].map(time => String(Math.round(time * 1000))) as [
+				string,
+				string,
+			];
+			args.push(this.#nameOf(zone, first, second), amount, capacity, isBeyondBatch ? '1' : '0');
 		}
 		const reply = await REPORT.run(this.#cluster, [key, `${key}:${this.#process}`], args, REPORT_LIMIT_MS);
 		const now = monotonicNow();

@@ -16,9 +16,9 @@ const IS_BEYOND = 2;
 const HEAD = 0;
 const TAIL = 1;
 const TOLD = 2;
-/** Indexes of the Float64 values: see {@link UnreportedUsage.isAway}, and the maximum usage after more than a batch. */
+/** Indexes of the Float64 values: see {@link UnreportedUsage.isAway}, and {@link UsageReport.capacityMs}. */
 const WAITING_SINCE = 0;
-const CEILING = 1;
+const CAPACITY = 1;
 /** Value of {@link WAITING_SINCE} while Redis is unavailable: so early that no request waits. */
 const AWAY = Number.MIN_VALUE;
 
@@ -30,8 +30,10 @@ export function unreportedUsageWords(places: number): number {
 /** Usage of a key to report to Redis, in milliseconds. */
 export interface UsageReport {
 	readonly amountMs: number;
-	/** The report must not raise the usage of the key beyond this; undefined if there is no maximum. */
-	readonly ceilingMs: number | undefined;
+	/** The whole burst of the zone; 0 if it is not known yet. */
+	readonly capacityMs: number;
+	/** True if the process counted more than a batch. The report must then not raise the usage of the key beyond the whole burst. */
+	readonly isBeyondBatch: boolean;
 }
 
 /** One thread's view. All amounts are in milliseconds, as in {@link Rate}. */
@@ -70,11 +72,9 @@ export class UnreportedUsage {
 		const unreportedMs = this.#unreported[place]! + amountMs;
 		this.#unreported[place] = unreportedMs;
 		if (2 * Math.abs(unreportedMs) < batchMs) return;
+		this.#values[CAPACITY] = capacityMs;
 		const flags = this.#flags[place]!;
-		if (unreportedMs + this.#reporting[place]! > batchMs * (1 + 1e-9)) {
-			this.#flags[place]! |= IS_BEYOND;
-			this.#values[CEILING] = capacityMs + batchMs;
-		}
+		if (unreportedMs + this.#reporting[place]! > batchMs * (1 + 1e-9)) this.#flags[place]! |= IS_BEYOND;
 		if (!(flags & IS_LISTED) && this.#enlist(place)) this.#flags[place]! |= IS_LISTED;
 	}
 
@@ -99,14 +99,14 @@ export class UnreportedUsage {
 	/** Returns the usage to report, and remembers it as sent. Returns undefined if there is none. */
 	takeReport(place: number, remainingMs: number): UsageReport | undefined {
 		const unreportedMs = this.#unreported[place]!;
-		const isBeyond = (this.#flags[place]! & IS_BEYOND) !== 0;
+		const isBeyondBatch = (this.#flags[place]! & IS_BEYOND) !== 0;
 		this.#flags[place] = 0;
 		if (unreportedMs === 0) return undefined;
 		// What was admitted during a long failure of Redis has been regained in part.
-		const amountMs = isBeyond ? Math.min(unreportedMs, Math.max(0, remainingMs)) : unreportedMs;
+		const amountMs = isBeyondBatch ? Math.min(unreportedMs, Math.max(0, remainingMs)) : unreportedMs;
 		this.#unreported[place] = 0;
 		this.#reporting[place]! += amountMs;
-		return { amountMs, ceilingMs: isBeyond ? this.#values[CEILING]! : undefined };
+		return { amountMs, capacityMs: this.#values[CAPACITY]!, isBeyondBatch };
 	}
 
 	/** Handles the confirmation of the sent usage. Returns the usage that is still unreported. */
