@@ -1,4 +1,4 @@
-/** The target of a rewrite: a string whose components (path, query) replace those of the request. */
+/** Compiles the target of a rewrite: a string whose path and query replace the request's. */
 
 import type { Exchange } from '../../exchange/exchange.ts';
 import {
@@ -13,9 +13,9 @@ const URI_PATH = 'http.request.uri.path';
 const URI_QUERY = 'http.request.uri.query';
 
 /**
- * Reports whether a placeholder's value is decoded path data, in which `%` and `?` are literal. Other values (`{uri}`, request
- * fields) are URI text: their escapes stay, and a `?` in them begins a query. Query parameters are an exception: see
- * {@link escapeBeforeQuery}.
+ * Reports whether the value of a placeholder is a decoded part of a path, in which `%` and `?` are literal. Other values (`{uri}`,
+ * request fields) are URI text, which may contain escapes and a query. Query parameters are treated separately, by {@link
+ * escapeBeforeQuery}.
  */
 function isDecodedPath(name: string): boolean {
 	return (
@@ -30,10 +30,10 @@ function isDecodedPath(name: string): boolean {
 export type UriEdit = (x: Exchange) => void;
 
 /**
- * Compiles a target. Only the components it contains change: the part before `?` replaces the path, the part after it the query
- * (`?` alone clears the query), and a fragment is dropped. All placeholders read the original request. In the query, `{query}` is
- * inserted verbatim and other values are encoded; a parameter whose value is empty leaves no `&`. If a value such as `{uri}`
- * inserts a `?` into the path, that `?` begins the query, unless the target contains a `?` itself.
+ * Compiles a target. The part before `?` replaces the path and the part after `?` replaces the query; a part that is absent leaves
+ * the request's as it is. `?` alone clears the query, and a fragment is dropped. All placeholders read the original request. In the
+ * query, `{query}` is inserted verbatim and other values are encoded; a parameter that turns out empty is omitted with its `&`. If
+ * a value such as `{uri}` inserts a `?` into the path, that `?` begins the query, unless the target contains a `?` itself.
  */
 export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
 	const target = splitTarget(text);
@@ -56,7 +56,10 @@ export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
 	};
 }
 
-/** Splits the target as written. A `?` inside a placeholder is not a separator (`{?query}` has already been expanded). */
+/**
+ * Splits the text of a target into path and query. A `?` inside a placeholder is not a separator; `{?query}` has already been
+ * expanded.
+ */
 function splitTarget(text: string): { path: string | undefined; query: string | undefined } {
 	const withoutFragment = text.split(/#(?![^{}]*\})/, 1)[0]!;
 	const queryStart = withoutFragment.search(/\?(?![^{}]*\})/);
@@ -83,7 +86,10 @@ function pathEncoder(name: string): ((value: string) => string) | undefined {
 	return isDecodedPath(name) ? escapePathText : undefined;
 }
 
-/** Escapes a query parameter's value. It may contain a path and a query: the part after its `?` belongs to the query. */
+/**
+ * Escapes the value of a query parameter that is inserted into the path. The value may contain a query of its own: from `?` on, it
+ * belongs to the query.
+ */
 function escapeBeforeQuery(value: string): string {
 	const queryStart = value.indexOf('?');
 	return queryStart === -1
@@ -95,35 +101,35 @@ function queryEncoder(name: string): ((value: string) => string) | undefined {
 	return name === URI_QUERY ? undefined : escapeQueryText;
 }
 
-/** A piece of the query. `isValue` is false for parameter names and for the separator `&`. */
-interface QueryComponent {
+/** A piece of a query's text: a parameter's name, its value, or the separator `&`. `isValue` is true for values. */
+interface QueryPiece {
 	readonly template: Template;
 	readonly isValue: boolean;
 }
 
 function compileQuery(text: string, cx: CompileContext): (x: Exchange) => string {
-	const components: QueryComponent[] = [];
+	const queryPieces: QueryPiece[] = [];
 	let isValue = false;
 	for (const piece of text.match(/(?:\{[^{}]*\}|[^=&{]|\{)+|[=&]/g) ?? []) {
 		if (piece === '=' && !isValue) isValue = true;
 		else if (piece === '&') {
-			components.push({ template: cx.template('&', 'empty'), isValue: false });
+			queryPieces.push({ template: cx.template('&', 'empty'), isValue: false });
 			isValue = false;
 		} else {
-			// Within a value, `{query}` is encoded as data. Elsewhere it stands for parameters and is inserted verbatim.
+			// Within a value, `{query}` is data and encoded. Elsewhere, it stands for whole parameters and is inserted verbatim.
 			const encoder = isValue ? () => escapeQueryText : queryEncoder;
-			components.push({ template: cx.template(piece, 'empty', encoder), isValue });
+			queryPieces.push({ template: cx.template(piece, 'empty', encoder), isValue });
 		}
 	}
 	return x => {
 		let query = '';
 		let parameter = '';
-		for (const component of components) {
-			const renderedText = component.template.render(x);
-			if (component.template.constant === '&') {
+		for (const queryPiece of queryPieces) {
+			const renderedText = queryPiece.template.render(x);
+			if (queryPiece.template.constant === '&') {
 				query = appendParameter(query, parameter);
 				parameter = '';
-			} else parameter += component.isValue ? `=${renderedText}` : renderedText;
+			} else parameter += queryPiece.isValue ? `=${renderedText}` : renderedText;
 		}
 		return escapeQueryWhereNeeded(appendParameter(query, parameter));
 	};

@@ -20,7 +20,7 @@ import {
 	type UriReplace,
 } from './uri-edits.ts';
 
-/** Edits of the request's target, made in the order of the fields. */
+/** A step that edits the request's target. The edits are made in the order of the fields. */
 export interface RewriteTargetStep extends Step {
 	readonly handler: 'rewrite_target';
 	readonly to?: string;

@@ -44,7 +44,7 @@ export const route = handlerDirective<GroupStep>({
 	compile: (step, cx, next) => cx.pipeline(step.pipeline, next, 'pipeline'),
 });
 
-/** Returns a step that runs a pipeline as a whole. */
+/** Returns a step that runs a pipeline of its own and then continues with the next step. */
 export function groupStep(pipeline: readonly Step[]): Step {
 	return { handler: route.id, pipeline };
 }

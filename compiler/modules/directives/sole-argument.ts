@@ -5,8 +5,8 @@ import type { DirectiveLine } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
 /**
- * Returns the argument; undefined, with a problem reported, if there is none or more than one. `argumentName` is the compatible
- * server's name of the argument, for its messages.
+ * Returns the only argument of a line. If there is no argument, or more than one, reports a mistake and returns undefined.
+ * `argumentName` is the compatible server's name of the argument, for its messages.
  */
 export function soleArgument(
 	{ line, name, args }: DirectiveLine,
@@ -15,17 +15,23 @@ export function soleArgument(
 	argumentName: string,
 ): Word | undefined {
 	cx.noBlock(line);
-	const [argument, extraWord] = args;
-	if (argument && !extraWord) return argument;
-	if (argument && name.text === 'rewrite' && /^[~^]/.test(argument.text)) {
-		cx.problem('error', 'rewrite/arguments', argument.span, `\`${argument.text}\` is not a target for \`rewrite\`.`, {
-			hint: 'For a regular expression, write `uri path_regexp FIND REPLACE`.',
-		});
+	const [onlyArgument, extraWord] = args;
+	if (onlyArgument && !extraWord) return onlyArgument;
+	if (onlyArgument && name.text === 'rewrite' && /^[~^]/.test(onlyArgument.text)) {
+		cx.problem(
+			'error',
+			'rewrite/arguments',
+			onlyArgument.span,
+			`\`${onlyArgument.text}\` is not a target for \`rewrite\`.`,
+			{
+				hint: 'For a regular expression, write `uri path_regexp FIND REPLACE`.',
+			},
+		);
 		return undefined;
 	}
 	if (cx.dialect === 'configfile') cx.count(line, args, 1, 1, usage);
 	else {
-		const message = argument
+		const message = onlyArgument
 			? `too many arguments; should only be a matcher and a ${argumentName}`
 			: `too few arguments; must have at least a ${name.text} ${argumentName}`;
 		cx.problem('error', `${name.text}/arguments`, (extraWord ?? line).span, message);

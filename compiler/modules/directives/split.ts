@@ -9,7 +9,7 @@ import { firstMatchStep, type WhenBranch } from './when.ts';
 
 const USAGE = 'split [matcher] <key> { <percentage>% { … }; * { … } }';
 
-/** Lowers to the handler of `when`, with a matcher `share` for each percentage. */
+/** Lowers to a `first_match` step, like `when`, with a matcher `share` for each percentage. */
 export const split = handlerDirective({
 	kind: 'handler',
 	id: '',
@@ -57,7 +57,7 @@ export const split = handlerDirective({
 
 function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): WhenBranch[] {
 	const branches: WhenBranch[] = [];
-	// Counted in hundredths of a percent, because sums of decimal fractions are inexact.
+	// The sum of the percentages so far, in hundredths of a percent, because sums of decimal fractions are inexact.
 	let assignedHundredths = 0;
 	for (const [index, line] of lines.entries()) {
 		const word = line.words[0]!;

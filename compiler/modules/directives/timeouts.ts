@@ -1,4 +1,7 @@
-/** `timeouts`: limits how long a route waits for its clients, overriding the listener's settings. */
+/**
+ * `timeouts`: limits how long the server waits for a client to send a request body or to read a response, in place of the
+ * listener's settings.
+ */
 import type { Step } from '../../document/document.ts';
 import type { TransferLimits } from '../../exchange/exchange.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
@@ -14,7 +17,7 @@ interface TransferTimesStep extends Step {
 	readonly max_write_chunk?: number;
 }
 
-type Fields = { -readonly [K in Exclude<keyof TransferTimesStep, 'handler' | 'when' | '@id'>]?: number };
+type TransferTimesFields = { -readonly [K in Exclude<keyof TransferTimesStep, 'handler' | 'when' | '@id'>]?: number };
 
 const USAGE =
 	'timeouts [matcher] { read_timeout <duration> [<bytes/s>]; write_timeout <duration> [<bytes/s>]; max_write_chunk <size> }';
@@ -52,14 +55,14 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 	order: { rank: 120 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
-		const fields: Fields = {};
+		const fields: TransferTimesFields = {};
 		const timeoutHandler = (field: 'read' | 'write') => (words: readonly Word[], innerLine: Line) => {
 			cx.noBlock(innerLine);
 			if (!cx.count(innerLine, words, 1, 2, `${field}_timeout <duration> [<bytes/s>]`)) return;
 			const milliseconds = lowerTimeout(words[0]!, cx);
 			if (milliseconds !== undefined) fields[`${field}_timeout`] = milliseconds;
-			const rate = words[1] && cx.integer(words[1], 0);
-			if (rate !== undefined) fields[`${field}_rate`] = rate;
+			const bytesPerSecond = words[1] && cx.integer(words[1], 0);
+			if (bytesPerSecond !== undefined) fields[`${field}_rate`] = bytesPerSecond;
 		};
 		cx.subdirectives(
 			line.block,

@@ -5,7 +5,7 @@ import { checkErrorStatus, type FileMatcher, lowerTryPolicy } from '../matchers/
 
 const USAGE = 'try_files <file>… [{ policy <policy> }]';
 
-/** Lowers to the matcher `file`, and a rewrite to the file that the matcher has found. */
+/** Lowers to a rewrite whose matcher `file` finds the first existing file. */
 export const tryFiles = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',
@@ -24,7 +24,7 @@ export const tryFiles = handlerDirective<Step>({
 	matcherToken: 'none',
 	order: {
 		rank: 170,
-		// Ordered as a conditional directive even if its step has no condition, because its effect depends on which files exist.
+		// Sorted like a line with a matcher, because its effect depends on which files exist.
 		conditional: true,
 		routeCount: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
 	},
@@ -45,7 +45,7 @@ export const tryFiles = handlerDirective<Step>({
 		for (const word of args) {
 			checkErrorStatus(word, cx);
 			const text = cx.template(word);
-			const queryStart = queryIndex(text);
+			const queryStart = findQueryStart(text);
 			const lastGroup = fileGroups.at(-1);
 			if (queryStart !== -1) fileGroups.push({ files: [text.slice(0, queryStart)], query: text.slice(queryStart) });
 			else if (lastGroup?.query === '') lastGroup.files.push(text);
@@ -71,7 +71,7 @@ export const tryFiles = handlerDirective<Step>({
 	compile: undefined,
 });
 
-/** Returns the index of a file's query, which is the first `?` outside of placeholders; −1 if there is none. */
-function queryIndex(text: string): number {
+/** Returns the index at which the query of a tried file begins: the first `?` outside of placeholders; −1 if there is none. */
+function findQueryStart(text: string): number {
 	return text.search(/\?(?![^{}]*\})/);
 }

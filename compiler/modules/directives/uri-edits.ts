@@ -1,4 +1,4 @@
-/** Single edits of the request's path and query: prefixes, replacements, parameters. */
+/** Compiles edits of the request's path and query: prefixes and suffixes, replacements, parameters. */
 
 import { compilePatternReplacement, compileSearch } from '../../codegen/context/replacement.ts';
 import { stripPathPrefix, stripPathSuffix } from '../../exchange/escaped-affix.ts';
@@ -21,29 +21,29 @@ export interface UriReplace {
 	readonly limit?: number;
 }
 
-/** A replacement by regular expression. */
+/** A replacement of the matches of a regular expression. */
 export interface UriRegexpReplace {
 	readonly find: string;
 	readonly replace: string;
 }
 
-/** Edits of query parameters, made in the order rename, set, add, replace, delete. */
+/** Edits of query parameters. They are made in the order rename, set, add, replace, delete. */
 export interface QueryEdits {
 	readonly rename?: readonly { readonly from: string; readonly to: string }[];
 	readonly set?: readonly { readonly name: string; readonly value: string }[];
 	readonly add?: readonly { readonly name: string; readonly value: string }[];
-	/** Replacements in values; the name `*` means every parameter. */
+	/** Replacements in the values of parameters. The name `*` means every parameter. */
 	readonly replace?: readonly { readonly name: string; readonly find: string; readonly replace: string }[];
 	readonly delete?: readonly string[];
 }
 
 function setPath(request: Request, path: string): void {
 	if (path === request.path) return;
-	const escaped = escapePathWhereNeeded(path);
-	request.path = escaped.startsWith('/') ? escaped : `/${escaped}`;
+	const escapedPath = escapePathWhereNeeded(path);
+	request.path = escapedPath.startsWith('/') ? escapedPath : `/${escapedPath}`;
 }
 
-/** Compiles an edit that cleans the path and strips a prefix from it, if present. */
+/** Compiles an edit that normalizes the path and removes a prefix from it, if the path has the prefix. */
 export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
@@ -54,7 +54,7 @@ export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	};
 }
 
-/** Compiles an edit that cleans the path and strips a suffix from it, if present. */
+/** Compiles an edit that normalizes the path and removes a suffix from it, if the path has the suffix. */
 export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
@@ -64,29 +64,29 @@ export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	};
 }
 
-/** Compiles an edit that cleans the path, and replaces text in the escaped path and in the query. */
+/** Compiles an edit that normalizes the path, and replaces text in the escaped path and in the query. */
 export function compileUriReplace(edit: UriReplace, cx: CompileContext): UriEdit {
 	const findTemplate = cx.template(edit.find, 'empty');
 	const replacementTemplate = cx.template(edit.replace, 'empty');
-	const limit = edit.limit && edit.limit > 0 ? edit.limit : Number.POSITIVE_INFINITY;
+	const maxReplacements = edit.limit && edit.limit > 0 ? edit.limit : Number.POSITIVE_INFINITY;
 	return x => {
 		const searchText = findTemplate.render(x);
 		if (searchText === '') return;
 		const replacement = replacementTemplate.render(x);
 		const { request } = x;
 		const path = escapedCleanPath(request.path, !edit.find.includes('//'));
-		setPath(request, path.includes(searchText) ? replaceText(path, searchText, replacement, limit) : path);
+		setPath(request, path.includes(searchText) ? replaceText(path, searchText, replacement, maxReplacements) : path);
 		if (request.query?.includes(searchText)) {
-			const query = escapeQueryWhereNeeded(replaceText(request.query, searchText, replacement, limit));
+			const query = escapeQueryWhereNeeded(replaceText(request.query, searchText, replacement, maxReplacements));
 			request.query = query === '' ? undefined : query;
 		}
 	};
 }
 
-function replaceText(subject: string, find: string, replacement: string, limit: number): string {
-	if (limit === Number.POSITIVE_INFINITY) return subject.replaceAll(find, () => replacement);
+function replaceText(subject: string, find: string, replacement: string, maxReplacements: number): string {
+	if (maxReplacements === Number.POSITIVE_INFINITY) return subject.replaceAll(find, () => replacement);
 	const pieces = subject.split(find);
-	const count = Math.min(limit, pieces.length - 1);
+	const count = Math.min(maxReplacements, pieces.length - 1);
 	return (
 		pieces.slice(0, count + 1).join(replacement) +
 		pieces
@@ -112,7 +112,10 @@ export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdi
 		from: compileText(oldName),
 		to: compileText(newName),
 	}));
-	const sets = (edits.set ?? []).map(({ name, value }) => ({ name: compileText(name), value: compileText(value) }));
+	const assignments = (edits.set ?? []).map(({ name, value }) => ({
+		name: compileText(name),
+		value: compileText(value),
+	}));
 	const additions = (edits.add ?? []).map(({ name, value }) => ({
 		name: compileText(name),
 		value: compileText(value),
@@ -131,7 +134,7 @@ export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdi
 			parameters.delete(oldName.render(x));
 			parameters.set(newName.render(x), values);
 		}
-		for (const { name, value } of sets) parameters.set(name.render(x), [value.render(x)]);
+		for (const { name, value } of assignments) parameters.set(name.render(x), [value.render(x)]);
 		for (const { name, value } of additions) {
 			const key = name.render(x);
 			parameters.set(key, [...(parameters.get(key) ?? []), value.render(x)]);

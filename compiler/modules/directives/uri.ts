@@ -1,4 +1,4 @@
-/** `uri`: makes single edits of the request's path and query. */
+/** `uri`: edits the request's path and query. */
 
 import type { Line, Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../contract/directive.ts';
@@ -57,9 +57,9 @@ export const uri = handlerDirective<RewriteTargetStep>({
 	compile: undefined,
 });
 
-type Fields = Omit<RewriteTargetStep, 'handler'>;
+type UriFields = Omit<RewriteTargetStep, 'handler'>;
 
-function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: LowerContext): Fields | undefined {
+function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: LowerContext): UriFields | undefined {
 	const [firstWord, secondWord, thirdWord] = args as readonly [Word, Word, Word | undefined];
 	switch (operation.text) {
 		case 'strip_prefix':
@@ -92,7 +92,7 @@ function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: 
 	return undefined;
 }
 
-function lowerQuery(args: readonly Word[], line: Line, cx: LowerContext): Fields | undefined {
+function lowerQuery(args: readonly Word[], line: Line, cx: LowerContext): UriFields | undefined {
 	let query: QueryEdits = {};
 	if (args.length > 0 && line.block) {
 		const message = 'Cannot specify uri query rewrites in both argument and block';
@@ -112,13 +112,13 @@ function lowerQuery(args: readonly Word[], line: Line, cx: LowerContext): Fields
 }
 
 function addOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx: LowerContext): QueryEdits {
-	const [key, value, replacement] = words as readonly [Word, Word | undefined, Word | undefined];
-	const text = cx.template(key);
-	if (!value) {
-		const arrow = text.indexOf('>');
+	const [keyWord, valueWord, replacementWord] = words as readonly [Word, Word | undefined, Word | undefined];
+	const text = cx.template(keyWord);
+	if (!valueWord) {
+		const arrowIndex = text.indexOf('>');
 		if (text.startsWith('-') && text.length > 1) return { ...edits, delete: [...(edits.delete ?? []), text.slice(1)] };
-		if (arrow > 0 && arrow < text.length - 1) {
-			const entry = { from: text.slice(0, arrow), to: text.slice(arrow + 1) };
+		if (arrowIndex > 0 && arrowIndex < text.length - 1) {
+			const entry = { from: text.slice(0, arrowIndex), to: text.slice(arrowIndex + 1) };
 			return { ...edits, rename: [...(edits.rename ?? []), entry] };
 		}
 		cx.count(
@@ -130,13 +130,16 @@ function addOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx:
 		);
 		return edits;
 	}
-	if (replacement) {
-		const find = /\{[a-z_]+\.[^{}]+\}/.test(cx.template(value)) ? cx.template(value) : cx.regexp(value);
+	if (replacementWord) {
+		const find = /\{[a-z_]+\.[^{}]+\}/.test(cx.template(valueWord)) ? cx.template(valueWord) : cx.regexp(valueWord);
 		if (find === undefined) return edits;
-		return { ...edits, replace: [...(edits.replace ?? []), { name: text, find, replace: cx.template(replacement) }] };
+		return {
+			...edits,
+			replace: [...(edits.replace ?? []), { name: text, find, replace: cx.template(replacementWord) }],
+		};
 	}
 	const isAddition = text.startsWith('+') && text.length > 1;
-	const entry = { name: isAddition ? text.slice(1) : text, value: cx.template(value) };
+	const entry = { name: isAddition ? text.slice(1) : text, value: cx.template(valueWord) };
 	const kind = isAddition ? 'add' : 'set';
 	return { ...edits, [kind]: [...(edits[kind] ?? []), entry] };
 }

@@ -45,12 +45,12 @@ export const vars = handlerDirective<SetVariablesStep>({
 	lower: ({ line, args }, cx) => {
 		const variables: { [name: string]: VariableValue } = {};
 		if (args.length > 0 || !line.block) {
-			if (cx.count(line, args, 2, 2, USAGE)) assign(variables, args[0]!, args[1]!, cx);
+			if (cx.count(line, args, 2, 2, USAGE)) assignVariable(variables, args[0]!, args[1]!, cx);
 		}
 		for (const innerLine of line.block?.lines ?? []) {
 			cx.noBlock(innerLine);
 			if (cx.count(innerLine, innerLine.words.slice(1), 1, 1, '<name> <value>'))
-				assign(variables, innerLine.words[0]!, innerLine.words[1]!, cx);
+				assignVariable(variables, innerLine.words[0]!, innerLine.words[1]!, cx);
 		}
 		if (Object.keys(variables).length === 0) return undefined;
 		return cx.origin<SetVariablesStep>({ handler: 'set_variables', variables }, line.span);
@@ -68,9 +68,9 @@ export const vars = handlerDirective<SetVariablesStep>({
 	compile: compileSetVariables,
 });
 
-function assign(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
-	const scalar = word.quote === 'none' ? parseScalar(word.text) : word.text;
-	const value = typeof scalar === 'string' ? cx.template(word) : scalar;
+function assignVariable(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
+	const parsedValue = word.quote === 'none' ? parseScalar(word.text) : word.text;
+	const value = typeof parsedValue === 'string' ? cx.template(word) : parsedValue;
 	// The value is defined as a property, so that `__proto__` is a name like any other.
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
 }

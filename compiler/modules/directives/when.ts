@@ -7,7 +7,7 @@ import type { Line } from '../../syntax/ast.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
-/** A pipeline and its condition, if any. */
+/** A branch: a pipeline, and the condition under which it runs; without a condition, it always runs. */
 export interface WhenBranch {
 	readonly when?: Matcher;
 	readonly pipeline: readonly Step[];

@@ -13,7 +13,9 @@ interface NotMatcher extends Matcher {
 	readonly of: Matcher;
 }
 
-/** Holds if all of its matchers hold, or if it has none. Written `and` in a Configfile, and as a block in both languages. */
+/**
+ * Holds if all of its matchers hold. Without matchers, it holds. Written `and` in a Configfile, and as a block in both languages.
+ */
 export const all = requestMatcher<ListMatcher>({
 	id: 'all',
 	usage: '<matcher> and <matcher>',
@@ -43,7 +45,7 @@ export const all = requestMatcher<ListMatcher>({
 	},
 });
 
-/** Holds if any of its matchers holds; does not hold if it has none. Written `or` in a Configfile. */
+/** Holds if at least one of its matchers holds. Without matchers, it does not hold. Written `or` in a Configfile. */
 export const any = requestMatcher<ListMatcher>({
 	id: 'any',
 	usage: '<matcher> or <matcher>',

@@ -1,26 +1,29 @@
 /**
- * Path patterns that contain `%`. Escapes (`%XX`) in the pattern are compared with the escaped path, everything else with the
- * decoded path.
+ * Compiles path patterns that contain `%`. Escapes (`%XX`) in the pattern are compared with the escaped path, all other characters
+ * with the decoded path.
  */
 import { compileGlob } from './glob.ts';
 
 /**
  * Compiles a lower-case pattern to a test of the lower-case escaped path. For the comparison, the path stays escaped where the
  * pattern has an escape, and is decoded elsewhere. The result is then matched against the pattern as a glob, in which `%*` is a
- * wildcard like `*`. Neither matches a slash. For `%*`, the path stays escaped, so `%2f` is not a slash there.
+ * wildcard like `*`. Neither wildcard matches a slash. Where `%*` matches, the path stays escaped, so `%2f` is not a slash there.
  */
 export function compileEscapedPattern(pattern: string): (escapedPath: string) => boolean {
 	const glob = compileGlob(pattern.replaceAll('%*', '*'));
 	if (!glob) return () => false;
-	const bytes = Buffer.from(pattern, 'utf8').toString('latin1');
+	const patternBytes = Buffer.from(pattern, 'utf8').toString('latin1');
 	return path => {
-		const compared = comparedText(bytes, path);
-		return compared !== undefined && glob(Buffer.from(compared, 'latin1').toString('utf8').toLowerCase());
+		const comparedBytes = decodeForComparison(patternBytes, path);
+		return comparedBytes !== undefined && glob(Buffer.from(comparedBytes, 'latin1').toString('utf8').toLowerCase());
 	};
 }
 
-/** Returns the bytes to match against the glob, each as one character; undefined if the path cannot match. */
-function comparedText(pattern: string, path: string): string | undefined {
+/**
+ * Returns the path, partly decoded, as bytes to match against the glob, each byte as one character; undefined if the path cannot
+ * match.
+ */
+function decodeForComparison(pattern: string, path: string): string | undefined {
 	let text = '';
 	let patternIndex = 0;
 	let pathIndex = 0;
@@ -34,19 +37,20 @@ function comparedText(pattern: string, path: string): string | undefined {
 			patternIndex += 3;
 		} else if (patternCharacter === '%' || patternCharacter === '*') {
 			if (patternCharacter === '%') patternIndex++;
-			// A wildcard extends to the next occurrence of the pattern's next character, but at least over the escape at which it
-			// begins.
+			// The text that a wildcard matches ends before the next occurrence of the pattern's next character. If it begins with an escape,
+			// it includes the whole escape.
 			if (isEscape) pathIndex += 2;
-			const end = patternIndex + 1 < pattern.length ? path.indexOf(pattern[patternIndex + 1]!, pathIndex) : path.length;
-			const runText =
-				end === -1
+			const wildcardEnd =
+				patternIndex + 1 < pattern.length ? path.indexOf(pattern[patternIndex + 1]!, pathIndex) : path.length;
+			const wildcardText =
+				wildcardEnd === -1
 					? undefined
 					: patternCharacter === '%'
-						? path.slice(pathIndex, end)
-						: decodeBytes(path.slice(pathIndex, end));
-			if (runText === undefined) return undefined;
-			text += runText;
-			pathIndex = end;
+						? path.slice(pathIndex, wildcardEnd)
+						: decodeBytes(path.slice(pathIndex, wildcardEnd));
+			if (wildcardText === undefined) return undefined;
+			text += wildcardText;
+			pathIndex = wildcardEnd;
 			patternIndex++;
 		} else {
 			const character = isEscape ? decodeBytes(escapeText) : path[pathIndex]!;

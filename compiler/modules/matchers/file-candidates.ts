@@ -1,4 +1,4 @@
-/** Compiles the `file` matcher: expands entries to candidates below a root, from which a policy selects one. */
+/** Compiles the `file` matcher: expands the entries of its list to candidates below a root, and selects one of them by a policy. */
 import { FILE_MATCH_VARIABLE, type FileMatch } from '../../codegen/context/captures.ts';
 import { compileRoot } from '../../codegen/context/file-root.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -10,7 +10,7 @@ import type { CompileContext, Template } from '../contract/compile-context.ts';
 import type { FileMatcher } from './file.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 
-/** A cleaned path to check. */
+/** A normalized path that may be selected. `remainder` is the part of the path after a split extension. */
 interface Candidate {
 	readonly path: string;
 	readonly remainder: string;
@@ -19,11 +19,12 @@ interface Candidate {
 }
 
 /** An entry of the matcher's list: a path, or the status of an error. */
-type Entry = { readonly status: number } | PathEntry;
+type FileEntry = { readonly status: number } | PathEntry;
 
 /**
- * An entry that names a path. A trailing slash in the configured text restricts it to folders. A slash from a placeholder
- * does so only with `slashes: 'rendered'`. Otherwise an entry `{path}` would select a folder before `{path}/index.php` is tried.
+ * An entry that names a path. If the configured text ends with a slash, only folders match. A trailing slash from a placeholder has
+ * this effect only with `slashes: 'rendered'`; otherwise, an entry `{path}` would select a folder before `{path}/index.php` is
+ * tried.
  */
 interface PathEntry {
 	readonly text: Template;
@@ -41,11 +42,13 @@ const DEFAULT_FILE_SYSTEM = 'default';
 export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Predicate {
 	const reader = cx.lease('files', {});
 	const rootOf = compileRoot(matcher.root, cx);
-	const renderedSlashes = matcher.files === undefined || matcher.slashes === 'rendered';
-	const entries = (matcher.files ?? [REQUEST_PATH_PLACEHOLDER]).map(text => compileEntry(text, renderedSlashes, cx));
-	const { split_path: splits = [], policy = 'first_exist' } = matcher;
+	const countsRenderedSlashes = matcher.files === undefined || matcher.slashes === 'rendered';
+	const entries = (matcher.files ?? [REQUEST_PATH_PLACEHOLDER]).map(text =>
+		compileEntry(text, countsRenderedSlashes, cx),
+	);
+	const { split_path: splitExtensions = [], policy = 'first_exist' } = matcher;
 	const candidatesOf = (x: Exchange, root: string, { text, folderRule }: PathEntry) =>
-		expandEntry(reader, root, text.constant ?? text.render(x), splits, folderRule);
+		expandEntry(reader, root, text.constant ?? text.render(x), splitExtensions, folderRule);
 	const selectFile = policy.startsWith('first_exist')
 		? selectFirst(reader, entries, policy, candidatesOf)
 		: selectBest(reader, entries, BETTER_BY_POLICY[policy as keyof typeof BETTER_BY_POLICY], candidatesOf);
@@ -53,13 +56,13 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 		const fileSystem = x.variable('fs');
 		if (fileSystem !== undefined && fileSystem !== DEFAULT_FILE_SYSTEM && fileSystem !== '') return false;
 		const root = rootOf(x);
-		const selected = selectFile(x, root);
-		if (!selected) return false;
-		const { path, remainder } = selected.candidate;
+		const selectedFile = selectFile(x, root);
+		if (!selectedFile) return false;
+		const { path, remainder } = selectedFile.candidate;
 		const match: FileMatch = {
 			relative: path,
 			absolute: root === '/' ? path : root + path,
-			type: selected.facts?.type ?? 'file',
+			type: selectedFile.facts?.type ?? 'file',
 			remainder,
 		};
 		x.variables.set(FILE_MATCH_VARIABLE, match);
@@ -67,7 +70,7 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 	};
 }
 
-function compileEntry(text: string, renderedSlashes: boolean, cx: CompileContext): Entry {
+function compileEntry(text: string, countsRenderedSlashes: boolean, cx: CompileContext): FileEntry {
 	if (/^=\d{3}$/.test(text)) {
 		const status = Number(text.slice(1));
 		if (status < 200) return cx.refuse(`\`${text}\` is not an error status.`, 'file/bad-status');
@@ -76,13 +79,13 @@ function compileEntry(text: string, renderedSlashes: boolean, cx: CompileContext
 	// Text in the configuration may be a glob, but request data is literal.
 	return {
 		text: cx.template(text, 'empty', () => escapeGlob),
-		folderRule: renderedSlashes ? 'as-rendered' : text.endsWith('/'),
+		folderRule: countsRenderedSlashes ? 'as-rendered' : text.endsWith('/'),
 	};
 }
 
 interface SelectedFile {
 	readonly candidate: Candidate;
-	/** Facts about the file. Undefined for a last candidate that the policy does not check; the candidate then counts as a file. */
+	/** Facts about the file. Undefined if the policy has selected the last candidate without checking it; it then counts as a file. */
 	readonly facts: FileFacts | undefined;
 }
 
@@ -91,7 +94,7 @@ type CandidatesOf = (x: Exchange, root: string, entry: PathEntry) => readonly Ca
 
 function selectFirst(
 	reader: FileReader,
-	entries: readonly Entry[],
+	entries: readonly FileEntry[],
 	policy: string,
 	candidatesOf: CandidatesOf,
 ): FileSelector {
@@ -114,7 +117,7 @@ function selectFirst(
 	};
 }
 
-/** Comparisons by policy: each reports whether the second candidate is better than the first. */
+/** Comparisons by policy. Each reports whether candidate `b` is better than candidate `a`. */
 const BETTER_BY_POLICY = {
 	smallest_size: (a: FileFacts, b: FileFacts) => b.size < a.size,
 	largest_size: (a: FileFacts, b: FileFacts) => b.size > a.size,
@@ -123,7 +126,7 @@ const BETTER_BY_POLICY = {
 
 function selectBest(
 	reader: FileReader,
-	entries: readonly Entry[],
+	entries: readonly FileEntry[],
 	isBetter: (a: FileFacts, b: FileFacts) => boolean,
 	candidatesOf: CandidatesOf,
 ): FileSelector {
@@ -132,7 +135,7 @@ function selectBest(
 		for (const entry of entries) {
 			if ('status' in entry) continue;
 			for (const candidate of candidatesOf(x, root, entry)) {
-				const facts = reader.stat(root, lookupPath(candidate.path), false);
+				const facts = reader.stat(root, withoutTrailingSlash(candidate.path), false);
 				if (facts && (!bestFile || isBetter(bestFile.facts, facts))) bestFile = { candidate, facts };
 			}
 		}
@@ -140,56 +143,56 @@ function selectBest(
 	};
 }
 
-/** Returns the facts about a candidate if it exists and has the required type. */
+/** Returns the facts about a candidate if it exists and is a folder or not, as `mustBeFolder` requires; otherwise undefined. */
 function factsOfRequiredType(
 	reader: FileReader,
 	root: string,
 	{ path, mustBeFolder }: Candidate,
 ): FileFacts | undefined {
-	const facts = reader.stat(root, lookupPath(path), false);
+	const facts = reader.stat(root, withoutTrailingSlash(path), false);
 	return facts && (facts.type === 'directory') === mustBeFolder ? facts : undefined;
 }
 
 /** Reports whether a candidate exists, and is a folder if a folder is required. */
 function exists(reader: FileReader, root: string, { path, mustBeFolder }: Candidate): boolean {
-	const facts = reader.stat(root, lookupPath(path), false);
+	const facts = reader.stat(root, withoutTrailingSlash(path), false);
 	return facts !== undefined && (!mustBeFolder || facts.type === 'directory');
 }
 
-function lookupPath(path: string): string {
+function withoutTrailingSlash(path: string): string {
 	return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
-/** Returns the candidates of one rendered entry, with globs expanded. */
+/** Returns the candidates of one entry: the paths that match its globs. */
 function expandEntry(
 	reader: FileReader,
 	root: string,
 	renderedPath: string,
-	splits: readonly string[],
+	splitExtensions: readonly string[],
 	folderRule: PathEntry['folderRule'],
 ): readonly Candidate[] {
 	const cleanPath = cleanDecodedPath(renderedPath.startsWith('/') ? renderedPath : `/${renderedPath}`, true);
 	const mustBeFolder = folderRule === 'as-rendered' ? cleanPath.endsWith('/') : folderRule;
-	const withoutSlash = lookupPath(cleanPath);
-	const candidatePath = mustBeFolder && !withoutSlash.endsWith('/') ? `${withoutSlash}/` : withoutSlash;
-	const cutPosition = splits.length === 0 ? candidatePath.length : splitPosition(candidatePath, splits);
-	const remainder = removeEscapes(candidatePath.slice(cutPosition));
-	const pattern = candidatePath.slice(0, cutPosition);
+	const pathWithoutSlash = withoutTrailingSlash(cleanPath);
+	const candidatePath = mustBeFolder && !pathWithoutSlash.endsWith('/') ? `${pathWithoutSlash}/` : pathWithoutSlash;
+	const splitEnd = splitExtensions.length === 0 ? candidatePath.length : splitPosition(candidatePath, splitExtensions);
+	const remainder = removeEscapes(candidatePath.slice(splitEnd));
+	const pattern = candidatePath.slice(0, splitEnd);
 	if (!/[*?[\\]/.test(pattern)) return [{ path: pattern, remainder, mustBeFolder }];
-	return expand(reader, root, pattern).map(path => ({ path, remainder, mustBeFolder }));
+	return expandGlob(reader, root, pattern).map(path => ({ path, remainder, mustBeFolder }));
 }
 
 /** Returns the position after the first extension that ends a segment; the length of the path if there is none. */
-function splitPosition(path: string, splits: readonly string[]): number {
+function splitPosition(path: string, splitExtensions: readonly string[]): number {
 	const lowerPath = path.toLowerCase();
-	// If the lower-case path has a different length, positions in it would be wrong, so the original path is searched.
-	const subject = lowerPath.length === path.length ? lowerPath : path;
-	for (const split of splits) {
+	// If the lower-case path has a different length, its positions differ from those of the path, so the path itself is searched.
+	const searchedPath = lowerPath.length === path.length ? lowerPath : path;
+	for (const split of splitExtensions) {
 		const extension = split.toLowerCase();
 		for (
-			let position = subject.indexOf(extension);
+			let position = searchedPath.indexOf(extension);
 			position !== -1;
-			position = subject.indexOf(extension, position + 1)
+			position = searchedPath.indexOf(extension, position + 1)
 		) {
 			const end = position + extension.length;
 			if (end === path.length || path[end] === '/') return end;
@@ -199,7 +202,7 @@ function splitPosition(path: string, splits: readonly string[]): number {
 }
 
 /** Returns the paths that match a pattern, sorted by name. */
-function expand(reader: FileReader, root: string, pattern: string): string[] {
+function expandGlob(reader: FileReader, root: string, pattern: string): string[] {
 	let paths = [''];
 	for (const segment of pattern.slice(1).split('/')) {
 		const matchesSegment = /(?:^|[^\\])(?:\\\\)*[*?[]/.test(segment) ? compileGlob(segment) : undefined;

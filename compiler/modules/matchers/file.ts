@@ -5,7 +5,7 @@ import type { LowerContext } from '../contract/lower-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
 import { compileFileMatcher, REQUEST_PATH_PLACEHOLDER } from './file-candidates.ts';
 
-/** How one of several files is selected. */
+/** Names of the policies by which one of several files is selected. */
 export const TRY_POLICIES = [
 	'first_exist',
 	'first_exist_fallback',
@@ -14,7 +14,7 @@ export const TRY_POLICIES = [
 	'most_recently_modified',
 ] as const;
 
-/** The policy to which a Compatfile's `first_exist_fallback` is lowered: with this policy, even the last file must exist. */
+/** The policy to which `first_exist_fallback` in a Compatfile is lowered: even the last file must exist. */
 export const COMPATIBLE_FALLBACK_POLICY = 'first_exist_last_any';
 
 /** All policies that a document may name. */
@@ -26,7 +26,10 @@ export interface FileMatcher extends Matcher {
 	/** Paths below the root, with placeholders and globs. `=404` raises an error with this status. Default: the requested path. */
 	readonly files?: readonly string[];
 	readonly root?: string;
-	/** `rendered`: a trailing slash from a placeholder restricts a path to folders, too. By default, only a literal slash does. */
+	/**
+	 * If `rendered`, a trailing slash from a placeholder restricts a path to folders, like a literal slash. By default, only a literal
+	 * slash does.
+	 */
 	readonly slashes?: 'rendered';
 	readonly policy?: (typeof POLICIES)[number];
 	readonly split_path?: readonly string[];
@@ -89,7 +92,7 @@ export const file = requestMatcher<FileMatcher>({
 			},
 			'file',
 		);
-		// Without files, the compatible server tries the cleaned path. It has no trailing slash, so folders do not match.
+		// If no files are named, the compatible server tries the normalized path, which has no trailing slash, so folders do not match.
 		if (files.length === 0 && cx.dialect === 'compatfile') files.push(REQUEST_PATH_PLACEHOLDER);
 		return { type: 'file', ...(files.length > 0 ? { files } : {}), ...fields } as FileMatcher;
 	},
@@ -146,7 +149,7 @@ export function lowerTryPolicy(
 	return undefined;
 }
 
-/** Checks that `=404` is the status of a final response. */
+/** Checks that the number in a word such as `=404` is a status from 200 to 999. */
 export function checkErrorStatus({ text, span }: Word, cx: LowerContext): void {
 	if (!/^=\d+$/.test(text) || /^=[2-9]\d\d$/.test(text)) return;
 	cx.problem('error', 'file/bad-status', span, `\`${text}\` is not an error status.`, {

@@ -1,6 +1,6 @@
 /** Glob patterns for paths and names: `*`, `?`, `[a-z]`, `\` escapes. `*` and `?` never match a slash. */
 
-/** One element of a segment: a character, any one character, any run, or a class. */
+/** An element of a segment's pattern: a literal character, {@link ANY_CHARACTER}, {@link ANY_RUN}, or a class. */
 export type GlobElement = string | typeof ANY_CHARACTER | typeof ANY_RUN | CharacterClass;
 
 /** An element that matches like `?`. */
@@ -9,14 +9,15 @@ export const ANY_CHARACTER = 1;
 export const ANY_RUN = 2;
 
 interface CharacterClass {
-	readonly negated: boolean;
-	/** Pairs of first and last code point. */
+	readonly isNegated: boolean;
+	/** The first and the last code point of each range. */
 	readonly ranges: readonly (readonly [number, number])[];
 }
 
 /**
- * Compiles a glob that must match a whole path; undefined if it is malformed (an unclosed class, a trailing escape). Each
- * segment is matched separately with one level of backtracking, so the work is at most the product of both lengths.
+ * Compiles a glob that must match a whole path. Returns undefined if the glob is malformed (an unclosed class, a trailing escape).
+ * Each segment is matched separately with one level of backtracking, so the work is at most the length of the glob times the length
+ * of the path.
  */
 export function compileGlob(pattern: string): ((path: string) => boolean) | undefined {
 	const segments: GlobElement[][] = [[]];
@@ -28,14 +29,17 @@ export function compileGlob(pattern: string): ((path: string) => boolean) | unde
 			i++;
 			continue;
 		}
-		const parsed = parseElement(characters, i);
-		if (!parsed) return undefined;
-		segments.at(-1)!.push(parsed.element);
-		i = parsed.end;
+		const parsedElement = parseElement(characters, i);
+		if (!parsedElement) return undefined;
+		segments.at(-1)!.push(parsedElement.element);
+		i = parsedElement.end;
 	}
 	return path => {
-		const parts = path.split('/');
-		return parts.length === segments.length && segments.every((segment, i) => matchesGlobSegment(segment, parts[i]!));
+		const pathSegments = path.split('/');
+		return (
+			pathSegments.length === segments.length &&
+			segments.every((segment, i) => matchesGlobSegment(segment, pathSegments[i]!))
+		);
 	};
 }
 
@@ -45,8 +49,8 @@ function parseElement(characters: readonly string[], i: number): { element: Glob
 	if (c === '?') return { element: ANY_CHARACTER, end: i + 1 };
 	if (c === '[') return parseClass(characters, i + 1);
 	if (c !== '\\') return { element: c, end: i + 1 };
-	const escaped = characters[i + 1];
-	return escaped === undefined ? undefined : { element: escaped, end: i + 2 };
+	const escapedCharacter = characters[i + 1];
+	return escapedCharacter === undefined ? undefined : { element: escapedCharacter, end: i + 2 };
 }
 
 function parseClass(characters: readonly string[], start: number): { element: GlobElement; end: number } | undefined {
@@ -55,43 +59,43 @@ function parseClass(characters: readonly string[], start: number): { element: Gl
 	if (negated) i++;
 	const ranges: [number, number][] = [];
 	for (;;) {
-		if (characters[i] === ']' && ranges.length > 0) return { element: { negated, ranges }, end: i + 1 };
-		const low = classCharacter();
-		if (low === undefined) return undefined;
-		let high: number | undefined = low;
+		if (characters[i] === ']' && ranges.length > 0) return { element: { isNegated: negated, ranges }, end: i + 1 };
+		const firstCode = readClassCharacter();
+		if (firstCode === undefined) return undefined;
+		let lastCode: number | undefined = firstCode;
 		if (characters[i] === '-' && characters[i + 1] !== ']') {
 			i++;
-			high = classCharacter();
-			if (high === undefined) return undefined;
+			lastCode = readClassCharacter();
+			if (lastCode === undefined) return undefined;
 		}
-		ranges.push([low, high]);
+		ranges.push([firstCode, lastCode]);
 	}
-	function classCharacter(): number | undefined {
+	function readClassCharacter(): number | undefined {
 		let c = characters[i++];
 		if (c === '\\') c = characters[i++];
 		return c === undefined || c === '/' ? undefined : c.codePointAt(0);
 	}
 }
 
-/** Matches a whole segment, in time proportional to the number of elements times its length. */
+/** Reports whether a segment matches completely, in time proportional to the number of elements times the segment's length. */
 export function matchesGlobSegment(elements: readonly GlobElement[], text: string): boolean {
 	const characters = isAscii(text) ? text : Array.from(text);
 	let elementIndex = 0;
 	let characterIndex = 0;
-	let starElement = -1;
-	let starCharacter = 0;
+	let starElementIndex = -1;
+	let starCharacterIndex = 0;
 	while (characterIndex < characters.length) {
 		const element = elements[elementIndex];
 		if (element === ANY_RUN) {
-			starElement = elementIndex++;
-			starCharacter = characterIndex;
+			starElementIndex = elementIndex++;
+			starCharacterIndex = characterIndex;
 		} else if (element !== undefined && matches(element, characters[characterIndex]!)) {
 			elementIndex++;
 			characterIndex++;
-		} else if (starElement !== -1) {
+		} else if (starElementIndex !== -1) {
 			// The last star matches one more character. Backtracking to an earlier star could not help.
-			elementIndex = starElement + 1;
-			characterIndex = ++starCharacter;
+			elementIndex = starElementIndex + 1;
+			characterIndex = ++starCharacterIndex;
 		} else return false;
 	}
 	while (elements[elementIndex] === ANY_RUN) elementIndex++;
@@ -103,7 +107,7 @@ function matches(element: GlobElement, character: string): boolean {
 	if (element === ANY_CHARACTER) return true;
 	if (element === ANY_RUN) return false;
 	const code = character.codePointAt(0)!;
-	return element.ranges.some(([low, high]) => code >= low && code <= high) !== element.negated;
+	return element.ranges.some(([low, high]) => code >= low && code <= high) !== element.isNegated;
 }
 
 function isAscii(text: string): boolean {

@@ -1,4 +1,4 @@
-/** Rules about one field of a message: present, absent, or with one of some values; for requests and responses. */
+/** Rules about one header field of a request or response: the field must be present, absent, or have one of several values. */
 
 import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -8,7 +8,7 @@ import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import { compileWildcardText } from './words.ts';
 
-/** A rule with exactly one of `values`, `present` and `absent`. */
+/** A rule about one header field. It has exactly one of `values`, `present` and `absent`. */
 export interface HeaderRule {
 	readonly name: string;
 	/** The rule matches if any of the field's values equals any of these values; leading and trailing `*` are wildcards. */
@@ -33,7 +33,7 @@ export const HEADER_RULE_PROPERTIES: { readonly [name: string]: Schema } = {
 
 /** Lowers `header FIELD VALUE`, `header FIELD *` and `header !FIELD`; returns undefined after reporting a mistake. */
 export function lowerHeaderRule(line: Line, cx: LowerContext): HeaderRule | undefined {
-	const [word, field, value, surplus] = line.words;
+	const [word, fieldWord, valueWord, surplusWord] = line.words;
 	const fail = (message: string, span = word!.span) => {
 		cx.problem('error', 'header/malformed', span, `malformed header matcher: ${message}`, {
 			hint: 'Write `header FIELD VALUE`, `header FIELD *` or `header !FIELD`.',
@@ -41,20 +41,22 @@ export function lowerHeaderRule(line: Line, cx: LowerContext): HeaderRule | unde
 		return undefined;
 	};
 	if (line.block) return fail('blocks are not supported', line.block.open);
-	if (!field) return fail('expected field');
-	if (surplus) return fail('expected both field and value', surplus.span);
-	if (field.text.startsWith('!')) {
-		const name = field.text.slice(1);
-		if (name === '') return fail('must have field name following ! character', field.span);
-		if (value) return fail('null matching headers cannot have a field value', value.span);
-		return isName(name) ? { name, absent: true } : fail(`\`${name}\` is not a field name`, field.span);
+	if (!fieldWord) return fail('expected field');
+	if (surplusWord) return fail('expected both field and value', surplusWord.span);
+	if (fieldWord.text.startsWith('!')) {
+		const name = fieldWord.text.slice(1);
+		if (name === '') return fail('must have field name following ! character', fieldWord.span);
+		if (valueWord) return fail('null matching headers cannot have a field value', valueWord.span);
+		return isFieldName(name) ? { name, absent: true } : fail(`\`${name}\` is not a field name`, fieldWord.span);
 	}
-	if (!value) return fail('expected both field and value', field.span);
-	if (!isName(field.text)) return fail(`\`${field.text}\` is not a field name`, field.span);
-	return value.text === '*' ? { name: field.text, present: true } : { name: field.text, values: [cx.template(value)] };
+	if (!valueWord) return fail('expected both field and value', fieldWord.span);
+	if (!isFieldName(fieldWord.text)) return fail(`\`${fieldWord.text}\` is not a field name`, fieldWord.span);
+	return valueWord.text === '*'
+		? { name: fieldWord.text, present: true }
+		: { name: fieldWord.text, values: [cx.template(valueWord)] };
 }
 
-function isName(text: string): boolean {
+function isFieldName(text: string): boolean {
 	return isToken(text);
 }
 
@@ -64,7 +66,7 @@ export function mergeHeaderRules(a: HeaderRule, b: HeaderRule): HeaderRule | und
 	return { name: a.name, values: [...a.values, ...b.values] };
 }
 
-/** Compiles a rule about the values of its field. `valuesOf` returns the field's values in order; none if the field is absent. */
+/** Compiles a rule. `valuesOf` returns the values of the rule's field in order; an empty list if the field is absent. */
 export function compileHeaderRule(
 	rule: HeaderRule,
 	cx: CompileContext,
@@ -72,9 +74,9 @@ export function compileHeaderRule(
 ): (x: Exchange) => boolean {
 	if (rule.absent) return x => valuesOf(x).length === 0;
 	if (rule.present || rule.values?.includes('*')) return x => valuesOf(x).length > 0;
-	const tests = (rule.values ?? []).map(value => compileWildcardText(value, cx));
+	const valueTests = (rule.values ?? []).map(value => compileWildcardText(value, cx));
 	return x => {
-		for (const value of valuesOf(x)) for (const test of tests) if (test(value, x)) return true;
+		for (const value of valuesOf(x)) for (const test of valueTests) if (test(value, x)) return true;
 		return false;
 	};
 }

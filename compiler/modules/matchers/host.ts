@@ -61,7 +61,7 @@ export const host = requestMatcher<HostMatcher>({
 
 function compileHost(matcher: HostMatcher, cx: CompileContext): Predicate {
 	const exactNames = new Set<string>();
-	const wildcards: string[] = [];
+	const wildcardHosts: string[] = [];
 	const dynamicTests: Predicate[] = [];
 	for (const text of matcher.hosts) {
 		const template = cx.template(text, 'empty');
@@ -74,16 +74,17 @@ function compileHost(matcher: HostMatcher, cx: CompileContext): Predicate {
 		}
 		const name = canonicalHost(template.constant);
 		if (name === undefined) return cx.refuse(`\`${text}\` is not a host name.`, 'host/invalid');
-		if (name.includes('*')) wildcards.push(name);
+		if (name.includes('*')) wildcardHosts.push(name);
 		else exactNames.add(name);
 	}
-	const matchesInexact: Predicate | undefined =
-		wildcards.length + dynamicTests.length === 0
+	const matchesWildcardOrTemplate: Predicate | undefined =
+		wildcardHosts.length + dynamicTests.length === 0
 			? undefined
 			: x =>
-					wildcards.some(pattern => hostMatches(x.request.host, pattern)) ||
+					wildcardHosts.some(pattern => hostMatches(x.request.host, pattern)) ||
 					dynamicTests.some(predicate => predicate(x));
-	if (exactNames.size >= MIN_SET_SIZE) return x => exactNames.has(x.request.host) || (matchesInexact?.(x) ?? false);
+	if (exactNames.size >= MIN_SET_SIZE)
+		return x => exactNames.has(x.request.host) || (matchesWildcardOrTemplate?.(x) ?? false);
 	const names = [...exactNames];
-	return x => names.includes(x.request.host) || (matchesInexact?.(x) ?? false);
+	return x => names.includes(x.request.host) || (matchesWildcardOrTemplate?.(x) ?? false);
 }

@@ -31,7 +31,7 @@ export const remoteIp = requestMatcher<IpMatcher>({
 		'@inside remote_ip private_ranges',
 		'```',
 	].join('\n'),
-	probeChanges: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
+	probeChanges: ({ ranges }) => sampleAddresses(ranges).map(from => ({ from })),
 	valuesOptional: true,
 	lower: (line, cx) => lowerIpMatcher('remote_ip', line, cx),
 	merge: (a, b) => ({ type: 'remote_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
@@ -54,7 +54,7 @@ export const clientIp = requestMatcher<IpMatcher>({
 		'@office client_ip 203.0.113.0/24',
 		'```',
 	].join('\n'),
-	probeChanges: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
+	probeChanges: ({ ranges }) => sampleAddresses(ranges).map(from => ({ from })),
 	valuesOptional: true,
 	lower: (line, cx) => lowerIpMatcher('client_ip', line, cx),
 	merge: (a, b) => ({ type: 'client_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
@@ -66,8 +66,8 @@ export const clientIp = requestMatcher<IpMatcher>({
 	},
 });
 
-/** Returns an address in each range, and an address in a network that is reserved for documentation. */
-function addressesOf(ranges: readonly string[]): readonly string[] {
+/** Returns an address in each range, and one that is probably in none: it is from a network that is reserved for documentation. */
+function sampleAddresses(ranges: readonly string[]): readonly string[] {
 	const addresses = ranges.map(range => (range === 'private_ranges' ? '10.0.0.1' : range.replace(/\/.*$/, '')));
 	return [...addresses.filter(address => parseIp(address) !== undefined), '198.51.100.77'];
 }

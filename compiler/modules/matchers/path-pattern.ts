@@ -1,4 +1,4 @@
-/** Path patterns: exact, prefix, suffix, substring, glob, and forms that consider percent-encodings. */
+/** Compiles path patterns: exact, prefix, suffix, substring, glob, and patterns that contain percent-encodings. */
 import type { Request } from '../../exchange/exchange.ts';
 import {
 	escapedCleanPath,
@@ -15,7 +15,7 @@ export type PathTest = (request: Request) => boolean;
 /** Minimum number of exact patterns for which a set is faster than comparing them one by one. */
 const MIN_SET_SIZE = 5;
 
-/** An invalid pattern: an unclosed character class. */
+/** Thrown for an invalid pattern, which has an unclosed character class. */
 export class PathPatternError extends Error {}
 
 /**
@@ -27,7 +27,7 @@ export function compilePathPatterns(patterns: readonly string[]): PathTest {
 	const exactPatterns: string[] = [];
 	const tests: PathTest[] = [];
 	for (const pattern of patterns.map(p => p.toLowerCase())) {
-		if (isExact(pattern)) exactPatterns.push(pattern);
+		if (isExactPattern(pattern)) exactPatterns.push(pattern);
 		else tests.push(compilePathPattern(pattern));
 	}
 	if (exactPatterns.length >= MIN_SET_SIZE) {
@@ -41,13 +41,13 @@ export function compilePathPatterns(patterns: readonly string[]): PathTest {
 	};
 }
 
-function isExact(pattern: string): boolean {
+function isExactPattern(pattern: string): boolean {
 	return !/[*?[\\%]/.test(pattern) && !pattern.includes('//');
 }
 
 /**
- * Returns the lower-case first segment that a path needs in order to match this pattern: `/api` for `/API/*`. Undefined if
- * several first segments can match, or if the pattern does not use the normalized path.
+ * Returns the first segment, in lower case, that every path matching this pattern has: `/api` for `/API/*`. Returns undefined if
+ * paths with different first segments match, or if the pattern is not compared with the normalized path.
  */
 export function firstSegmentOf(pattern: string): string | undefined {
 	const text = /^\/[^/*?[\\%{]+(?=\/|$)/.exec(pattern)?.[0];
@@ -61,7 +61,7 @@ function compilePathPattern(pattern: string): PathTest {
 		const test = compileEscapedPattern(pattern);
 		const mergesSlashes = !pattern.includes('//');
 		return request => {
-			// Throws for a malformed path, even though the pattern uses another form of the path.
+			// Called because it throws for a malformed path; its result is not needed.
 			normalizedPath(request);
 			return test(escapedCleanPath(request.path, mergesSlashes).toLowerCase());
 		};
@@ -86,8 +86,8 @@ function compileDecodedPattern(pattern: string): (path: string) => boolean {
 			return path => path.endsWith(suffix);
 		}
 		if (starCount === 2 && startsWithStar && endsWithStar && pattern.length > 2) {
-			const middle = pattern.slice(1, -1);
-			return path => path.includes(middle);
+			const innerText = pattern.slice(1, -1);
+			return path => path.includes(innerText);
 		}
 		if (/^\*+$/.test(pattern)) return () => true;
 	}
@@ -97,18 +97,18 @@ function compileDecodedPattern(pattern: string): (path: string) => boolean {
 }
 
 /**
- * Splits a pattern with placeholders into pieces. Only pieces with `isWildcard` contain wildcards: wildcard characters in a
- * placeholder's value are literal.
+ * Splits a pattern with placeholders into pieces. Wildcards are in pieces of their own, with `isWildcard`, because wildcard
+ * characters in the value of a placeholder are literal.
  */
 export function splitPattern(pattern: string): { readonly text: string; readonly isWildcard: boolean }[] {
 	const pieces: { text: string; isWildcard: boolean }[] = [];
-	let depth = 0;
+	let braceDepth = 0;
 	for (const c of pattern) {
-		if (c === '{') depth++;
-		const isWildcard = depth === 0 && /[*?[\]\\]/.test(c);
-		if (c === '}' && depth > 0) depth--;
-		const endsWithStar = pieces.at(-1);
-		if (endsWithStar && endsWithStar.isWildcard === isWildcard) endsWithStar.text += c;
+		if (c === '{') braceDepth++;
+		const isWildcard = braceDepth === 0 && /[*?[\]\\]/.test(c);
+		if (c === '}' && braceDepth > 0) braceDepth--;
+		const lastPiece = pieces.at(-1);
+		if (lastPiece && lastPiece.isWildcard === isWildcard) lastPiece.text += c;
 		else pieces.push({ text: c, isWildcard });
 	}
 	return pieces;

@@ -59,7 +59,7 @@ export const path = requestMatcher<PathMatcher>({
 			if (operator !== undefined) {
 				const message = `\`${text}\` can match no path.`;
 				cx.problem('error', 'path/no-slash', span, message, suggestName(word, operator));
-				// The words that follow belong to another matcher.
+				// The remaining words belong to another matcher.
 				break;
 			}
 			cx.problem('error', 'path/no-slash', span, `\`${text}\` can match no path.`, {
@@ -74,7 +74,7 @@ export const path = requestMatcher<PathMatcher>({
 	compile: compilePath,
 });
 
-/** Returns a matcher of paths. */
+/** Returns a `path` matcher with these patterns. */
 export function pathMatcher(patterns: readonly string[]): Matcher {
 	return { type: path.id, patterns };
 }
@@ -83,7 +83,9 @@ function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
 	const constantPatterns = matcher.patterns
 		.filter(pattern => !cx.hasPlaceholders(pattern))
 		.map(p => cx.template(p, 'empty').constant!);
-	const dynamicTests = matcher.patterns.filter(pattern => cx.hasPlaceholders(pattern)).map(p => compileDynamic(p, cx));
+	const dynamicTests = matcher.patterns
+		.filter(pattern => cx.hasPlaceholders(pattern))
+		.map(p => compileTemplatePattern(p, cx));
 	try {
 		const test = constantPatterns.length > 0 ? compilePathPatterns(constantPatterns) : undefined;
 		if (test && dynamicTests.length === 0) return x => test(x.request);
@@ -94,10 +96,10 @@ function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
 	}
 }
 
-/** Compiles a pattern with placeholders. Its kind, such as prefix or suffix, depends only on the configured text. */
-function compileDynamic(pattern: string, cx: CompileContext): Predicate {
+/** Compiles a pattern with placeholders. The kind of the pattern, such as prefix or suffix, depends only on the configured text. */
+function compileTemplatePattern(pattern: string, cx: CompileContext): Predicate {
 	const pieces = splitPattern(pattern);
-	// `{%path}` has been expanded by now, so a remaining percent sign belongs to an escape.
+	// `{%path}` has already been expanded, so any percent sign belongs to an escape.
 	if (pattern.includes('%')) {
 		return cx.refuse(
 			'A path pattern may contain either placeholders or percent-encodings, not both.',
@@ -111,10 +113,10 @@ function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 		const template = cx.template(pattern.slice(startsWithStar ? 1 : 0, endsWithStar ? -1 : undefined), 'empty');
 		return x => {
 			const text = template.render(x).toLowerCase();
-			const value = loweredPath(x.request);
-			if (startsWithStar && endsWithStar) return value.includes(text);
-			if (startsWithStar) return value.endsWith(text);
-			return endsWithStar ? value.startsWith(text) : value === text;
+			const pathText = loweredPath(x.request);
+			if (startsWithStar && endsWithStar) return pathText.includes(text);
+			if (startsWithStar) return pathText.endsWith(text);
+			return endsWithStar ? pathText.startsWith(text) : pathText === text;
 		};
 	}
 	const globParts = pieces.map(piece => (piece.isWildcard ? piece.text : cx.template(piece.text, 'empty')));

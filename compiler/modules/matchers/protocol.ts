@@ -12,7 +12,7 @@ interface ProtocolMatcher extends Matcher {
 
 const USAGE = 'protocol http | https | grpc | http/<version>[+]';
 
-/** The versions, oldest first: each as written in a configuration, and as in `Exchange.protocol`. */
+/** The versions of HTTP, oldest first: as written in a configuration, and as named in `Exchange.protocol`. */
 const VERSIONS: readonly (readonly [written: string, name: string])[] = [
 	['http/1.0', 'HTTP/1.0'],
 	['http/1.1', 'HTTP/1.1'],
@@ -71,7 +71,7 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 	compile: matcher => compileProtocol(matcher.protocol),
 });
 
-/** Compiles a protocol; an unknown protocol matches nothing. */
+/** Compiles a protocol's name to a predicate. An unknown protocol matches nothing. */
 function compileProtocol(text: string): Predicate {
 	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
 	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;
@@ -79,6 +79,8 @@ function compileProtocol(text: string): Predicate {
 	const versionText = acceptsNewer ? text.slice(0, -1) : text;
 	const versionIndex = VERSIONS.findIndex(version => version[0] === versionText);
 	if (versionIndex === -1) return () => false;
-	const names = VERSIONS.slice(versionIndex, acceptsNewer ? undefined : versionIndex + 1).map(version => version[1]);
-	return x => names.includes(x.protocol);
+	const versionNames = VERSIONS.slice(versionIndex, acceptsNewer ? undefined : versionIndex + 1).map(
+		version => version[1],
+	);
+	return x => versionNames.includes(x.protocol);
 }

@@ -9,7 +9,7 @@ import { UNMENTIONED_VALUE } from '../contract/request-change.ts';
 
 interface QueryMatcher extends Matcher {
 	readonly type: 'query';
-	/** Accepted values by name; `*` accepts any value. If there are no names, only a request without parameters matches. */
+	/** Accepted values by parameter name; `*` accepts any value. If this is empty, only requests without parameters match. */
 	readonly parameters: { readonly [name: string]: readonly string[] };
 }
 
@@ -30,21 +30,21 @@ export const query = requestMatcher<QueryMatcher>({
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
-		const withoutArguments = args.length === 0 && cx.dialect === 'compatfile';
-		if (!withoutArguments && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
+		const hasNoArguments = args.length === 0 && cx.dialect === 'compatfile';
+		if (!hasNoArguments && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
 		const parameters: { [name: string]: string[] } = {};
-		if (withoutArguments || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
+		if (hasNoArguments || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
 		for (const word of args) {
 			const text = cx.template(word);
-			const equals = text.indexOf('=');
-			if (equals === -1) {
+			const equalsIndex = text.indexOf('=');
+			if (equalsIndex === -1) {
 				const message = `malformed query matcher token: ${word.text}; must be in param=val format`;
 				cx.problem('error', 'query/malformed', word.span, message, { hint: `Write \`${word.text}=*\` for any value.` });
 				continue;
 			}
-			const name = text.slice(0, equals);
+			const name = text.slice(0, equalsIndex);
 			if (!Object.hasOwn(parameters, name)) defineProperty(parameters, name, []);
-			parameters[name]!.push(text.slice(equals + 1));
+			parameters[name]!.push(text.slice(equalsIndex + 1));
 		}
 		return { type: 'query', parameters };
 	},
@@ -82,7 +82,7 @@ export const query = requestMatcher<QueryMatcher>({
 	compile: compileQuery,
 });
 
-/** Sets a property whatever its name: `__proto__` is a parameter like any other. */
+/** Sets a property, even if its name is `__proto__`, which is the name of a parameter like any other. */
 function defineProperty<T>(object: { [name: string]: T }, name: string, value: T): void {
 	Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -1,4 +1,4 @@
-/** The arguments, fields and captures of the regular expression matchers: `[<name>] [<subject>] <regexp>`. */
+/** What the regular expression matchers have in common: their arguments `[<name>] [<subject>] <regexp>`, fields and captures. */
 import { NAMED_CAPTURES_PREFIX, storeCaptures } from '../../codegen/context/captures.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -20,12 +20,12 @@ export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of its captures.' },
 };
 
-/** The message if a matcher set contains two regular expressions where only one is allowed. */
+/** Message for a matcher set with two regular expression matchers of which it may contain only one. */
 export const ONCE_PER_SET_MESSAGE = 'regular expression can only be used once per named matcher';
 
 /**
- * Lowers the arguments: an optional name, the subject if `subjectCount` is 1, and the expression. By default, the name is the name
- * of the named matcher. Returns undefined after reporting a mistake.
+ * Lowers the arguments: an optional name for the captures, the subject if `subjectCount` is 1, and the expression. The default name
+ * is `matcherName`, the name of the named matcher being defined. Returns undefined after reporting a mistake.
  */
 export function lowerRegexpArguments(
 	line: Line,
@@ -55,11 +55,11 @@ export function compileRegexpSearch(
 	cx: CompileContext,
 ): (x: Exchange, text: string) => boolean {
 	const regexp = cx.regexp(matcher.pattern);
-	const key = matcher.name === undefined ? '' : NAMED_CAPTURES_PREFIX + matcher.name;
+	const capturesVariable = matcher.name === undefined ? '' : NAMED_CAPTURES_PREFIX + matcher.name;
 	return (x, text) => {
 		const match = regexp.exec(text);
 		if (!match) return false;
-		storeCaptures(x, key, match);
+		storeCaptures(x, capturesVariable, match);
 		return true;
 	};
 }

@@ -1,4 +1,7 @@
-/** Response matchers: statuses and fields, as in `header { match … }` and the blocks of proxies. */
+/**
+ * Response matchers: conditions on the status and header fields of a response, as in `header { match … }` and the blocks of
+ * proxies.
+ */
 
 import { compileStatuses } from '../../codegen/context/statuses.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -15,7 +18,7 @@ import {
 	mergeHeaderRules,
 } from './header-rule.ts';
 
-/** A condition on a response: the response must have one of the statuses, and all rules must hold. */
+/** A condition on a response: it must have one of the statuses, if any are given, and all header rules must hold. */
 export interface ResponseMatcher {
 	/** Statuses or classes, such as `404` or `2xx`. */
 	readonly status?: readonly string[];
@@ -41,8 +44,8 @@ export const RESPONSE_MATCHER_SCHEMA: Schema = {
 };
 
 /**
- * Lowers what follows the name of a response matcher: `status CODE…`, `header FIELD VALUE`, or a block of such lines. Returns
- * undefined after reporting a mistake.
+ * Lowers the words and the block after the name of a response matcher: `status CODE…`, `header FIELD VALUE`, or a block of such
+ * lines. Returns undefined after reporting a mistake.
  */
 export function lowerResponseMatcher(
 	words: readonly Word[],
@@ -60,8 +63,8 @@ export function lowerResponseMatcher(
 	const headers: HeaderRule[] = [];
 	let isValid = true;
 	for (const line of lines) {
-		const [kind, ...args] = line.words;
-		if (kind!.text === 'status') {
+		const [kindWord, ...args] = line.words;
+		if (kindWord!.text === 'status') {
 			isValid = cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'status <code>…') && isValid;
 			for (const { text, span } of args) {
 				if (/^[1-9](?:\d\d|xx)?$/.test(text)) status.push(text);
@@ -75,13 +78,13 @@ export function lowerResponseMatcher(
 					);
 				}
 			}
-		} else if (kind!.text === 'header') {
+		} else if (kindWord!.text === 'header') {
 			const rule = lowerHeaderRule(line, cx);
 			if (rule) addRule(headers, rule);
 			else isValid = false;
 		} else {
 			isValid = false;
-			cx.problem('error', 'match/unknown', kind!.span, `unrecognized response matcher ${kind!.text}`, {
+			cx.problem('error', 'match/unknown', kindWord!.span, `unrecognized response matcher ${kindWord!.text}`, {
 				hint: 'The response matchers are `status` and `header`.',
 			});
 		}
@@ -92,9 +95,9 @@ export function lowerResponseMatcher(
 
 function addRule(rules: HeaderRule[], rule: HeaderRule): void {
 	for (let i = 0; i < rules.length; i++) {
-		const merged = mergeHeaderRules(rules[i]!, rule);
-		if (!merged) continue;
-		rules[i] = merged;
+		const mergedRule = mergeHeaderRules(rules[i]!, rule);
+		if (!mergedRule) continue;
+		rules[i] = mergedRule;
 		return;
 	}
 	rules.push(rule);
@@ -107,7 +110,7 @@ export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileCont
 	const coversStatus = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
 	const rules = (matcher.headers ?? []).map(rule => {
 		const name = rule.name.toLowerCase();
-		// The values come from the argument `headers`, whose fields are not always those of the exchange.
+		// Set for each call from `headers`, which are not always the header fields of the exchange.
 		let values: readonly string[] = [];
 		const test = compileHeaderRule(rule, cx, () => values);
 		return (x: Exchange, headers: HeaderList) => {

@@ -8,11 +8,11 @@ import { murmurHash2 } from './murmur-hash2.ts';
 
 export interface ShareMatcher extends Matcher {
 	readonly type: 'share';
-	/** Key whose hash decides, with placeholders. */
+	/** Text with placeholders whose hash decides whether a request is in the share. */
 	readonly key: string;
 	/** Percentage at which the share begins; default 0. */
 	readonly from?: number;
-	/** The percentage at which the share ends. */
+	/** Percentage at which the share ends. */
 	readonly to: number;
 }
 
@@ -21,7 +21,10 @@ const USAGE = 'share [<from>-]<to>% <key>';
 /** Number of hundredths of a percent in 100%. */
 const TOTAL_HUNDREDTHS = 10_000;
 
-/** Number of keys that are tried to find keys next to a share's borders. Even a share of 0.05% contains some of the tried keys. */
+/**
+ * Number of keys that `svc diff` tries in order to find keys just inside and outside of a share. Even a share of 0.05% contains
+ * some of this many keys.
+ */
 const TRIED_KEYS = 8192;
 
 export const share = requestMatcher<ShareMatcher>({
@@ -50,15 +53,15 @@ export const share = requestMatcher<ShareMatcher>({
 		if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
 		const [portionWord, keyWord] = args as readonly Word[] as readonly [Word, Word];
 		const [, from, to] = /^(?:([\d.]+)%?-)?([\d.]+%)$/.exec(portionWord.text) ?? [];
-		const start = from === undefined ? 0 : parsePercentage(`${from}%`);
-		const end = to === undefined ? undefined : parsePercentage(to);
-		if (start === undefined || end === undefined || start > end) {
+		const startPercentage = from === undefined ? 0 : parsePercentage(`${from}%`);
+		const endPercentage = to === undefined ? undefined : parsePercentage(to);
+		if (startPercentage === undefined || endPercentage === undefined || startPercentage > endPercentage) {
 			const message = `\`${portionWord.text}\` is not a share of requests.`;
 			cx.problem('error', 'share/invalid', portionWord.span, message, { hint: 'Write one such as `10%` or `20-30%`.' });
 		}
 		const key = lowerShareKey(keyWord, cx);
-		if (start === undefined || end === undefined || key === undefined) return undefined;
-		return { type: 'share', key, ...(start > 0 && { from: start }), to: end };
+		if (startPercentage === undefined || endPercentage === undefined || key === undefined) return undefined;
+		return { type: 'share', key, ...(startPercentage > 0 && { from: startPercentage }), to: endPercentage };
 	},
 	schema: {
 		properties: {
@@ -69,7 +72,7 @@ export const share = requestMatcher<ShareMatcher>({
 		required: ['key', 'to'],
 	},
 	compile: (matcher, cx) => {
-		const [from, to] = [threshold(matcher.from ?? 0), threshold(matcher.to)];
+		const [from, to] = [hashThreshold(matcher.from ?? 0), hashThreshold(matcher.to)];
 		const template = cx.template(matcher.key, 'empty');
 		return x => {
 			const key = template.constant ?? template.render(x);
@@ -84,8 +87,8 @@ function percentageSchema() {
 	return { type: 'number', minimum: 0, maximum: 100 } as const;
 }
 
-/** Returns the lowest hash that is not below a percentage. */
-function threshold(percentage: number): number {
+/** Converts a percentage to a hash: the share of all hashes below this hash is the percentage. */
+function hashThreshold(percentage: number): number {
 	const hundredths = Math.round(percentage * 100);
 	return hundredths >= TOTAL_HUNDREDTHS ? 2 ** 32 : Math.floor((hundredths * 0xffffffff) / TOTAL_HUNDREDTHS);
 }
@@ -97,7 +100,7 @@ export function parsePercentage(text: string): number | undefined {
 	return value <= 100 ? value : undefined;
 }
 
-/** Lowers the key of a share. Reports a key that is the same for all requests. */
+/** Lowers the key of a share. Reports a key that is the same for all requests, and returns undefined. */
 export function lowerShareKey(word: Word, cx: LowerContext): string | undefined {
 	const key = cx.template(word);
 	if (key.includes('{')) return key;
@@ -108,8 +111,8 @@ export function lowerShareKey(word: Word, cx: LowerContext): string | undefined 
 }
 
 /**
- * Returns changes with which the hash of the key is just below or just above each of the percentages. Returns none for a key with
- * several placeholders, or with a placeholder that is not part of a request.
+ * Returns changes to a request that move the hash of its key just below or just above each percentage. Returns none if the key has
+ * several placeholders, or a placeholder that no change to a request can set.
  */
 function borderChanges(key: string, percentages: readonly number[]): readonly RequestChange[] {
 	const match = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(key);
@@ -121,9 +124,11 @@ function borderChanges(key: string, percentages: readonly number[]): readonly Re
 		return { value, hash: murmurHash2(prefix + value + suffix) };
 	}).sort((a, b) => a.hash - b.hash);
 	return percentages.flatMap(percentage => {
-		const border = keys.findIndex(({ hash }) => hash >= threshold(percentage));
-		const above = border === -1 ? keys.length : border;
-		return keys.slice(Math.max(0, above - 1), above + 1).flatMap(({ value }) => changeOfPlaceholder(name, value) ?? []);
+		const border = keys.findIndex(({ hash }) => hash >= hashThreshold(percentage));
+		const indexAbove = border === -1 ? keys.length : border;
+		return keys
+			.slice(Math.max(0, indexAbove - 1), indexAbove + 1)
+			.flatMap(({ value }) => changeOfPlaceholder(name, value) ?? []);
 	});
 }
 

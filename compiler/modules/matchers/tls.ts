@@ -38,6 +38,6 @@ export const tls = requestMatcher<TlsMatcher>({
 			},
 		},
 	},
-	// TLS 1.3 early data is not accepted, so requests only arrive after the handshake.
+	// TLS 1.3 early data is not accepted, so no request arrives before the handshake is complete.
 	compile: matcher => (matcher.early_data === true ? () => false : x => x.connection.tls !== undefined),
 });

@@ -19,7 +19,7 @@ interface UrlPatternMatcher extends Matcher {
 
 const USAGE = 'url_pattern <pattern> [{ base_url <url>; ignore_case }]';
 
-/** Base URL for parsing a pattern without one; only its path, query and fragment are kept. */
+/** Base URL for parsing a pattern that has no base URL. Only the path, query and fragment of the parsed pattern are kept. */
 const NO_BASE = 'http://pattern.invalid';
 
 export const urlPattern = requestMatcher<UrlPatternMatcher>({
@@ -70,12 +70,12 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	compile: compileUrlPattern,
 });
 
-/** Components in the order of comparison: the components that patterns restrict most come first. */
+/** The components of a URL in the order in which they are compared: those that patterns restrict most often come first. */
 const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash', 'username', 'password'] as const;
 type Component = (typeof COMPONENTS)[number];
 /** Matches every URL; used to split a URL into its canonical components. */
 const ANY_URL = new URLPattern({});
-/** These expressions match components that are already canonical, which is the usual case. */
+/** `PLAIN_PATHNAME`, `PLAIN_SEARCH` and `PLAIN_HOSTNAME` match components that are already canonical, as most are. */
 const PLAIN_PATHNAME = /^\/[\w!$&'()*+,;=:@/.~%-]*$/;
 const PLAIN_SEARCH = /^(?:[\w!$&()*+,;=:@/.~%-][\w!$&()*+,;=:@/?.~%-]*)?$/;
 const PLAIN_HOSTNAME = /^(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*$/;
@@ -83,7 +83,7 @@ const PUNYCODE = 'xn--';
 
 interface CompiledComponent {
 	readonly component: Component;
-	readonly names: readonly string[];
+	readonly groupNames: readonly string[];
 	/** Expression for the component; undefined if the component matches everything. */
 	readonly regexp: RegExp | undefined;
 }
@@ -91,15 +91,15 @@ interface CompiledComponent {
 function compileUrlPattern(matcher: UrlPatternMatcher, cx: CompileContext): Predicate {
 	const pattern = createPattern(matcher, cx);
 	const compiledComponents = COMPONENTS.map(component => compileComponent(component, pattern[component], matcher, cx));
-	const readPath = pattern.pathname.includes('//') ? normalizedPathWithSlashes : normalizedPath;
+	const pathOf = pattern.pathname.includes('//') ? normalizedPathWithSlashes : normalizedPath;
 	return x => {
-		const url = canonicalUrl(x, asPathname(readPath(x.request)));
+		const url = canonicalUrl(x, toPathname(pathOf(x.request)));
 		if (!url) return false;
 		const groups = new UrlPatternGroups();
-		for (const { component, regexp, names } of compiledComponents) {
+		for (const { component, regexp, groupNames } of compiledComponents) {
 			const match = regexp ? regexp.exec(url[component]) : [url[component], url[component]];
 			if (!match) return false;
-			groups.add(component, names, match);
+			groups.add(component, groupNames, match);
 		}
 		x.variables.set(URL_PATTERN_VARIABLE, groups);
 		return true;
@@ -112,20 +112,20 @@ function compileComponent(
 	matcher: UrlPatternMatcher,
 	cx: CompileContext,
 ): CompiledComponent {
-	const { source, names, expressions } = componentExpression(component, pattern);
-	if (pattern === '*') return { component, names, regexp: undefined };
+	const { source, groupNames, expressions } = componentExpression(component, pattern);
+	if (pattern === '*') return { component, groupNames, regexp: undefined };
 	for (const expression of expressions) {
 		cx.regexp(expression);
 		if (parseRegexp(expression, false).groups === 0) continue;
 		const message = `\`${matcher.pattern}\` has a group inside a group. Use \`(?:…)\` for the inner one.`;
 		return cx.refuse(message, 'url-pattern/invalid');
 	}
-	// The standard ignores case only in these components. The other components are already lower case.
+	// The standard ignores case only in path, query and fragment. The other components are already in lower case.
 	const ignoresCase = matcher.ignore_case === true && ['pathname', 'search', 'hash'].includes(component);
-	return { component, names, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
+	return { component, groupNames, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
 }
 
-/** Returns the components of the request URL; undefined if it is invalid. */
+/** Returns the canonical components of the request's URL; undefined if the URL is invalid. */
 function canonicalUrl(x: Exchange, pathname: string): { readonly [component in Component]: string } | undefined {
 	const { request } = x;
 	const port = portOf(x);
@@ -170,7 +170,7 @@ function portOf(x: Exchange): string {
 	return colon > authority.lastIndexOf(']') ? authority.slice(colon + 1) : '';
 }
 
-/** Returns the decoded path in URL form: a remaining `%` or `\` is data and must become neither an escape nor a slash. */
-function asPathname(path: string): string {
+/** Returns a decoded path in the form of a URL's path. `%` and `\` in it are data, so they are escaped. */
+function toPathname(path: string): string {
 	return path.replaceAll('%', '%25').replaceAll('\\', '%5C');
 }

@@ -19,7 +19,7 @@ import {
 
 interface VarsMatcher extends Matcher {
 	readonly type: 'vars';
-	/** Accepted values by variable or placeholder, in the order in which they are tried. */
+	/** Accepted values by the name of a variable or the placeholder in braces. */
 	readonly variables: { readonly [key: string]: readonly string[] };
 }
 
@@ -85,12 +85,12 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 		required: ['variables'],
 	},
 	compile: (matcher, cx) => {
-		const rules = Object.entries(matcher.variables).map(([key, values]) => ({
+		const variableRules = Object.entries(matcher.variables).map(([key, values]) => ({
 			read: compileVariable(key, cx),
 			values: values.map(value => cx.template(value, 'empty')),
 		}));
 		return x => {
-			for (const { read, values } of rules) {
+			for (const { read, values } of variableRules) {
 				const text = read(x);
 				for (const value of values) if ((value.constant ?? value.render(x)) === text) return true;
 			}
@@ -146,15 +146,15 @@ function changesOf(key: string, values: readonly string[]): RequestChange[] {
 	return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(name, value) ?? []);
 }
 
-/** Returns the full name of the placeholder if a key consists of exactly one placeholder; undefined for any other key. */
+/** Returns the full name of the placeholder if a key consists of a single placeholder; otherwise undefined. */
 function placeholderOf(key: string): string | undefined {
 	const placeholderName = /^\{([^{}]+)\}$/.exec(key)?.[1];
 	return placeholderName === undefined ? undefined : fullPlaceholderName(placeholderName);
 }
 
 /**
- * Compiles a key to a function that returns its value: the value of the placeholder if the key consists of a single placeholder,
- * otherwise the value of the variable with this name.
+ * Compiles a key to a function that returns a request's value for it: if the key consists of a single placeholder, the value of the
+ * placeholder; otherwise, the value of the variable with this name.
  */
 function compileVariable(key: string, cx: CompileContext): (x: Exchange) => string {
 	if (key.startsWith('{') && key.indexOf('}') === key.length - 1) {
@@ -165,7 +165,7 @@ function compileVariable(key: string, cx: CompileContext): (x: Exchange) => stri
 	return x => placeholderText(x.variable(key));
 }
 
-/** Sets a property whatever its name: `__proto__` is a variable like any other. */
+/** Sets a property, even if its name is `__proto__`, which is the name of a variable like any other. */
 function defineProperty(object: { [key: string]: readonly string[] }, key: string, value: readonly string[]): void {
 	Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 }

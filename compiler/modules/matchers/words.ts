@@ -25,17 +25,17 @@ export function stringListSchema(
 	};
 }
 
-/** Joins the lists of two matchers of one kind, without duplicates. */
+/** Joins two lists without duplicates, to merge two matchers of the same kind. */
 export function mergeDistinct(a: readonly string[], b: readonly string[]): string[] {
 	return [...new Set([...a, ...b])];
 }
 
-/** Compares a value with a string that may contain placeholders. Only wildcards written in the configuration are wildcards. */
+/** Reports whether a value matches a configured string, which may contain placeholders. */
 export type TextTest = (value: string, x: Exchange) => boolean;
 
 /**
- * Compiles a test of field values: leading and trailing `*` of `text` are wildcards, for an exact, prefix, suffix or substring
- * match. Only literal stars are wildcards, never those in a placeholder's value.
+ * Compiles a test of field values. A leading or trailing `*` in `text` is a wildcard, for an exact, prefix, suffix or substring
+ * match. Stars in the value of a placeholder are literal.
  */
 export function compileWildcardText(text: string, cx: CompileContext): TextTest {
 	const startsWithStar = text.startsWith('*');

@@ -5,7 +5,7 @@ import type { GlobalOption } from '../contract/option.ts';
 /** Default address of the Admin API. */
 const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 
-/** Regular expression for a number from 0 to 65535. */
+/** Source of a regular expression for a port number from 0 to 65535. */
 const PORT_PATTERN = '([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
 
 /** Global option; sets `settings.admin` in the document. */
@@ -31,23 +31,23 @@ export const admin: GlobalOption = {
 		'origins are changed by a reload.',
 	].join('\n'),
 	lower: (line, settings, cx) => {
-		const [address, token, ...extraWords] = line.words.slice(1);
-		if (address?.text === 'off') {
-			if (token || line.block) {
+		const [addressWord, tokenWord, ...extraWords] = line.words.slice(1);
+		if (addressWord?.text === 'off') {
+			if (tokenWord || line.block) {
 				const message = 'No more option is allowed after turning off admin config';
-				cx.problem('error', 'admin/after-off', token?.span ?? line.block!.open, message);
+				cx.problem('error', 'admin/after-off', tokenWord?.span ?? line.block!.open, message);
 			}
 			settings.admin = { off: true };
 			return;
 		}
 		if (extraWords[0]) cx.count(line, line.words.slice(1), 0, 2, admin.usage);
-		if (address && !isAdminAddress(address.text)) {
-			cx.problem('error', 'admin/bad-address', address.span, `\`${address.text}\` is not an address.`, {
+		if (addressWord && !isAdminAddress(addressWord.text)) {
+			cx.problem('error', 'admin/bad-address', addressWord.span, `\`${addressWord.text}\` is not an address.`, {
 				hint: 'Write host:port, :port, unix//path or fd/3.',
 			});
 		}
-		if (token) warnOfLiteralSecret(token, cx);
-		else if (address) refuseEmptyToken(address, cx);
+		if (tokenWord) warnOfLiteralSecret(tokenWord, cx);
+		else if (addressWord) reportEmptyToken(addressWord, cx);
 		const origins: string[] = [];
 		let enforceOrigin = false;
 		cx.subdirectives(
@@ -68,13 +68,13 @@ export const admin: GlobalOption = {
 		);
 		settings.admin = cx.origin(
 			{
-				...(address ? { listen: address.text } : {}),
-				...(token ? { token: token.text } : {}),
+				...(addressWord ? { listen: addressWord.text } : {}),
+				...(tokenWord ? { token: tokenWord.text } : {}),
 				...(origins.length > 0 ? { origins } : {}),
 				...(enforceOrigin ? { enforce_origin: true } : {}),
 			},
 			line.span,
-			{ ...(address ? { listen: address.span } : {}), ...(token ? { token: token.span } : {}) },
+			{ ...(addressWord ? { listen: addressWord.span } : {}), ...(tokenWord ? { token: tokenWord.span } : {}) },
 		);
 	},
 	schema: {
@@ -116,10 +116,10 @@ function isAdminAddress(text: string): boolean {
 }
 
 /**
- * Reports a token whose environment variable is not set. The token would be missing, and the API would be open to everybody on this
- * machine.
+ * Reports a token that is empty because its environment variable is not set: without a token, the API would be open to everybody on
+ * this machine.
  */
-function refuseEmptyToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
+function reportEmptyToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const { source, end } = address.span;
 	const reference = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
 	if (!reference) return;
@@ -129,7 +129,7 @@ function refuseEmptyToken(address: Word, cx: Parameters<GlobalOption['lower']>[2
 	});
 }
 
-/** Warns about a literal token, which everybody who can read the file sees. */
+/** Warns about a token that is written into the configuration, where everybody who can read the file sees it. */
 function warnOfLiteralSecret(token: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const source = token.span.source.text.slice(token.span.start, token.span.end);
 	if (source.includes('{$')) return;

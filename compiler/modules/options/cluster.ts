@@ -13,7 +13,7 @@ import type { GlobalOption } from '../contract/option.ts';
 const HOST_PATTERN = '(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)';
 const URL_REGEXP = new RegExp(`^(rediss?)://(?:([^@/]*)@)?${HOST_PATTERN}(?::([0-9]{1,5}))?(?:/([0-9]{1,5})?)?$`);
 const PREFIX_PATTERN = '^[A-Za-z0-9._:-]{1,64}$';
-/** Maximum of `timeout` in milliseconds. Requests may have to wait this long. */
+/** Maximum of `timeout` in milliseconds. If Redis does not respond, requests may have to wait this long. */
 const MAX_TIMEOUT_MS = 10_000;
 const TLS_USAGE = 'tls [{ ca <file>; server_name <name>; client <certificate> <key> }]';
 
@@ -66,7 +66,7 @@ export const cluster: GlobalOption = {
 				},
 				key: (words, innerLine) => {
 					if (!cx.count(innerLine, words, 1, 4, 'key <base64> [<older>…]')) return;
-					for (const word of words) lowerKey(word, cx);
+					for (const word of words) checkKey(word, cx);
 					draft.keys = words.map(word => word.text);
 				},
 				prefix: (words, innerLine) => {
@@ -170,7 +170,7 @@ function lowerUrl(word: Word, draft: Partial<ClusterDraft>, cx: LowerContext): v
 	if (database !== undefined) draft.database = Number(database);
 }
 
-function lowerKey(word: Word, cx: LowerContext): void {
+function checkKey(word: Word, cx: LowerContext): void {
 	if (!checkSecret(word, 'key', cx)) return;
 	if (new RegExp(CLUSTER_KEY_PATTERN).test(word.text)) return;
 	cx.problem('error', 'cluster/bad-key', word.span, 'The key is not 32 bytes in base64.', {
@@ -179,8 +179,8 @@ function lowerKey(word: Word, cx: LowerContext): void {
 }
 
 /**
- * Reports a placeholder, which would not be resolved, and warns about a literal secret, which everyone who can read the file
- * sees.
+ * Reports a secret that is a placeholder, which would not be resolved, and returns false. Warns about a secret that is written into
+ * the configuration, where everyone who can read the file sees it.
  */
 function checkSecret(word: Word, secretName: string, cx: LowerContext): boolean {
 	const { source, start, end } = word.span;

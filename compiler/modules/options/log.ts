@@ -50,9 +50,9 @@ export const log: GlobalOption = {
 				}
 			},
 		});
-		const contradiction = include.find(namespace => exclude.includes(namespace));
-		if (contradiction !== undefined) {
-			const message = `\`${contradiction}\` is both included and excluded.`;
+		const contradictoryNamespace = include.find(namespace => exclude.includes(namespace));
+		if (contradictoryNamespace !== undefined) {
+			const message = `\`${contradictoryNamespace}\` is both included and excluded.`;
 			cx.problem('error', 'log/contradiction', line.words[0]!.span, message);
 		}
 		const entry: SiteLog = {

@@ -12,22 +12,22 @@ export const metrics: GlobalOption = {
 		'`per_host` adds the label `host`; hosts that no site names become `other`; with `observe_catchall_hosts`, only those after the first 1000 of a thread do. Changing it needs a restart.\n\n```\n{\n\tadmin\n\tmetrics {\n\t\tper_host\n\t}\n}\n```',
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, metrics.usage);
-		const value: { per_host?: boolean; observe_catchall_hosts?: boolean } = {};
+		const metricsSettings: { per_host?: boolean; observe_catchall_hosts?: boolean } = {};
 		cx.subdirectives(
 			line.block,
 			{
 				per_host: (args, innerLine) => {
-					if (cx.count(innerLine, args, 0, 0, 'per_host')) value.per_host = true;
+					if (cx.count(innerLine, args, 0, 0, 'per_host')) metricsSettings.per_host = true;
 				},
 				observe_catchall_hosts: (args, innerLine) => {
-					if (cx.count(innerLine, args, 0, 0, 'observe_catchall_hosts')) value.observe_catchall_hosts = true;
+					if (cx.count(innerLine, args, 0, 0, 'observe_catchall_hosts')) metricsSettings.observe_catchall_hosts = true;
 				},
 				otlp: (_args, innerLine) =>
 					cx.problem('error', 'option/unavailable', innerLine.words[0]!.span, unavailableMessage('otlp')),
 			},
 			'metrics',
 		);
-		settings.metrics = value;
+		settings.metrics = metricsSettings;
 	},
 	schema: {
 		type: 'object',

@@ -1,4 +1,4 @@
-/** `persist_config`: whether changes through the Admin API are saved. */
+/** Global option `persist_config`: determines whether changes through the Admin API are saved. */
 import type { GlobalOption } from '../contract/option.ts';
 
 /** Global option; sets `settings.persist_config` in the document. */

@@ -5,7 +5,7 @@ import type { Line } from '../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../contract/lower-context.ts';
 import type { GlobalOption } from '../contract/option.ts';
 
-/** Files of a certificate and its key. */
+/** Paths of the files with an authority's certificate and its private key. */
 export interface AuthorityFiles {
 	/** Path of the certificate in PEM format. */
 	readonly cert?: string;
@@ -14,14 +14,14 @@ export interface AuthorityFiles {
 	readonly format?: string;
 }
 
-/** One internal authority. */
+/** Settings of an internal certificate authority. */
 export interface AuthoritySettings {
 	readonly name?: string;
 	readonly root_cn?: string;
 	readonly intermediate_cn?: string;
 	/** Lifetime of intermediate certificates in milliseconds. */
 	readonly intermediate_lifetime?: number;
-	/** Interval of maintenance in milliseconds. */
+	/** Milliseconds between checks whether certificates must be renewed. */
 	readonly maintenance_interval?: number;
 	readonly renewal_window_ratio?: number;
 	readonly root?: AuthorityFiles;
@@ -32,12 +32,12 @@ export interface PkiSettings {
 	readonly authorities?: { readonly [id: string]: AuthoritySettings };
 }
 
-/** Format of authority IDs, which are names of folders in the store. */
+/** Pattern of authority IDs. An ID is also the name of a folder in the store. */
 export const AUTHORITY_ID_PATTERN = '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$';
 
-/** Lifetime of a root in milliseconds: 3600 days. */
+/** Lifetime of a root certificate in milliseconds: 3600 days. */
 export const ROOT_LIFETIME_MS: number = 3600 * 86_400_000;
-/** Default lifetime of an intermediate in milliseconds: 7 days. */
+/** Default lifetime of an intermediate certificate in milliseconds: 7 days. */
 export const DEFAULT_INTERMEDIATE_LIFETIME_MS: number = 7 * 86_400_000;
 
 const FILES_SCHEMA: Schema = {

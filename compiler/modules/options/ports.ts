@@ -17,14 +17,14 @@ export const httpsPort: GlobalOption = portOption(
 	'Addresses such as `example.com` listen on it, with TLS.',
 );
 
-function portOption(id: string, defaultPort: number, summary: string, sentence: string): GlobalOption {
+function portOption(id: string, defaultPort: number, summary: string, effect: string): GlobalOption {
 	const usage = `${id} <port>`;
 	return {
 		id,
 		names: { configfile: [id], compatfile: [id] },
 		usage,
 		summary,
-		documentation: `${sentence} The default is ${defaultPort}.\n\n\`\`\`\n{\n\t${id} ${8000 + defaultPort}\n}\n\`\`\``,
+		documentation: `${effect} The default is ${defaultPort}.\n\n\`\`\`\n{\n\t${id} ${8000 + defaultPort}\n}\n\`\`\``,
 		lower: (line, settings, cx) => {
 			const args = line.words.slice(1);
 			cx.noBlock(line);

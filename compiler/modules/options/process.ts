@@ -1,7 +1,7 @@
 /** Global options of the process: `threads`, `io`, `grace_period`, `shutdown_delay`, `debug`. */
 import type { GlobalOption } from '../contract/option.ts';
 
-/** Values of `io`. */
+/** Values of the option `io`. */
 const IO_MODES = ['direct', 'node'] as const;
 
 /** Global option; sets `settings.threads` in the document. */

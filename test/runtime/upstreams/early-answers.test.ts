@@ -10,7 +10,7 @@ import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import {
-	sendToUpstream,
+	requestFromUpstream,
 	type UpstreamSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { setPollerEnabled } from '../../../runtime/sockets/socket-poller.ts';
@@ -128,7 +128,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 					body: whole ? Buffer.alloc(20_000_000) : body,
 					upgrade: undefined,
 				};
-				const sent = sendToUpstream(pool, x, pool.select(x)!, request);
+				const sent = requestFromUpstream(pool, x, pool.select(x)!, request);
 				const response = await sent.catch(error => assert.unreachable(`run ${i + 1}: ${error.message}`));
 				assert.is(response!.status, 413);
 				assert.is(await readBody(response!.body), TEXT);
@@ -155,7 +155,7 @@ test('a connection reset without a response is a failure', async () => {
 		const headers = new HeaderList(['Host', 'a']);
 		const body = Buffer.alloc(20_000_000);
 		const request = { method: 'POST', target: '/', headers, body, upgrade: undefined };
-		const failure = await sendToUpstream(pool, x, pool.select(x)!, request).then(
+		const failure = await requestFromUpstream(pool, x, pool.select(x)!, request).then(
 			() => undefined,
 			error => error,
 		);

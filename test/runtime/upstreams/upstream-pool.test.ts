@@ -12,7 +12,7 @@ import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import {
-	sendToUpstream,
+	requestFromUpstream,
 	type UpstreamSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { poolLayout, poolMemoryBytes } from '../../../runtime/upstreams/pool-memory.ts';
@@ -62,7 +62,7 @@ function send(
 		...request,
 	};
 	if (onInform) Object.defineProperty(x, 'sendInterim', { value: onInform });
-	return sendToUpstream(pool, x, pool.select(x)!, whole);
+	return requestFromUpstream(pool, x, pool.select(x)!, whole);
 }
 
 async function failure(promise: Promise<unknown>): Promise<UpstreamError> {
@@ -653,14 +653,14 @@ test('upstreams can be Unix sockets, names or resolved addresses', async () => {
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
 	const chosen = pool.select(x, undefined, [`unix/${path}`])!;
 	assert.is(chosen.address, `unix/${path}`);
-	assert.is(await readBody((await sendToUpstream(pool, x, chosen, request)).body), 'u');
+	assert.is(await readBody((await requestFromUpstream(pool, x, chosen, request)).body), 'u');
 	assert.is(pool.select(x, undefined, ['', 'no port', 'udp/x:1']), undefined);
 
 	const tcp = await upstream(socket =>
 		onRequestHead(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nt')),
 	);
 	const named = pool.select(x, undefined, [`localhost:${tcp.port}`])!;
-	assert.is(await readBody((await sendToUpstream(pool, x, named, request)).body), 't');
+	assert.is(await readBody((await requestFromUpstream(pool, x, named, request)).body), 't');
 	await new Promise(resolve => server.close(resolve));
 	rmSync(folder, { recursive: true });
 });
@@ -718,7 +718,7 @@ test('request counts cover the whole process and influence balancing', async () 
 	const either = one.select(x)!;
 	const first = [either, one.select(x, [either])!].find(({ address }) => address === silent.address)!;
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
-	const sent = sendToUpstream(one, x, first, request);
+	const sent = requestFromUpstream(one, x, first, request);
 	for (let i = 0; i < 20; i++) assert.is(two.select(fakeClientExchange())!.address, '127.0.0.1:9');
 	new Int32Array(buffer).fill(0, 0, slots);
 	assert.is(two.select(fakeClientExchange(), [two.select(fakeClientExchange())!])!.active, 0);

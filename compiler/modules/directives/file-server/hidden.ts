@@ -109,5 +109,5 @@ function parseClass(characters: readonly string[]): GlobElement {
 		if (isRange) index += 2;
 		ranges.push([low, members[index]!.codePointAt(0)!]);
 	}
-	return { negated: isComplement, ranges };
+	return { isNegated: isComplement, ranges };
 }

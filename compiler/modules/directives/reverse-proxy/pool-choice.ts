@@ -1,4 +1,4 @@
-/** Chooses among the upstreams of a pool. Backups are chosen only while none of the others is available. */
+/** Chooses among the upstreams of a pool. Backups are chosen only while no other upstream is available. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type {
 	BalancerContext,
@@ -9,7 +9,7 @@ import type {
 import { compileBalance } from '../../providers/balancers/index.ts';
 import { parseUpstream } from './upstream-address.ts';
 
-/** Some of a pool's upstreams, as a policy sees them. */
+/** A view of some of a pool's upstreams for a balancing policy, which sees them as a complete pool. */
 class PartOfPool implements BalancerView {
 	readonly #indexes: readonly number[];
 	#pool: BalancerView | undefined;
@@ -53,7 +53,10 @@ class PartOfPool implements BalancerView {
 	}
 }
 
-/** Returns for each address of `to` whether it is a backup. Throws RangeError if `backup` contains other addresses. */
+/**
+ * Returns for each of `addresses` whether it is a backup. Throws RangeError if `backupAddresses` contains an address that is not
+ * among them.
+ */
 function backupFlags(addresses: readonly string[], backupAddresses: readonly string[]): readonly boolean[] {
 	const parseDials = (texts: readonly string[]): string[] =>
 		texts.flatMap(text => {
@@ -69,18 +72,16 @@ function backupFlags(addresses: readonly string[], backupAddresses: readonly str
 	return allDials.map(dial => backupDials.has(dial));
 }
 
-/**
- * Returns a choice that prefers upstreams that are not backups. The policy applies to both groups, but the weights do not apply to
- * backups.
- */
+/** Returns a choice that takes a backup only if `primaryChoice` finds no upstream among the others. */
 function compileChoiceWithBackups(
 	primaryChoice: UpstreamChoice,
 	backupChoice: UpstreamChoice,
-	isBackup: readonly boolean[],
+	isBackupByIndex: readonly boolean[],
 ): UpstreamChoice {
-	const indexes = (backup: boolean): number[] => isBackup.flatMap((flag, index) => (flag === backup ? [index] : []));
-	const primaries = new PartOfPool(indexes(false));
-	const backups = new PartOfPool(indexes(true));
+	const indexesOf = (backup: boolean): number[] =>
+		isBackupByIndex.flatMap((flag, index) => (flag === backup ? [index] : []));
+	const primaries = new PartOfPool(indexesOf(false));
+	const backups = new PartOfPool(indexesOf(true));
 	return (view, x) => {
 		const primaryIndex = primaries.choose(primaryChoice, view, x);
 		return primaryIndex === -1 ? backups.choose(backupChoice, view, x) : primaryIndex;
@@ -95,7 +96,7 @@ export function compilePoolBalance(
 	const primaryChoice = compileBalance(balance, cx);
 	if (backup === undefined || backup.length === 0) return primaryChoice;
 	if (dynamic !== undefined) throw new RangeError('`backup` and `dynamic` cannot be combined.');
-	// Weights do not apply to backups.
+	// Weights are given only for upstreams that are not backups.
 	const isWeighted = balance?.policy === 'weighted_round_robin';
 	const backupChoice = compileBalance(isWeighted ? { policy: 'round_robin' } : balance, cx);
 	return compileChoiceWithBackups(primaryChoice, backupChoice, backupFlags(to, backup));

@@ -1,4 +1,4 @@
-/** Schema of a pool apart from its addresses and its transport: lookups, health, circuit breakers, retries. */
+/** Schema of a pool's settings except its addresses and its transport: lookups, health, circuit breakers, retries. */
 import type { Schema } from '../../../document/schema-type.ts';
 import { RESOLVER_PATTERN } from './lower-dynamic.ts';
 import { RETRY_PREDICATE_SCHEMA } from './retry-predicate.ts';

@@ -1,4 +1,4 @@
-/** Answers with the upstream's response, or runs routes in its place. */
+/** Answers with the upstream's response, or runs routes that replace it. */
 import { performance } from 'node:perf_hooks';
 import type { Duplex } from 'node:stream';
 import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
@@ -20,12 +20,12 @@ const CLIENT_CLOSED_REQUEST = 499;
 /** Settings for answering with the responses of upstreams. */
 export interface AnswerSettings {
 	readonly pool: UpstreamPool;
-	/** Edits the response's fields. */
+	/** Edits the header fields of the upstream's response. */
 	readonly editHeaders: ((x: Exchange, headers: HeaderList) => void) | undefined;
 	readonly rules: RuleFinder | undefined;
 	/** Maximum number of bytes of a response body to read before passing it on; 0 disables buffering. */
 	readonly bufferBytes: number;
-	/** Maximum milliseconds of an upgraded connection; 0 for no limit. */
+	/** Maximum lifetime of an upgraded connection in milliseconds; 0 for no limit. */
 	readonly streamTimeoutMs: number;
 	/** Milliseconds for which upgraded connections continue after a configuration reload has removed their pool. */
 	readonly streamCloseDelayMs: number;
@@ -104,12 +104,12 @@ function joinStreams(
 	copyFields(x, upstreamResponse, settings);
 }
 
-/** Copies the fields of the upstream's response, after those that directives have set. */
-function copyFields(x: Exchange, upstreamResponse: UpstreamResponse, { editHeaders: edit }: AnswerSettings): void {
+/** Adds the header fields of the upstream's response to those that directives have already set. */
+function copyFields(x: Exchange, upstreamResponse: UpstreamResponse, { editHeaders }: AnswerSettings): void {
 	const { response } = x;
 	const { headers } = upstreamResponse;
 	addVia(upstreamResponse);
-	edit?.(x, headers);
+	editHeaders?.(x, headers);
 	const ownHeaders = response.headers;
 	// The upstream made this response, so its `Server` field replaces this server's, even if the upstream sent none.
 	ownHeaders.delete('server');
@@ -131,18 +131,18 @@ function addVia({ headers, protocol }: UpstreamResponse): void {
 }
 
 /**
- * Runs the routes of `handle_response` instead of sending the upstream's response. The routes may copy that response; afterwards,
- * the rest of its body is canceled.
+ * Runs the routes of `handle_response` instead of sending the upstream's response. The routes may copy that response. After they
+ * have run, its body is canceled unless it was copied.
  */
 function handleResponse(
 	x: Exchange,
 	facts: ProxyFacts,
 	routes: Handler,
-	{ editHeaders: edit }: AnswerSettings,
+	{ editHeaders }: AnswerSettings,
 ): void | Promise<void> {
 	const upstreamResponse = facts.response!;
 	addVia(upstreamResponse);
-	edit?.(x, upstreamResponse.headers);
+	editHeaders?.(x, upstreamResponse.headers);
 	const handledResponse = new HandledResponse(upstreamResponse);
 	x.variables.set(HANDLED_RESPONSE_VARIABLE, handledResponse);
 	x.answeredBy = '';
@@ -157,7 +157,7 @@ function handleResponse(
 	handledResponse.close();
 }
 
-/** Throws the error of a failed attempt as an HttpError. If the client has left, only records a status. */
+/** Throws the error of a failed attempt as an HttpError. If the client has disconnected, only records status 499. */
 export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknown): void {
 	if (x.isGone) {
 		x.response.status = CLIENT_CLOSED_REQUEST;
@@ -173,8 +173,8 @@ export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknow
 }
 
 /**
- * Passes bytes both ways with backpressure. When one stream ends, the writing side of the other is ended, and the opposite
- * direction continues. When one stream fails, the other is also destroyed.
+ * Passes bytes in both directions with backpressure. When one stream ends, the writing side of the other stream is ended, and the
+ * opposite direction continues. When one stream fails, the other stream is destroyed, too.
  */
 function spliceStreams(client: Duplex, upstream: Duplex): void {
 	if (isJoinableStream(client) && client.joinTo(upstream)) return;

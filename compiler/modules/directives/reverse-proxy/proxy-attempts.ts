@@ -8,7 +8,7 @@ import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamRespon
 import { bufferBody, UnreadBody } from './buffered-body.ts';
 import type { RetryPredicate } from './retry-predicate.ts';
 import { parseResolvedUpstream } from './upstream-address.ts';
-import { sendToUpstream, type UpstreamPool } from './upstream-pool.ts';
+import { requestFromUpstream, type UpstreamPool } from './upstream-pool.ts';
 
 export interface AttemptSettings {
 	readonly pool: UpstreamPool;
@@ -20,19 +20,19 @@ export interface AttemptSettings {
 	readonly lookupNames: ((x: Exchange) => readonly string[]) | undefined;
 	/** Maximum number of bytes of a request body to read before sending it; 0 disables buffering. */
 	readonly bufferBytes: number;
-	/** Maximum number of retries; Infinity if only the duration limits them. */
+	/** Maximum number of retries; Infinity if they are limited only by `durationMs`. */
 	readonly retries: number;
-	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
+	/** Milliseconds within which attempts may start; Infinity if they are limited only by `retries`. */
 	readonly durationMs: number;
 	/**
-	 * Wait in milliseconds after all upstreams have been tried. The wait doubles each time, up to {@link MAX_WAIT_INTERVALS}
-	 * intervals.
+	 * Milliseconds to wait before the upstreams are tried again, after all of them have failed. The wait doubles each time, up to
+	 * {@link MAX_WAIT_INTERVALS} intervals.
 	 */
 	readonly intervalMs: number;
 	readonly predicate: RetryPredicate | undefined;
 	/** Builds the upstream request from the client's request. */
 	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
-	/** Whether attempts are listed in the access log entry. */
+	/** True if each attempt is listed in the access log entry. */
 	readonly isVerbose: boolean;
 }
 
@@ -49,8 +49,8 @@ export interface AnsweredAttempt {
 }
 
 /**
- * Tries upstreams until one answers. Throws HttpError if none is available, or if no retries are left after a response that is to
- * be retried. Throws UpstreamError if the last attempt failed.
+ * Tries upstreams until one answers. Rejects with HttpError if no upstream is available, or if no retries are left after a response
+ * that the retry policy does not accept. Rejects with UpstreamError if the last attempt got no response.
  */
 export async function attemptUpstreams(
 	x: Exchange,
@@ -65,8 +65,8 @@ export async function attemptUpstreams(
 		const addresses = await resolveAddresses(x, settings);
 		const upstream = settings.select(x, triedUpstreams.length === 0 ? undefined : triedUpstreams, addresses);
 		if (!upstream) {
-			// No upstream is left to try, so all upstreams are tried again after a pause. If no upstream was available from the start,
-			// the failed choice counts as an attempt.
+			// Every available upstream has been tried, or none was available at all; the latter counts as a failed attempt. In both cases,
+			// all upstreams are tried again after a pause.
 			if (triedUpstreams.length === 0) {
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
@@ -83,7 +83,7 @@ export async function attemptUpstreams(
 		let failure: unknown;
 		let response: UpstreamResponse | undefined;
 		try {
-			response = await sendToUpstream(pool, x, upstream, request);
+			response = await requestFromUpstream(pool, x, upstream, request);
 		} catch (error) {
 			failure = error;
 		}
@@ -146,14 +146,14 @@ function policyAllowsRetry(
 	try {
 		return predicate(x, { error, response });
 	} catch {
-		// An expression that needs a status cannot be evaluated for an attempt without a response, so it does not match.
+		// An expression that needs a status cannot be evaluated for an attempt without a response. Such an attempt is not retried.
 		return false;
 	} finally {
 		facts.transportError = undefined;
 	}
 }
 
-/** Reports whether a body can be sent again, because it is in memory or has not been read from. */
+/** Reports whether a body can be sent again: it is in memory, or no attempt has read from it. */
 function isReplayable(body: Body): boolean {
 	return !(body instanceof UnreadBody) || !body.isRead;
 }
@@ -170,7 +170,8 @@ function cancelResponse(response: UpstreamResponse): void {
 }
 
 /**
- * Returns the error for a request without any usable upstream. `addresses` are the addresses from placeholders or lookups, if any.
+ * Returns the error for a request for which no upstream can be used. `addresses` are the addresses that were resolved for this
+ * request, if any.
  */
 export function noUpstreamError(addresses: readonly string[] | undefined): HttpError {
 	// If no address is valid, the status is the same as for a failed connection.
@@ -181,8 +182,8 @@ export function noUpstreamError(addresses: readonly string[] | undefined): HttpE
 }
 
 /**
- * Returns the error for a request without retries left whose last response was to be retried. The error has the status of that
- * response.
+ * Returns the error for a request that has no retries left after a response with this status, which the retry policy does not
+ * accept.
  */
 function retriesExhaustedError(status: number): HttpError {
 	return new HttpError(status, `The upstream answered ${status}, and no retries are left.`);
@@ -200,9 +201,12 @@ function logAttempt(
 	x.log.fields ??= {};
 	const attempts = (x.log.fields.upstream_attempts as object[] | undefined) ?? [];
 	if (attempts.length >= MAX_LISTED_ATTEMPTS) return;
-	const duration = (performance.now() - facts.attemptStartedAt) / 1000;
-	const outcome = response
+	const durationSeconds = (performance.now() - facts.attemptStartedAt) / 1000;
+	const statusOrError = response
 		? { status: response.status }
 		: { error: failure instanceof Error ? failure.message : String(failure) };
-	x.log.fields.upstream_attempts = [...attempts, { upstream: upstream.address, duration, ...outcome }];
+	x.log.fields.upstream_attempts = [
+		...attempts,
+		{ upstream: upstream.address, duration: durationSeconds, ...statusOrError },
+	];
 }

@@ -15,14 +15,14 @@ import { compileRetryPredicate } from './retry-predicate.ts';
 import { SingleAttempt } from './single-attempt.ts';
 import type { DynamicSource, UpstreamSettings } from './upstream-pool.ts';
 
-/** A proxy step, with a named pool or its own. */
+/** A step of the handler `proxy`. */
 export interface ProxyStep extends ForwardingStep {
 	readonly handler: 'proxy';
 	readonly header_down?: HeaderEdits;
-	/** Number of bytes to read before passing the body on; −1 for all. */
+	/** Maximum number of bytes of the body to read before passing it on; −1 to read the whole body. */
 	readonly request_buffers?: number;
 	readonly response_buffers?: number;
-	/** Maximum milliseconds of an upgraded connection. */
+	/** Maximum lifetime of an upgraded connection in milliseconds. */
 	readonly stream_timeout?: number;
 	readonly stream_close_delay?: number;
 	readonly verbose_logs?: boolean;
@@ -32,12 +32,12 @@ export interface ProxyStep extends ForwardingStep {
 	readonly responses?: readonly ResponseRule[];
 }
 
-/** Default milliseconds between attempts. */
+/** Default milliseconds to wait before all upstreams are tried again. */
 const DEFAULT_RETRY_INTERVAL_MS = 250;
 
 /** Compiles a `proxy` step. Only routes of `responses` that do not answer continue with `next`. */
 export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler): Handler {
-	const { settings, pool, resolveAddresses: addresses, select, request: makeRequest } = compileForwarding(step, cx);
+	const { settings, pool, resolveAddresses: addresses, select, request: buildRequest } = compileForwarding(step, cx);
 	const maxRequests = settings.unhealthy_request_count ?? 0;
 	const answerSettings: AnswerSettings = {
 		pool,
@@ -48,15 +48,15 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		streamCloseDelayMs: step.stream_close_delay ?? 0,
 	};
 	const { step: stepNumber } = cx;
-	const isCounting = decrementsMaxForwards(step, settings);
-	const attempts = compileAttempts(step, settings, { pool, select, addresses, request: makeRequest }, cx);
-	if (attempts) {
+	const countsForwards = decrementsMaxForwards(step, settings);
+	const attemptSettings = compileAttempts(step, settings, { pool, select, addresses, request: buildRequest }, cx);
+	if (attemptSettings) {
 		return x => {
 			x.markAnswered('proxy', stepNumber);
-			if (x.request.method !== 'GET' && answerUnforwardable(x, isCounting)) return;
+			if (x.request.method !== 'GET' && answerUnforwardable(x, countsForwards)) return;
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now(), proxyFactsOf(x));
 			x.proxyFacts = facts;
-			return attemptUpstreams(x, facts, attempts).then(
+			return attemptUpstreams(x, facts, attemptSettings).then(
 				({ request, response }) => answerFromUpstream(x, facts, response, request.upgrade, answerSettings),
 				error => failProxiedRequest(x, facts, error),
 			);
@@ -64,25 +64,25 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	}
 	return x => {
 		x.markAnswered('proxy', stepNumber);
-		if (x.request.method !== 'GET' && answerUnforwardable(x, isCounting)) return;
+		if (x.request.method !== 'GET' && answerUnforwardable(x, countsForwards)) return;
 		const resolvedAddresses = addresses?.(x);
 		const upstream = select(x, undefined, resolvedAddresses);
 		if (!upstream) throw noUpstreamError(resolvedAddresses);
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now(), proxyFactsOf(x));
 		x.proxyFacts = facts;
-		const request = makeRequest(x, upstream, x.request.body);
+		const request = buildRequest(x, upstream, x.request.body);
 		return new SingleAttempt(x, facts, answerSettings, request.upgrade).send(upstream, request);
 	};
 }
 
 /** Answers a request that must not be forwarded, and returns true; otherwise returns false. @throws HttpError for CONNECT */
-function answerUnforwardable(x: Exchange, isCounting: boolean): boolean {
+function answerUnforwardable(x: Exchange, countsForwards: boolean): boolean {
 	const { method } = x.request;
 	if (method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
-	return isCounting && usesMaxForwards(method) && answerLastForward(x);
+	return countsForwards && usesMaxForwards(method) && answerLastForward(x);
 }
 
-/** Compiles the settings for several attempts; undefined if a single attempt is enough. */
+/** Compiles the settings of {@link attemptUpstreams}; undefined if {@link SingleAttempt} suffices. */
 function compileAttempts(
 	step: ProxyStep,
 	settings: UpstreamSettings,
@@ -91,13 +91,13 @@ function compileAttempts(
 ): AttemptSettings | undefined {
 	const bufferBytes = toBufferBytes(step.request_buffers);
 	const durationMs = settings.retry_duration ?? 0;
-	// A step with its own predicate implies one retry if nothing else is configured, as in documents from before 0.2.0.
+	// If a step has its own predicate and no other retry settings, there is one retry, as in documents from before 0.2.0.
 	const retries = settings.retries ?? (durationMs > 0 ? Number.POSITIVE_INFINITY : step.retry_match ? 1 : 0);
 	const lookupNames = settings.dynamic && compileLookupNames(settings.dynamic, cx);
 	const isVerbose = step.verbose_logs === true;
-	const match = step.retry_match ?? settings.retry_match;
+	const retryMatch = step.retry_match ?? settings.retry_match;
 	const field = step.retry_match ? 'retry_match' : 'upstreams/retry_match';
-	const predicate = match && compileRetryPredicate(match, cx, field);
+	const predicate = retryMatch && compileRetryPredicate(retryMatch, cx, field);
 	if (retries === 0 && bufferBytes === 0 && !lookupNames && !isVerbose) return undefined;
 	return {
 		...commonSettings,
@@ -111,7 +111,10 @@ function compileAttempts(
 	};
 }
 
-/** Compiles the names to look up, one per source in the order written: `name port`, or the full name of a service. */
+/**
+ * Compiles the names to look up, one for each source, in the order in which the sources are written. A name is `name port` for a
+ * source `a`, and the full name of the service for a source `srv`.
+ */
 function compileLookupNames(source: DynamicSource, cx: CompileContext): ((x: Exchange) => string)[] {
 	switch (source.source) {
 		case 'multi':

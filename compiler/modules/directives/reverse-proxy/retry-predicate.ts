@@ -1,4 +1,4 @@
-/** Predicates of retry policies, which say which failures and responses of an upstream are retried. */
+/** Predicates of retry policies. They decide which failures and responses of upstreams are retried. */
 
 import { compileStatuses } from '../../../codegen/context/statuses.ts';
 import type { Matcher } from '../../../document/document.ts';
@@ -8,19 +8,19 @@ import type { UpstreamError, UpstreamResponse } from '../../../exchange/leases.t
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileHeaderRule, HEADER_RULE_PROPERTIES, type HeaderRule } from '../../matchers/header-rule.ts';
 
-/** The result of an attempt. Exactly one of the two fields is present. */
+/** The outcome of an attempt. Exactly one of the two fields is defined. */
 export interface AttemptOutcome {
 	readonly error: UpstreamError | undefined;
 	readonly response: UpstreamResponse | undefined;
 }
 
-/** Decides whether an attempt with this result is retried. */
+/** Reports whether an attempt with this outcome is to be retried. */
 export type RetryPredicate = (x: Exchange, outcome: AttemptOutcome) => boolean;
 
 /** Reference to the predicate's schema. */
 export const RETRY_PREDICATE_SCHEMA: Schema = { $ref: '#/$defs/retry' };
 
-const PARTS_SCHEMA: Schema = { type: 'array', items: RETRY_PREDICATE_SCHEMA, description: 'The parts.' };
+const OPERANDS_SCHEMA: Schema = { type: 'array', items: RETRY_PREDICATE_SCHEMA, description: 'The parts.' };
 
 /** Predicate kinds available in addition to the request matchers, with their properties. */
 export const RETRY_PREDICATE_KINDS: readonly {
@@ -31,12 +31,12 @@ export const RETRY_PREDICATE_KINDS: readonly {
 	{
 		id: 'all',
 		summary: 'Holds if all of its parts hold.',
-		schema: { properties: { of: PARTS_SCHEMA }, required: ['of'] },
+		schema: { properties: { of: OPERANDS_SCHEMA }, required: ['of'] },
 	},
 	{
 		id: 'any',
 		summary: 'Holds if any of its parts holds.',
-		schema: { properties: { of: PARTS_SCHEMA }, required: ['of'] },
+		schema: { properties: { of: OPERANDS_SCHEMA }, required: ['of'] },
 	},
 	{
 		id: 'not',
@@ -80,16 +80,19 @@ export const RETRY_PREDICATE_KINDS: readonly {
 	},
 ];
 
-/** Compiles a predicate; request matchers in it see the client's request. */
+/**
+ * Compiles a predicate. Request matchers in the predicate see the client's request. `field` is the path from the step to the
+ * predicate.
+ */
 export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate {
 	switch (predicate.type) {
 		case 'all': {
-			const parts = compileParts(predicate, cx, field);
-			return (x, outcome) => parts.every(part => part(x, outcome));
+			const operands = compileOperands(predicate, cx, field);
+			return (x, outcome) => operands.every(operand => operand(x, outcome));
 		}
 		case 'any': {
-			const parts = compileParts(predicate, cx, field);
-			return (x, outcome) => parts.some(part => part(x, outcome));
+			const operands = compileOperands(predicate, cx, field);
+			return (x, outcome) => operands.some(part => part(x, outcome));
 		}
 		case 'not': {
 			const part = compileRetryPredicate(predicate.of as Matcher, cx, `${field}/of`);
@@ -121,6 +124,6 @@ export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, fi
 	}
 }
 
-function compileParts(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate[] {
+function compileOperands(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate[] {
 	return (predicate.of as readonly Matcher[]).map((part, i) => compileRetryPredicate(part, cx, `${field}/of/${i}`));
 }

@@ -2,7 +2,10 @@
 import { parseUpstream } from './upstream-address.ts';
 import type { UpstreamSettings } from './upstream-pool.ts';
 
-/** Returns settings with the schemes removed from the addresses; a string describes a mistake. */
+/**
+ * Returns settings whose addresses have no schemes and whose transport reflects the removed schemes; a string if there is a
+ * mistake, which it describes.
+ */
 export function applySchemes(settings: UpstreamSettings): UpstreamSettings | string {
 	const schemes = new Set<string>();
 	const addresses = settings.to.flatMap(text => {

@@ -13,7 +13,7 @@ import type {
 import { PendingAnswer } from '../../../exchange/pending-answer.ts';
 import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './proxy-answer.ts';
 
-/** Sends a request to an upstream once, and builds the response from the result. */
+/** Sends a request to an upstream once, and answers the client with the outcome. */
 export class SingleAttempt implements UpstreamOutcome {
 	readonly #x: Exchange;
 	readonly #pendingAnswer: PendingAnswer;
@@ -29,7 +29,10 @@ export class SingleAttempt implements UpstreamOutcome {
 		this.#upgrade = upgrade;
 	}
 
-	/** Sends the request. The returned promise resolves when the exchange is answered, and rejects if it fails. */
+	/**
+	 * Sends the request. Returns a promise that resolves when the exchange is answered and rejects if it fails; undefined if that has
+	 * already happened.
+	 */
 	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
 		this.#settings.pool.send(this.#x, upstream, request, this);
 		return this.#pendingAnswer.handlerResult();
@@ -37,8 +40,8 @@ export class SingleAttempt implements UpstreamOutcome {
 
 	/** See {@link UpstreamOutcome}. */
 	mayReuseBody(length: number): boolean {
-		const { rules, bufferBytes: buffers } = this.#settings;
-		return rules === undefined && buffers === 0 && this.#pendingAnswer.copiesBody(length);
+		const { rules, bufferBytes } = this.#settings;
+		return rules === undefined && bufferBytes === 0 && this.#pendingAnswer.copiesBody(length);
 	}
 
 	onInterim(status: number, headers: HeaderList): void {

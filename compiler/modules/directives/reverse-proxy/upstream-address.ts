@@ -1,4 +1,4 @@
-/** Upstream addresses as written in configurations, and as needed to connect. */
+/** Parses upstream addresses as they are written in configurations. */
 
 export interface UpstreamAddress {
 	/** Canonical text: `host:port`, `[v6]:port` or `unix//path`. */
@@ -14,7 +14,7 @@ export interface UpstreamAddress {
 	readonly port: number;
 	/** Path of a Unix socket, otherwise undefined. */
 	readonly path: string | undefined;
-	/** What the scheme requires of the transport: TLS, HTTP/2 in plain text, or nothing. */
+	/** The scheme if it affects the transport: `https` requires TLS, `h2c` HTTP/2 in plain text; '' otherwise. */
 	readonly scheme: '' | 'https' | 'h2c';
 }
 
@@ -34,26 +34,30 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/;
 const NETWORK = /^([a-z][a-z0-9+]*)\/(.*)$/;
 const PORT_RANGE = /^(.*):(\d{1,5})-(\d{1,5})$/;
 
-/** Parses an upstream address, as written in `reverse_proxy`, in `to`, or in `to` of the document. */
+/** Parses an upstream address as written in a line `reverse_proxy` or `to`, or in `to` of the document. */
 export function parseUpstream(text: string): ParsedUpstream {
 	if (text.includes('{')) return parseTemplate(text);
-	const scheme = SCHEME.exec(text);
-	if (scheme) return parseUrl(scheme[1]!.toLowerCase(), scheme[2]!);
+	const schemeMatch = SCHEME.exec(text);
+	if (schemeMatch) return parseUrl(schemeMatch[1]!.toLowerCase(), schemeMatch[2]!);
 	const network = NETWORK.exec(text);
 	if (network) return parseNetwork(network[1]!, network[2]!);
 	if (text.startsWith('unix:/')) {
 		const path = text.slice(5).replace(/^\/+/, '/');
-		return invalid('upstream/invalid-address', 'a Unix socket has no colon', `Write \`unix/${path}\`.`);
+		return invalidUpstream('upstream/invalid-address', 'a Unix socket has no colon', `Write \`unix/${path}\`.`);
 	}
 	if (text.length > 1 && text.endsWith(',')) {
-		return invalid('upstream/invalid-address', 'a comma cannot be part of an address', 'Separate addresses by spaces.');
+		return invalidUpstream(
+			'upstream/invalid-address',
+			'a comma cannot be part of an address',
+			'Separate addresses by spaces.',
+		);
 	}
 	return parseHostPort(text, 80);
 }
 
 /**
- * Parses an address whose placeholders have been replaced: `host:port` or `unix//path`, without defaults. Returns undefined if it
- * is neither.
+ * Parses an address whose placeholders have been replaced. It must be `host:port` or `unix//path`; returns undefined for anything
+ * else.
  */
 export function parseResolvedUpstream(text: string): UpstreamAddress | undefined {
 	const network = NETWORK.exec(text);
@@ -64,22 +68,23 @@ export function parseResolvedUpstream(text: string): UpstreamAddress | undefined
 
 function parseTemplate(text: string): ParsedUpstream {
 	if (text.includes('://')) {
-		return invalid(
+		return invalidUpstream(
 			'upstream/placeholder-in-url',
 			'due to parsing difficulties, placeholders are not allowed when an upstream address contains a scheme',
 		);
 	}
-	const range = PORT_RANGE.exec(text);
-	if (!range) return { kind: 'template', texts: [text] };
-	const ports = expandPortRange(range[2]!, range[3]!);
-	if (!ports) return invalid('upstream/invalid-port', `\`${range[2]}-${range[3]}\` is not a range of ports`);
-	return { kind: 'template', texts: ports.map(port => `${range[1]}:${port}`) };
+	const portRange = PORT_RANGE.exec(text);
+	if (!portRange) return { kind: 'template', texts: [text] };
+	const ports = expandPortRange(portRange[2]!, portRange[3]!);
+	if (!ports)
+		return invalidUpstream('upstream/invalid-port', `\`${portRange[2]}-${portRange[3]}\` is not a range of ports`);
+	return { kind: 'template', texts: ports.map(port => `${portRange[1]}:${port}`) };
 }
 
 function parseUrl(scheme: string, hostAndPort: string): ParsedUpstream {
 	if (scheme === 'ws' || scheme === 'wss') {
 		const httpScheme = scheme === 'ws' ? 'http' : 'https';
-		return invalid(
+		return invalidUpstream(
 			'upstream/browser-scheme',
 			`the scheme ${scheme}:// is only supported in browsers; use ${httpScheme}:// instead`,
 		);
@@ -87,8 +92,8 @@ function parseUrl(scheme: string, hostAndPort: string): ParsedUpstream {
 	if (scheme !== 'http' && scheme !== 'https' && scheme !== 'h2c') {
 		const message = `unsupported URL scheme ${scheme}://`;
 		return /^grpcs?$/.test(scheme)
-			? invalid('upstream/unknown-scheme', message, 'gRPC is HTTP/2: write `h2c://`, or `https://` for TLS.')
-			: invalid('upstream/unknown-scheme', message);
+			? invalidUpstream('upstream/unknown-scheme', message, 'gRPC is HTTP/2: write `h2c://`, or `https://` for TLS.')
+			: invalidUpstream('upstream/unknown-scheme', message);
 	}
 	if (/[/?#]/.test(hostAndPort)) {
 		return pathNotAllowed();
@@ -105,7 +110,7 @@ function parseUrl(scheme: string, hostAndPort: string): ParsedUpstream {
 function parseNetwork(network: string, location: string): ParsedUpstream {
 	if (network === 'unix' || network === 'unix+h2c') {
 		if (location === '' || location === '/' || location.includes('\0')) {
-			return invalid(
+			return invalidUpstream(
 				'upstream/invalid-address',
 				'the path of the Unix socket is missing',
 				'Write `unix//run/app.sock`.',
@@ -118,31 +123,34 @@ function parseNetwork(network: string, location: string): ParsedUpstream {
 	}
 	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(location, 80, `${network}/`);
 	if (/^(unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
-		return invalid('directive/unavailable', `an upstream over \`${network}/\` is not supported by this build yet`);
+		return invalidUpstream(
+			'directive/unavailable',
+			`an upstream over \`${network}/\` is not supported by this build yet`,
+		);
 	}
 	return pathNotAllowed();
 }
 
 /**
  * Parses an address that is a host and port, with an optional network.
- * @param defaultPort Port of an address without one; 0 if a port is required.
+ * @param defaultPort Port of an address that contains no port; 0 if a port is required.
  * @param network Text before the host, such as `tcp/`; '' if there is none.
  */
 function parseHostPort(text: string, defaultPort: number, network = ''): ParsedUpstream {
 	if (/[/?#]/.test(text)) return pathNotAllowed();
 	let host: string;
 	let port: string | undefined;
-	const bracketed = /^\[([^\]]*)\](?::(.*))?$/.exec(text);
-	if (bracketed) {
-		host = bracketed[1]!;
-		port = bracketed[2];
+	const bracketedMatch = /^\[([^\]]*)\](?::(.*))?$/.exec(text);
+	if (bracketedMatch) {
+		host = bracketedMatch[1]!;
+		port = bracketedMatch[2];
 		if (!/^[0-9A-Fa-f:.]+(%[\w.-]+)?$/.test(host) || !host.includes(':')) {
-			return invalid('upstream/invalid-address', `\`[${host}]\` is not an IPv6 address`);
+			return invalidUpstream('upstream/invalid-address', `\`[${host}]\` is not an IPv6 address`);
 		}
 	} else {
 		const colon = text.indexOf(':');
 		if (colon !== -1 && text.indexOf(':', colon + 1) !== -1) {
-			return invalid(
+			return invalidUpstream(
 				'upstream/invalid-address',
 				'the address has too many colons',
 				'Write an IPv6 address as `[::1]:8080`.',
@@ -150,19 +158,19 @@ function parseHostPort(text: string, defaultPort: number, network = ''): ParsedU
 		}
 		host = colon === -1 ? text : text.slice(0, colon);
 		port = colon === -1 ? undefined : text.slice(colon + 1);
-		if (host === '' && port === undefined) return invalid('upstream/invalid-address', 'the address is empty');
+		if (host === '' && port === undefined) return invalidUpstream('upstream/invalid-address', 'the address is empty');
 		if (!/^[A-Za-z0-9._~-]*$/.test(host)) {
-			return invalid('upstream/invalid-address', `\`${host}\` is not a host name or IP address`);
+			return invalidUpstream('upstream/invalid-address', `\`${host}\` is not a host name or IP address`);
 		}
 	}
 	if (port === undefined) {
-		if (defaultPort === 0) return invalid('upstream/invalid-port', 'the address has no port');
+		if (defaultPort === 0) return invalidUpstream('upstream/invalid-port', 'the address has no port');
 		return { kind: 'static', scheme: '', addresses: [createAddress(network, host, defaultPort)] };
 	}
 	const dash = port.indexOf('-');
 	const ports = dash === -1 ? expandPortRange(port, port) : expandPortRange(port.slice(0, dash), port.slice(dash + 1));
 	if (!ports) {
-		return invalid(
+		return invalidUpstream(
 			'upstream/invalid-port',
 			`\`${port}\` is not a port${dash === -1 ? '' : ' range'}`,
 			'Give a number from 1 to 65535, or a range such as 8001-8005.',
@@ -202,12 +210,12 @@ function expandPortRange(firstText: string, lastText: string): number[] | undefi
 	return Array.from({ length: lastPort - firstPort + 1 }, (_, i) => firstPort + i);
 }
 
-function invalid(code: string, message: string, hint?: string): ParsedUpstream {
+function invalidUpstream(code: string, message: string, hint?: string): ParsedUpstream {
 	return hint === undefined ? { kind: 'invalid', code, message } : { kind: 'invalid', code, message, hint };
 }
 
 function pathNotAllowed(): ParsedUpstream {
-	return invalid(
+	return invalidUpstream(
 		'upstream/url-with-path',
 		'for now, URLs for proxy upstreams only support scheme, host, and port components',
 		'Remove everything after the port; use `rewrite` to change the path.',
@@ -215,5 +223,5 @@ function pathNotAllowed(): ParsedUpstream {
 }
 
 function conflictingPort(message: string): ParsedUpstream {
-	return invalid('upstream/conflicting-port', message);
+	return invalidUpstream('upstream/conflicting-port', message);
 }

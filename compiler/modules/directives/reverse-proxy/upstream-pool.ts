@@ -17,15 +17,15 @@ export interface HealthCheckSettings {
 	readonly uri?: string;
 	/** Address to check instead of each upstream's own. */
 	readonly upstream?: string;
-	/** Port to check instead of the upstream's. */
+	/** Port to check instead of each upstream's own. */
 	readonly port?: number;
 	/** Milliseconds between checks, varied by up to a tenth; default 30000. */
 	readonly interval?: number;
 	/** Timeout, in milliseconds, for the whole response; default 5000. */
 	readonly timeout?: number;
-	/** Number of consecutive checks that must pass to change the state; default 1. */
+	/** Number of consecutive checks that must pass before an unhealthy upstream counts as healthy; default 1. */
 	readonly passes?: number;
-	/** Number of consecutive checks that must fail to change the state; default 1. */
+	/** Number of consecutive checks that must fail before a healthy upstream counts as unhealthy; default 1. */
 	readonly fails?: number;
 	/** Expected status or class, such as `204` or `2xx`; default `2xx`. */
 	readonly status?: string;
@@ -47,7 +47,7 @@ export interface CircuitSettings {
 	readonly slow_ratio?: number;
 	/** Minimum number of requests in a window before the breaker may open; default 20. */
 	readonly min_requests?: number;
-	/** Milliseconds over which requests are counted; default 10000. */
+	/** Length in milliseconds of the window in which requests are counted; default 10000. */
 	readonly window?: number;
 	/** Milliseconds for which the breaker stays open; default 10000. */
 	readonly open_for?: number;
@@ -55,7 +55,7 @@ export interface CircuitSettings {
 	readonly probes?: number;
 }
 
-/** Settings that limit a pool's retries. */
+/** Limits a pool's retries in proportion to its requests. */
 export interface RetryBudget {
 	/** Number of retries that each request adds to the budget; default 1. */
 	readonly ratio?: number;
@@ -89,11 +89,11 @@ export type DynamicSource =
 
 /** Settings of a pool of upstreams, whose canonical JSON is the pool's key. */
 export interface UpstreamSettings {
-	/** Name, if the configuration defines one (`upstream api { … }`). */
+	/** Name of the pool, if it is a named one (`upstream api { … }`). */
 	readonly name?: string;
 	/** Addresses: `host:port`, `unix//path`, or a template with placeholders that is resolved per request. */
 	readonly to: readonly string[];
-	/** Addresses of `to` that are used only while none of the others is available. */
+	/** Addresses of `to` that are used only while no other address is available. */
 	readonly backup?: readonly string[];
 	/** ID of a load-balancing policy and its settings. */
 	readonly balance?: { readonly policy: string; readonly [setting: string]: unknown };
@@ -115,13 +115,13 @@ export interface UpstreamSettings {
 	readonly retries?: number;
 	/** Milliseconds within which attempts may start. */
 	readonly retry_duration?: number;
-	/** Milliseconds between attempts if no upstream can be chosen; default 250. */
+	/** Milliseconds to wait before another attempt if no upstream is left to try; default 250. */
 	readonly retry_interval?: number;
 	/** The failures and responses that are retried. */
 	readonly retry_match?: Matcher;
 	readonly retry_budget?: RetryBudget;
 	readonly health?: HealthCheckSettings;
-	/** Milliseconds for which a failed request is remembered; default 0, which disables remembering. */
+	/** Milliseconds for which a failed request is remembered, for passive health checks; default 0, which disables them. */
 	readonly fail_duration?: number;
 	/** Number of remembered failures that make an upstream unavailable; default 1. */
 	readonly max_fails?: number;
@@ -150,7 +150,7 @@ export interface UpstreamPool {
 	 */
 	lookUp?(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 	/**
-	 * Reports whether an attempt at this upstream may be followed by another one, and charges the retry to the pool's retry budget.
+	 * Reports whether a failed attempt at this upstream may be followed by a retry, and charges the retry to the pool's retry budget.
 	 * If `isFree`, the retry is not charged, because the failed attempt sent nothing.
 	 */
 	mayRetry(upstream: Upstream, isFree: boolean): boolean;
@@ -163,19 +163,19 @@ export interface UpstreamPool {
 	 * `delayMs` milliseconds, unless the returned function has been called before.
 	 */
 	registerStream(close: () => void, delayMs: number): () => void;
-	/** Sends a request; `outcome` is notified of the result, possibly before this method returns. */
+	/** Sends a request. Calls the methods of `outcome` with the result, possibly before this method returns. */
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void;
 }
 
 /** Sends a request and returns a promise for the response, which rejects with UpstreamError. Interim responses go to the client. */
-export function sendToUpstream(
+export function requestFromUpstream(
 	pool: UpstreamPool,
 	x: Exchange,
 	upstream: Upstream,
 	request: UpstreamRequest,
 ): Promise<UpstreamResponse> {
 	return new Promise((resolve, reject) => {
-		const informed = (status: number, headers: HeaderList): void => x.sendInterim(status, headers);
-		pool.send(x, upstream, request, { onInterim: informed, onResponse: resolve, onError: reject });
+		const onInterim = (status: number, headers: HeaderList): void => x.sendInterim(status, headers);
+		pool.send(x, upstream, request, { onInterim: onInterim, onResponse: resolve, onError: reject });
 	});
 }

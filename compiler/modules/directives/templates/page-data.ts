@@ -1,4 +1,4 @@
-/** The value of `.` in a page: the request, and the response's header fields, which the page may change. */
+/** The value of `.` in a page: the data of the request, and the header fields of the response, which the page may change. */
 import { hostAsSent } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { encodeFieldText, isFieldValue, isToken } from '../../../exchange/field-syntax.ts';
@@ -8,7 +8,7 @@ import { objectMethod } from '../../templates/time-value.ts';
 import type { TemplateObject, Value } from '../../templates/value.ts';
 import { cookieNamed, FieldsObject, RequestObject } from './request-objects.ts';
 
-/** Fields that belong to the connection or to message framing. */
+/** Header fields about the connection or message framing, which pages cannot set. */
 const FRAMING_FIELDS = new Set([
 	'content-length',
 	'transfer-encoding',
@@ -33,7 +33,7 @@ export class PageData implements TemplateObject {
 		this.#args = args;
 	}
 
-	/** Returns the same data with other arguments, for an included file. */
+	/** Returns the data for an included file: the same, except for `.Args`. */
 	withArgs(args: readonly Value[]): PageData {
 		return new PageData(this.#x, this.#clientIp, this.#headers, args);
 	}
@@ -86,12 +86,12 @@ class ResponseFields extends FieldsObject {
 		switch (name) {
 			case 'Add':
 				return objectMethod(name, 'string string', (field: string, value: string) => {
-					this.#headers.add(checkField(field, value), encodeFieldText(value));
+					this.#headers.add(requireSettableField(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Set':
 				return objectMethod(name, 'string string', (field: string, value: string) => {
-					this.#headers.set(checkField(field, value), encodeFieldText(value));
+					this.#headers.set(requireSettableField(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Del':
@@ -105,7 +105,7 @@ class ResponseFields extends FieldsObject {
 	}
 }
 
-function checkField(field: string, value: string): string {
+function requireSettableField(field: string, value: string): string {
 	if (!isToken(field) || FRAMING_FIELDS.has(field.toLowerCase())) {
 		throw new FunctionError(`"${field}" is not a field that a page can set`);
 	}

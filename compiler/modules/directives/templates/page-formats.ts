@@ -8,21 +8,21 @@ const MAX_MARKDOWN_CHARACTERS = 256 * 1024;
 /** Maximum number of characters in the cache of converted Markdown, counting both the sources and the HTML. */
 const MAX_CACHED_CHARACTERS = 4 * 1024 * 1024;
 
-/** The formats of one `templates` step. */
+/** The converters of one `templates` step, with their cache. */
 export class PageFormats {
 	#markdown: MarkdownRenderer | undefined;
 	#yaml: FrontMatterParser | undefined;
 	#toml: FrontMatterParser | undefined;
 	/** HTML by Markdown source, least recently used first. */
-	readonly #rendered = new Map<string, string>();
-	#renderedCharacters = 0;
+	readonly #htmlBySource = new Map<string, string>();
+	#cachedCharacters = 0;
 
 	/** Converts Markdown to HTML. Throws FunctionError, or Suspension while the library is loading. */
 	markdown(text: string): string {
-		const cachedHtml = this.#rendered.get(text);
+		const cachedHtml = this.#htmlBySource.get(text);
 		if (cachedHtml !== undefined) {
-			this.#rendered.delete(text);
-			this.#rendered.set(text, cachedHtml);
+			this.#htmlBySource.delete(text);
+			this.#htmlBySource.set(text, cachedHtml);
 			return cachedHtml;
 		}
 		if (text.length > MAX_MARKDOWN_CHARACTERS)
@@ -60,12 +60,12 @@ export class PageFormats {
 	};
 
 	#cache(text: string, html: string): void {
-		this.#rendered.set(text, html);
-		this.#renderedCharacters += text.length + html.length;
-		for (const [oldestText, oldestHtml] of this.#rendered) {
-			if (this.#renderedCharacters <= MAX_CACHED_CHARACTERS) break;
-			this.#rendered.delete(oldestText);
-			this.#renderedCharacters -= oldestText.length + oldestHtml.length;
+		this.#htmlBySource.set(text, html);
+		this.#cachedCharacters += text.length + html.length;
+		for (const [oldestText, oldestHtml] of this.#htmlBySource) {
+			if (this.#cachedCharacters <= MAX_CACHED_CHARACTERS) break;
+			this.#htmlBySource.delete(oldestText);
+			this.#cachedCharacters -= oldestText.length + oldestHtml.length;
 		}
 	}
 }

@@ -11,9 +11,9 @@ import { objectMethod, TimeValue } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 import { pageFilePath, pageHostOf } from './page-host.ts';
 import { humanize, pathEscape, splitFrontMatter, stripHtml } from './page-texts.ts';
-import { type SubResponse, subRequest } from './sub-request.ts';
+import { requestFromSite, type SubResponse } from './sub-request.ts';
 
-const placeholder = defineFunction('string', (run, name: string) => {
+const placeholderFunction = defineFunction('string', (run, name: string) => {
 	const host = pageHostOf(run);
 	const template = host.site.placeholder(name);
 	if (template === undefined) return '';
@@ -23,7 +23,7 @@ const placeholder = defineFunction('string', (run, name: string) => {
 	return template.render(host.x);
 });
 
-/** Functions for files, requests, text formats and the response: `include` to `maybe`. */
+/** The functions for files, requests, text formats and the response, from `include` to `maybe`. */
 export const PAGE_FUNCTIONS: FunctionList = {
 	include: defineFunction('string any...', (run, file: string, args: Value[]) => {
 		const host = pageHostOf(run);
@@ -70,8 +70,8 @@ export const PAGE_FUNCTIONS: FunctionList = {
 			readEnvironment(run, bracedName ?? plainName!),
 		),
 	),
-	placeholder,
-	ph: placeholder,
+	placeholder: placeholderFunction,
+	ph: placeholderFunction,
 	markdown: defineFunction('any', (run, text: Value) => {
 		const source = valueToText(run, text);
 		run.budget.spend(source.length);
@@ -94,8 +94,8 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	),
 	pathEscape: defineFunction('string', (_, text: string) => pathEscape(text)),
 	maybe: defineFunction('string any...', (run, name: string, args: Value[]) => {
-		const fn = pageHostOf(run).site.functions.get(name);
-		return fn ? callChecked(run, name, fn, args) : '';
+		const namedFunction = pageHostOf(run).site.functions.get(name);
+		return namedFunction ? callChecked(run, name, namedFunction, args) : '';
 	}),
 };
 
@@ -104,12 +104,15 @@ function readEnvironment(run: TemplateRun, name: string): string {
 	return template === undefined ? '' : template.render(pageHostOf(run).x);
 }
 
-/** Returns the body of the site's response to another request, as data. If a page requests a path twice, it is fetched once. */
+/**
+ * Returns the body of the site's response to another request, as data. If a page requests the same URI again, the first response is
+ * used.
+ */
 function httpInclude(run: TemplateRun, uri: string): string {
 	const host = pageHostOf(run);
 	run.budget.spend(200);
 	const earlierAnswer = host.answers.get(uri);
-	const answer = earlierAnswer ?? subRequest(host.x, host.allowance, host.site.wholeSite, uri);
+	const answer = earlierAnswer ?? requestFromSite(host.x, host.allowance, host.site.wholeSite, uri);
 	if (answer instanceof Promise) {
 		throw new Suspension(answer.then((loadedAnswer: SubResponse) => host.answers.set(uri, loadedAnswer)));
 	}
@@ -182,7 +185,7 @@ class SplitDocument implements TemplateObject {
 	}
 }
 
-/** Returns the error to throw for an error from the execution of a page. */
+/** Converts an error from the execution of a page: the template's own mistakes become HttpError 500. */
 export function toPageError(error: unknown): unknown {
 	if (error instanceof TemplateFailure) return new HttpError(500, error.message, { cause: error });
 	return error;

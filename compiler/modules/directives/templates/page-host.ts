@@ -17,13 +17,13 @@ import type { TemplatesStepState } from './page-site.ts';
 import { allowanceOf, type SubRequestAllowance, type SubResponse } from './sub-request.ts';
 import { readWholeBody } from './whole-body.ts';
 
-/** Number of bytes per read. A read of this size does not have to wait. */
+/** Number of bytes per read. The file reader answers reads of at most this size immediately. */
 const READ_BYTES = 64 * 1024;
 
-/** Maximum number of times that a page may wait for slow work. After each, the page is executed again from its beginning. */
+/** Maximum number of times that a page may wait for slow work. After each wait, the page is executed again from its beginning. */
 const MAX_WAITS = 50;
 
-/** The error of slow work that failed. */
+/** The outcome of slow work that failed. */
 class FailedWork {
 	readonly error: unknown;
 
@@ -42,9 +42,9 @@ export class PageHost implements RunDependencies {
 	readonly answers = new Map<string, SubResponse>();
 	/** Results of random and slow functions in the order of calls. They are reused when the page is executed again. */
 	readonly #results: (Value | FailedWork)[] = [];
-	#usedResults = 0;
+	#usedResultCount = 0;
 	#waitCount = 0;
-	#now: number | undefined;
+	#nowMs: number | undefined;
 	#root: string | undefined;
 	#headers: HeaderList;
 	#data: PageData;
@@ -64,18 +64,21 @@ export class PageHost implements RunDependencies {
 
 	/** Returns the current time, which is the same throughout a page, even if it is executed repeatedly. */
 	now(): number {
-		this.#now ??= this.x.now();
-		return this.#now;
+		this.#nowMs ??= this.x.now();
+		return this.#nowMs;
 	}
 
 	once<T extends Value>(compute: () => T): T {
-		if (this.#usedResults === this.#results.length) this.#results.push(compute());
-		return this.#results[this.#usedResults++] as T;
+		if (this.#usedResultCount === this.#results.length) this.#results.push(compute());
+		return this.#results[this.#usedResultCount++] as T;
 	}
 
-	/** Returns the result of slow work. Throws Suspension until the work is done, or the work's error if it has failed. */
+	/**
+	 * Returns the result of slow work, which is started at the first call. Throws Suspension until the work is done; throws the work's
+	 * error if it has failed.
+	 */
 	runSlowWork(startWork: () => Promise<Value>): string {
-		if (this.#usedResults === this.#results.length) {
+		if (this.#usedResultCount === this.#results.length) {
 			if (++this.#waitCount > MAX_WAITS) throw new FunctionError(`a page waits more than ${MAX_WAITS} times`);
 			const completion = startWork().then(
 				value => this.#results.push(value),
@@ -83,7 +86,7 @@ export class PageHost implements RunDependencies {
 			);
 			throw new Suspension(completion);
 		}
-		const result = this.#results[this.#usedResults++];
+		const result = this.#results[this.#usedResultCount++];
 		if (!(result instanceof FailedWork)) return result as string;
 		const { error } = result;
 		throw error instanceof HttpError
@@ -102,7 +105,7 @@ export class PageHost implements RunDependencies {
 	/** Prepares another execution of the page. Discards changes that the previous execution made to the response's fields. */
 	restart(): void {
 		this.budget.restart();
-		this.#usedResults = 0;
+		this.#usedResultCount = 0;
 		this.#data = this.#createData();
 	}
 
@@ -118,11 +121,11 @@ export class PageHost implements RunDependencies {
 
 	/** The root folder of the page's files. */
 	get root(): string {
-		this.#root ??= this.site.root(this.x);
+		this.#root ??= this.site.rootOf(this.x);
 		return this.#root;
 	}
 
-	/** Returns the text of a file below the root. Throws FunctionError. */
+	/** Returns the text of a file below the root. Throws FunctionError if it cannot be read. */
 	readText(run: TemplateRun, file: string): string {
 		const path = pageFilePath(file);
 		run.budget.spend(50);
@@ -152,7 +155,7 @@ export class PageHost implements RunDependencies {
 	}
 }
 
-/** Returns the path below the root for a path written in a page; `..` stops at the root. */
+/** Converts a path that is written in a page to a path below the root. `..` does not lead above the root. */
 export function pageFilePath(file: string): string {
 	if (file.includes('\0')) throw new FunctionError('a file name contains NUL');
 	const path = posix.normalize(`/${file}`);

@@ -7,7 +7,8 @@ export type MarkdownRenderer = (text: string) => string;
 /** Creates a renderer. HTML in the text is kept, as CommonMark requires; links that would run a script become text. */
 export function createMarkdownRenderer(): MarkdownRenderer {
 	const markdown = new MarkdownIt({ html: true, linkify: true });
-	// Only text that begins with a scheme or `www.` becomes a link, because `readme.md` in a sentence is a file.
+	// Only text that begins with a scheme or `www.` becomes a link: `readme.md` in a sentence is a file, not a host of the domain
+	// `md`.
 	markdown.linkify.set({ fuzzyLink: false });
 	markdown.linkify.add('www.', {
 		validate: (text, offset) => WWW_LINK.exec(text.slice(offset, offset + MAX_LINK_LENGTH))?.[0].length ?? 0,
@@ -17,8 +18,8 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 	});
 	markdown.renderer.rules.s_open = () => '<del>';
 	markdown.renderer.rules.s_close = () => '</del>';
-	markdown.core.ruler.push('heading_ids', nameHeadings);
-	markdown.core.ruler.push('task_lists', markTasks);
+	markdown.core.ruler.push('heading_ids', addHeadingIds);
+	markdown.core.ruler.push('task_lists', renderTaskMarkers);
 	return text => markdown.render(text);
 }
 
@@ -28,21 +29,21 @@ const WWW_LINK = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"
 /** Maximum number of characters of a link that begins with `www.`. */
 const MAX_LINK_LENGTH = 2048;
 
-/** Gives each heading an ID derived from its text, so that links can refer to it. */
-function nameHeadings({ tokens }: StateCore): void {
+/** Gives each heading an ID derived from the heading's text, so that links can refer to it. */
+function addHeadingIds({ tokens }: StateCore): void {
 	const usedIds = new Set<string>();
 	tokens.forEach((token, i) => {
 		if (token.type !== 'heading_open') return;
 		const text = (tokens[i + 1]?.children ?? []).map(child => child.content).join('');
-		const name = headingName(text);
-		let id = name;
-		for (let suffix = 1; usedIds.has(id); suffix++) id = `${name}-${suffix}`;
+		const baseId = headingIdOf(text);
+		let id = baseId;
+		for (let suffix = 1; usedIds.has(id); suffix++) id = `${baseId}-${suffix}`;
 		usedIds.add(id);
 		token.attrSet('id', id);
 	});
 }
 
-function headingName(text: string): string {
+function headingIdOf(text: string): string {
 	const name = text
 		.trim()
 		.toLowerCase()
@@ -54,7 +55,7 @@ function headingName(text: string): string {
 const TASK_MARKER = /^\[([ xX])\] /;
 
 /** Converts `[ ]` and `[x]` at the beginning of an item to checkboxes. */
-function markTasks({ tokens, Token: TokenConstructor }: StateCore): void {
+function renderTaskMarkers({ tokens, Token: TokenConstructor }: StateCore): void {
 	for (let i = 2; i < tokens.length; i++) {
 		const inlineToken = tokens[i]!;
 		if (inlineToken.type !== 'inline' || tokens[i - 1]!.type !== 'paragraph_open') continue;

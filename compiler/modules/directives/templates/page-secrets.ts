@@ -1,4 +1,4 @@
-/** Slow sprig functions: password hashes, derived passwords, keys, address lookups. The work is done on another thread. */
+/** The slow functions of sprig, whose work is done on another thread: password hashes, derived passwords, keys, address lookups. */
 import { createHmac } from 'node:crypto';
 import type { PageKeyKind, PageTask } from '../../../exchange/page-work.ts';
 import { defineFunction, type FunctionList } from '../../templates/function.ts';
@@ -8,7 +8,7 @@ import { pageHostOf } from './page-host.ts';
 /** Maximum length in bytes of a password that bcrypt can hash. */
 const MAX_PASSWORD_BYTES = 72;
 
-/** Maximum counter of a derived password. */
+/** Maximum value of the counter in `derivePassword`. */
 const MAX_COUNTER = 0xffff_ffffn;
 
 /** The functions whose work is done on another thread: `bcrypt` to `getHostByName`. */
@@ -30,13 +30,13 @@ export const SECRET_FUNCTIONS: FunctionList = {
 };
 
 /**
- * Runs a task on another thread. When it is done, the page is executed again, and this function returns the result. Throws
- * Suspension until then, FunctionError, or HttpError 503 if too many tasks are pending.
+ * Starts a task on another thread and throws Suspension. When the task is done, the page is executed again, and this function then
+ * returns the result. Throws FunctionError if the task fails, and HttpError 503 if too many tasks are pending.
  */
 function runOnOtherThread(run: TemplateRun, task: PageTask): string {
 	const host = pageHostOf(run);
 	run.budget.spend(100);
-	const { work } = host.site;
+	const { pageWork: work } = host.site;
 	if (!work) return run.fail('it is not available while a configuration is checked');
 	return host.runSlowWork(() => work.run(task));
 }
@@ -52,7 +52,10 @@ function isKeyKind(kind: string): kind is PageKeyKind {
 	return kind === 'rsa' || kind === 'dsa' || kind === 'ecdsa' || kind === 'ed25519';
 }
 
-/** Templates of derived passwords (Master Password algorithm, version 3). Each letter stands for a set of characters. */
+/**
+ * The templates of derived passwords by kind (Master Password algorithm, version 3). Each letter of a template stands for a set of
+ * characters.
+ */
 const PASSWORD_TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map([
 	['maximum', ['anoxxxxxxxxxxxxxxxxx', 'axxxxxxxxxxxxxxxxxno']],
 	[
@@ -87,9 +90,12 @@ const CHARACTERS_BY_LETTER: { readonly [letter: string]: string } = {
 	x: `${LETTERS}${DIGITS}!@#$%^&*()`,
 };
 
-const SCOPE = 'com.lyndir.masterpassword';
+const ALGORITHM_SCOPE = 'com.lyndir.masterpassword';
 
-/** Returns a site's password, which is determined by counter, kind, master password, user and site. */
+/**
+ * Returns the password of a user for a site. It is derived from the arguments: the same master password, site, user, counter and
+ * kind always give the same password.
+ */
 function derivePassword(
 	run: TemplateRun,
 	counter: bigint,
@@ -101,12 +107,12 @@ function derivePassword(
 	const templates = PASSWORD_TEMPLATES.get(kind);
 	if (!templates) return `cannot find password template ${kind}`;
 	if (counter < 0n || counter > MAX_COUNTER) return run.fail(`${counter} overflows uint32`);
-	const salt = Buffer.concat([Buffer.from(SCOPE), lengthPrefixed(user)]).toString('latin1');
+	const salt = Buffer.concat([Buffer.from(ALGORITHM_SCOPE), lengthPrefixed(user)]).toString('latin1');
 	const key = Buffer.from(runOnOtherThread(run, { task: 'scrypt', password, salt }), 'hex');
 	const counterBytes = Buffer.alloc(4);
 	counterBytes.writeUInt32BE(Number(counter));
 	const seed = createHmac('sha256', key)
-		.update(Buffer.concat([Buffer.from(SCOPE), lengthPrefixed(site), counterBytes]))
+		.update(Buffer.concat([Buffer.from(ALGORITHM_SCOPE), lengthPrefixed(site), counterBytes]))
 		.digest();
 	const template = templates[seed[0]! % templates.length]!;
 	return Array.from(template, (letter, i) => {

@@ -1,4 +1,4 @@
-/** The part of a `templates` step that all its pages share, including a bounded cache of compiled templates. */
+/** The state of a `templates` step that all its pages share, including a bounded cache of compiled templates. */
 
 import { compileRoot } from '../../../codegen/context/file-root.ts';
 import { compatiblePlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
@@ -23,7 +23,10 @@ import { PAGE_FUNCTIONS } from './page-functions.ts';
 import { SECRET_FUNCTIONS } from './page-secrets.ts';
 import type { RenderStep } from './templates.ts';
 
-/** The functions of pages. The built-in `slice` takes precedence over that of sprig, because it also accepts strings. */
+/**
+ * The functions that pages can call, by name. The built-in `slice` takes precedence over the `slice` of sprig, because it also
+ * accepts strings.
+ */
 const FUNCTIONS: FunctionTable = new Map(
 	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
 );
@@ -38,9 +41,9 @@ const MAX_CACHED_PLACEHOLDERS = 200;
 /** The state of a `templates` step that all its pages share. */
 export class TemplatesStepState {
 	readonly reader: FileReader;
-	readonly root: (x: Exchange) => string;
+	readonly rootOf: (x: Exchange) => string;
 	readonly clientIp: (x: Exchange) => string;
-	readonly work: PageWork | undefined;
+	readonly pageWork: PageWork | undefined;
 	readonly patterns = new PatternCache();
 	readonly formats = new PageFormats();
 	readonly functions: FunctionTable = FUNCTIONS;
@@ -49,16 +52,16 @@ export class TemplatesStepState {
 	readonly #cx: CompileContext;
 	readonly #language: TemplateLanguage;
 	/** Compiled templates by source, least recently used first. */
-	readonly #compiled = new Map<string, TextTemplate>();
-	#compiledCharacters = 0;
+	readonly #templatesBySource = new Map<string, TextTemplate>();
+	#cachedCharacters = 0;
 	readonly #placeholders = new Map<string, Template>();
 
 	constructor(step: RenderStep, cx: CompileContext) {
 		const [openDelimiter, closeDelimiter] = step.delimiters ?? [];
 		this.reader = cx.lease('files', {});
-		this.root = compileRoot(step.root, cx);
+		this.rootOf = compileRoot(step.root, cx);
 		this.clientIp = cx.clientIp;
-		this.work = cx.pageWork;
+		this.pageWork = cx.pageWork;
 		this.wholeSite = cx.wholeSite;
 		this.#cx = cx;
 		this.#language = {
@@ -77,19 +80,19 @@ export class TemplatesStepState {
 		if ((source.data && source.data.length > 0) || text.length > MAX_CACHED_TEMPLATE_CHARACTERS) {
 			return compileTextTemplate(source, this.#language, name);
 		}
-		const cached = this.#compiled.get(text);
+		const cached = this.#templatesBySource.get(text);
 		if (cached) {
-			this.#compiled.delete(text);
-			this.#compiled.set(text, cached);
+			this.#templatesBySource.delete(text);
+			this.#templatesBySource.set(text, cached);
 			return cached;
 		}
 		const compiledTemplate = compileTextTemplate(source, this.#language, name);
-		this.#compiled.set(text, compiledTemplate);
-		this.#compiledCharacters += text.length;
-		for (const [oldestText] of this.#compiled) {
-			if (this.#compiledCharacters <= MAX_CACHED_CHARACTERS) break;
-			this.#compiled.delete(oldestText);
-			this.#compiledCharacters -= oldestText.length;
+		this.#templatesBySource.set(text, compiledTemplate);
+		this.#cachedCharacters += text.length;
+		for (const [oldestText] of this.#templatesBySource) {
+			if (this.#cachedCharacters <= MAX_CACHED_CHARACTERS) break;
+			this.#templatesBySource.delete(oldestText);
+			this.#cachedCharacters -= oldestText.length;
 		}
 		return compiledTemplate;
 	}
@@ -99,7 +102,7 @@ export class TemplatesStepState {
 		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
 		const cached = this.#placeholders.get(name);
 		if (cached) return cached;
-		// Pages use the compatible dialect's names, whatever the configuration's dialect.
+		// Pages use the placeholder names of a Compatfile, whatever the dialect of the configuration.
 		const template = this.#cx.template(`{${compatiblePlaceholderName(name)}}`, 'empty');
 		if (this.#placeholders.size >= MAX_CACHED_PLACEHOLDERS) this.#placeholders.clear();
 		this.#placeholders.set(name, template);

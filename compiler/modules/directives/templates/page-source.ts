@@ -1,17 +1,17 @@
-/** Lets a handler mark the request data in its response body, so that this data is not executed as a template. */
+/** Marks for request data in a response body, so that the data is not executed as part of a template. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { DataInsertion, TemplateSource } from '../../templates/lexer.ts';
 
-/** Variable that holds a page to be executed. */
+/** Variable that holds the {@link TemplatePage} of the current response. */
 export const PAGE_VARIABLE = 'svc.templates.page';
 
 /** A response to be executed as a template. */
 export interface TemplatePage {
-	/** The error that error routes are answering, if any. A new error begins a new page. */
+	/** The error that error routes are answering; undefined outside error routes. A new error begins a new page. */
 	readonly error: object | undefined;
 	/** True once the page has been executed. Its body is then no longer a template. */
 	isExecuted: boolean;
-	/** The template without the marked data, and the body from which it was made. */
+	/** The template without the marked data; undefined if the handler marked none. `body` is the body from which it was made. */
 	source: TemplateSource | undefined;
 	body: unknown;
 }
@@ -22,7 +22,7 @@ export function templatePageOf(x: Exchange): TemplatePage | undefined {
 	return page && page.error === x.error && !page.isExecuted ? page : undefined;
 }
 
-/** Noncharacters before and after marked data. They occur in text only until `splitMarked` removes them. */
+/** Unicode noncharacters that surround marked data. `splitMarked` removes them. */
 const BEGIN_MARK = '\ufdd0';
 const END_MARK = '\ufdd1';
 const MARKS = /[\ufdd0\ufdd1]/g;
@@ -33,21 +33,25 @@ export function markData(value: string): string {
 }
 
 /** Removes the marks. Returns the template to execute, without the data, and the text to send if it is not executed. */
-export function splitMarked(marked: string): { source: TemplateSource; text: string } {
+export function splitMarked(markedText: string): { source: TemplateSource; text: string } {
 	let templateText = '';
 	let text = '';
 	const data: DataInsertion[] = [];
 	let position = 0;
-	for (let begin = marked.indexOf(BEGIN_MARK); begin !== -1; begin = marked.indexOf(BEGIN_MARK, position)) {
-		const end = marked.indexOf(END_MARK, begin);
-		if (end === -1) break;
-		const literal = marked.slice(position, begin);
-		const value = marked.slice(begin + 1, end);
+	for (
+		let markStart = markedText.indexOf(BEGIN_MARK);
+		markStart !== -1;
+		markStart = markedText.indexOf(BEGIN_MARK, position)
+	) {
+		const markEnd = markedText.indexOf(END_MARK, markStart);
+		if (markEnd === -1) break;
+		const literal = markedText.slice(position, markStart);
+		const value = markedText.slice(markStart + 1, markEnd);
 		templateText += literal;
 		text += literal + value;
 		data.push({ offset: templateText.length, value });
-		position = end + 1;
+		position = markEnd + 1;
 	}
-	const remainder = marked.slice(position);
+	const remainder = markedText.slice(position);
 	return { source: { text: templateText + remainder, data }, text: text + remainder };
 }

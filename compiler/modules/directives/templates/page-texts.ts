@@ -23,7 +23,7 @@ export function stripHtml(html: string): string {
 	return output;
 }
 
-/** A document and its front matter. */
+/** A document that has been split into the data of its front matter and the text after it. */
 export interface FrontMatter {
 	readonly meta: Dictionary;
 	readonly body: string;
@@ -42,13 +42,13 @@ export interface FrontMatterParsers {
 const FRONT_MATTER_FORMATS: {
 	readonly [open: string]: {
 		readonly name: string;
-		readonly close: readonly string[];
-		readonly parser: (parsers: FrontMatterParsers) => FrontMatterParser;
+		readonly closingLines: readonly string[];
+		readonly selectParser: (parsers: FrontMatterParsers) => FrontMatterParser;
 	};
 } = {
-	'---': { name: 'YAML', close: ['---', '...'], parser: ({ yaml }) => yaml },
-	'+++': { name: 'TOML', close: ['+++'], parser: ({ toml }) => toml },
-	'{': { name: 'JSON', close: ['}'], parser: () => text => JSON.parse(`{${text}}`) },
+	'---': { name: 'YAML', closingLines: ['---', '...'], selectParser: ({ yaml }) => yaml },
+	'+++': { name: 'TOML', closingLines: ['+++'], selectParser: ({ toml }) => toml },
+	'{': { name: 'JSON', closingLines: ['}'], selectParser: () => text => JSON.parse(`{${text}}`) },
 };
 
 /** Splits a document into front matter and body. Throws FunctionError, or Suspension while a library is loading. */
@@ -58,10 +58,10 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 	const format = Object.hasOwn(FRONT_MATTER_FORMATS, firstLine) ? FRONT_MATTER_FORMATS[firstLine] : undefined;
 	if (!format || lineEnd === -1) return { meta: new Map(), body: input };
 	const remainder = input.slice(lineEnd);
-	for (const closingLine of format.close) {
+	for (const closingLine of format.closingLines) {
 		const end = remainder.indexOf(`\n${closingLine}`);
 		if (end === -1) continue;
-		const parse = format.parser(parsers);
+		const parse = format.selectParser(parsers);
 		let meta: Value;
 		try {
 			meta = toTemplateValue(parse(remainder.slice(0, end)), false);
@@ -76,17 +76,17 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 
 const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
 
-/** Formats `82854982` as `83 MB`, with one decimal below 10. */
-export function humanByteSize(bytes: bigint): string {
+/** Formats a number of bytes: `82854982` as `83 MB`. Values below 10 get one decimal. */
+export function formatByteSize(bytes: bigint): string {
 	if (bytes < 10n) return `${bytes} B`;
 	let unitIndex = 0;
-	let value = Number(bytes);
-	while (value >= 1000 && unitIndex < SIZE_UNITS.length - 1) {
-		value /= 1000;
+	let valueInUnit = Number(bytes);
+	while (valueInUnit >= 1000 && unitIndex < SIZE_UNITS.length - 1) {
+		valueInUnit /= 1000;
 		unitIndex++;
 	}
-	value = Math.floor(value * 10 + 0.5) / 10;
-	return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ${SIZE_UNITS[unitIndex]}`;
+	valueInUnit = Math.floor(valueInUnit * 10 + 0.5) / 10;
+	return `${valueInUnit < 10 ? valueInUnit.toFixed(1) : valueInUnit.toFixed(0)} ${SIZE_UNITS[unitIndex]}`;
 }
 
 const MINUTE_SECONDS = 60;
@@ -96,7 +96,7 @@ const WEEK_SECONDS = 7 * DAY_SECONDS;
 const MONTH_SECONDS = 30 * DAY_SECONDS;
 const YEAR_SECONDS = 12 * MONTH_SECONDS;
 
-/** Units of time and their lengths in seconds. A time that is less than `below` seconds away is described in the unit. */
+/** Units of time. A time that is less than `below` seconds away is described in the unit, which is `unit` seconds long. */
 const TIME_UNITS: readonly (readonly [below: number, unit: number, one: string, many: string])[] = [
 	[MINUTE_SECONDS, 1, '1 second', 'seconds'],
 	[HOUR_SECONDS, MINUTE_SECONDS, '1 minute', 'minutes'],
@@ -127,7 +127,7 @@ export function humanize(format: string, data: string, now: number): string {
 	const kind = colon === -1 ? format : format.slice(0, colon);
 	if (kind === 'size') {
 		if (!/^\d{1,20}$/.test(data)) throw new FunctionError(`humanize: size cannot be parsed: "${data}"`);
-		return humanByteSize(BigInt(data));
+		return formatByteSize(BigInt(data));
 	}
 	if (kind !== 'time') throw new FunctionError('no known function was given');
 	const parsedTime = parseTime(data, colon === -1 ? RFC1123Z_LAYOUT : format.slice(colon + 1), 'UTC');

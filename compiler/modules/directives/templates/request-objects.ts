@@ -1,4 +1,4 @@
-/** The request in templates: `.Req`, `.OriginalReq`, their URL and their fields. */
+/** The objects by which templates read a request: `.Req`, `.OriginalReq`, their URL and their header fields. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { decodeFieldText } from '../../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -182,11 +182,11 @@ export class RequestObject implements TemplateObject {
 	}
 
 	member(name: string): Value | undefined {
-		const { method: verb, query, authority, fields } = this.#request;
+		const { method: requestMethod, query, authority, fields } = this.#request;
 		const { protocol, connection } = this.#x;
 		switch (name) {
 			case 'Method':
-				return verb;
+				return requestMethod;
 			case 'URL':
 				return new UrlObject(this.#request);
 			case 'RequestURI':
@@ -254,7 +254,7 @@ function joinHostPort(host: string, port: number): string {
 	return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Returns the cookies of a request in order, with values unquoted. */
+/** Returns the cookies of a request in their order, with quotation marks around values removed. */
 function parseCookies(fields: HeaderList): [name: string, value: string][] {
 	return fields.getAll('cookie').flatMap(line =>
 		decodeFieldText(line)

@@ -7,16 +7,19 @@ import { escapePathWhereNeeded, escapeQueryWhereNeeded } from '../../../exchange
 import { DEFAULT_EXECUTION_BOUNDS } from '../../templates/run.ts';
 import { readWholeBody } from './whole-body.ts';
 
-/** Variable that holds the {@link SubRequestAllowance} of a page, which its sub-requests share. */
+/** Variable of a sub-request that holds the {@link SubRequestAllowance} that it shares with the page that made it. */
 const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
-/** Maximum nesting of pages. */
+/** Maximum depth to which pages that request other pages may be nested. */
 const MAX_DEPTH = 3;
 /** Maximum number of sub-requests for one client request, at all depths together. */
 const MAX_REQUESTS = 50;
-/** Maximum size of a response in bytes. */
+/** Maximum size in bytes of the response to a sub-request. */
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 
-/** The depth, sub-requests and execution steps that all pages executed for one client request may still use together. */
+/**
+ * What a page may still use: its nesting depth, and the numbers of sub-requests and execution steps that are left for all pages of
+ * one client request together.
+ */
 export interface SubRequestAllowance {
 	readonly depth: number;
 	readonly requests: { left: number };
@@ -25,18 +28,22 @@ export interface SubRequestAllowance {
 
 /** Returns the allowance of a request. A sub-request shares the allowance of the page that made it. */
 export function allowanceOf(x: Exchange): SubRequestAllowance {
-	const inherited = x.variable(ALLOWANCE_VARIABLE) as SubRequestAllowance | undefined;
+	const inheritedAllowance = x.variable(ALLOWANCE_VARIABLE) as SubRequestAllowance | undefined;
 	return (
-		inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { stepsLeft: DEFAULT_EXECUTION_BOUNDS.steps } }
+		inheritedAllowance ?? {
+			depth: 0,
+			requests: { left: MAX_REQUESTS },
+			steps: { stepsLeft: DEFAULT_EXECUTION_BOUNDS.steps },
+		}
 	);
 }
 
-/** The result of a sub-request: the body of the response, or why it failed. */
+/** The result of a sub-request: the body of the response, or the reason why the sub-request failed. */
 export type SubResponse = { readonly text: string } | { readonly failure: string };
 
 /**
- * Request fields that a sub-request does not inherit, because they concern the connection, the body, or a part or version of the
- * page.
+ * Request fields that a sub-request does not inherit from the client's request, because they concern the connection, the body,
+ * ranges or preconditions.
  */
 const UNINHERITED_FIELDS = new Set([
 	...['connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'content-length', 'content-type'],
@@ -45,10 +52,10 @@ const UNINHERITED_FIELDS = new Set([
 ]);
 
 /**
- * Requests a path and query from the site. Returns a promise only if a handler is asynchronous. Throws only if the client has
- * disconnected.
+ * Makes a GET request to the site itself; `uri` is a path with an optional query. Returns a promise only if a handler is
+ * asynchronous. Failures are part of the result.
  */
-export function subRequest(
+export function requestFromSite(
 	parent: Exchange,
 	allowance: SubRequestAllowance,
 	wholeSite: Handler,

@@ -43,13 +43,13 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 			return;
 		}
 		if (response.body === null) return;
-		const buffered = readWholeBody(response.body, MAX_RESPONSE_BYTES, 'the response');
-		if (buffered instanceof Promise) return buffered.then(body => execute(stepState, x, page, body));
-		return execute(stepState, x, page, buffered);
+		const bufferedBody = readWholeBody(response.body, MAX_RESPONSE_BYTES, 'the response');
+		if (bufferedBody instanceof Promise) return bufferedBody.then(body => execute(stepState, x, page, body));
+		return execute(stepState, x, page, bufferedBody);
 	};
 
 	return x => {
-		const page = beginPage(x);
+		const page = getOrBeginPage(x);
 		const restart = x.request.headers.has('range') ? restartPoint(x) : undefined;
 		const onResponse = (): void | Promise<void> => {
 			if (restart && isExecutable(x) && isPartialPage(x, isPage)) {
@@ -62,7 +62,10 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		return pending instanceof Promise ? pending.then(onResponse) : onResponse();
 	};
 
-	/** Requests the complete response instead, because a part of a template is not a template, and would reveal its source. */
+	/**
+	 * Requests the complete response instead of a part: a part of a template cannot be executed, and sending it would reveal the
+	 * template's source.
+	 */
 	function requestComplete(x: Exchange, page: TemplatePage): void | Promise<void> {
 		x.keepReceivedHeaders();
 		x.request.headers.delete('range');
@@ -73,7 +76,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 }
 
 /** Returns the page for the response: the page of an outer `templates`, or a new page. */
-function beginPage(x: Exchange): TemplatePage {
+function getOrBeginPage(x: Exchange): TemplatePage {
 	const outerPage = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
 	if (outerPage && outerPage.error === x.error) return outerPage;
 	const page: TemplatePage = { error: x.error, isExecuted: false, source: undefined, body: undefined };
@@ -92,7 +95,7 @@ function isEncoded(headers: HeaderList): boolean {
 	return coding !== undefined && coding.trim().toLowerCase() !== 'identity' && coding.trim() !== '';
 }
 
-/** Removes the fields that describe the file of a template, because they do not apply to its output. */
+/** Removes the header fields that describe the file of a template, because they do not apply to the template's output. */
 function removeFileFields(headers: HeaderList): void {
 	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
 }
@@ -106,21 +109,21 @@ function execute(stepState: TemplatesStepState, x: Exchange, page: TemplatePage,
 	const source = page.source && page.body === body ? page.source : { text };
 	const host = new PageHost(x, stepState);
 	const name = x.request.path;
-	const attempt = (): void | Promise<void> => {
+	const executePage = (): void | Promise<void> => {
 		let output: string;
 		try {
 			const template = stepState.compile(source, name);
 			output = executeTextTemplate(template, { name, data: host.data, budget: host.budget, deps: host });
 		} catch (error) {
 			if (!(error instanceof Suspension)) {
-				// The fields of the template do not apply to the response of the error routes.
+				// The error routes will answer with another body, to which these fields do not apply.
 				removeFileFields(response.headers);
 				response.headers.delete('content-type');
 				throw toPageError(error);
 			}
 			return error.settled.then(() => {
 				host.restart();
-				return attempt();
+				return executePage();
 			});
 		}
 		page.isExecuted = true;
@@ -129,9 +132,9 @@ function execute(stepState: TemplatesStepState, x: Exchange, page: TemplatePage,
 		removeFileFields(response.headers);
 		response.body = isLatin1 ? Buffer.from(output, 'latin1') : output;
 	};
-	// The stream has been read to its end, so the buffered body takes its place, even if the execution fails.
+	// If the body was a stream, it has been read to its end, so the buffered body replaces it, even if the execution fails.
 	response.body = body;
-	return attempt();
+	return executePage();
 }
 
 /** The body of a response to HEAD. Its length is unknown, because the template is not executed. */

@@ -3,7 +3,7 @@ import { type Body, type BodySource, isStream } from '../../../exchange/body.ts'
 import { HttpError } from '../../../exchange/http-error.ts';
 
 /**
- * Returns a body's bytes or text; a promise only if it has to wait for them. Throws HttpError 500 if the body is longer than
+ * Returns the bytes or text of a body; a promise only if they have not all arrived. Throws HttpError 500 if the body is longer than
  * `maxBytes`. The error message calls the body `bodyName`.
  */
 export function readWholeBody(body: Body, maxBytes: number, bodyName: string): Body | Promise<Body> {

@@ -37,12 +37,12 @@ export const CLIENT_AUTH_SCHEMA: Schema = {
 
 interface ClientAuthDraft {
 	mode: ClientAuth['mode'] | undefined;
-	pool: TrustPool | undefined;
+	trustPool: TrustPool | undefined;
 	/** Files of certificate authorities, from lines in the obsolete syntax. */
 	readonly obsoleteFiles: string[];
 	readonly obsoleteCertificates: string[];
 	readonly leaves: { certificates: string[]; files: string[]; folders: string[]; pem: string[] };
-	hasLeaves: boolean;
+	hasLeafLines: boolean;
 }
 
 /** Lowers the block of `client_auth`. */
@@ -55,11 +55,11 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 	const leaves: ClientAuthDraft['leaves'] = { certificates: [], files: [], folders: [], pem: [] };
 	const draft: ClientAuthDraft = {
 		mode: undefined,
-		pool: undefined,
+		trustPool: undefined,
 		obsoleteFiles: [],
 		obsoleteCertificates: [],
 		leaves,
-		hasLeaves: false,
+		hasLeafLines: false,
 	};
 	const lowerPath = (word: Word) => cx.filePath(word.text, word.span);
 	const listHandler =
@@ -75,17 +75,17 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 					draft.mode = cx.oneOf(words[0]!, MODES, 'mode of `client_auth`');
 			},
 			trust_pool: (words, innerLine) => {
-				if (draft.pool)
+				if (draft.trustPool)
 					cx.problem('error', 'tls/trust-pool-twice', innerLine.words[0]!.span, 'A trust pool is already given.');
-				draft.pool = lowerTrustPool(words, innerLine, cx) ?? draft.pool;
+				draft.trustPool = lowerTrustPool(words, innerLine, cx) ?? draft.trustPool;
 			},
 			trusted_leaf_cert: listHandler('trusted_leaf_cert <base64>…', words => {
 				leaves.certificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
-				draft.hasLeaves = true;
+				draft.hasLeafLines = true;
 			}),
 			trusted_leaf_cert_file: listHandler('trusted_leaf_cert_file <file>…', words => {
 				leaves.files.push(...words.map(lowerPath));
-				draft.hasLeaves = true;
+				draft.hasLeafLines = true;
 			}),
 			trusted_ca_cert: listHandler('trusted_ca_cert <base64>…', words => {
 				draft.obsoleteCertificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
@@ -111,7 +111,7 @@ function lowerVerifier(
 	if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'verifier leaf [file | folder | pem …]') || !kindWord)
 		return;
 	if (cx.oneOf(kindWord, ['leaf'], 'verifier of client certificates') === undefined) return;
-	draft.hasLeaves = true;
+	draft.hasLeafLines = true;
 	const loaders: { readonly [loader: string]: (values: readonly Word[]) => void } = {
 		file: values => draft.leaves.files.push(...values.map(lowerPath)),
 		folder: values => draft.leaves.folders.push(...values.map(lowerPath)),
@@ -154,13 +154,13 @@ function lowerPem(word: Word, cx: LowerContext): string[] {
 function finishDraft(draft: ClientAuthDraft, line: Line, cx: LowerContext): ClientAuth {
 	const nameWord = line.words[0]!;
 	const usesOldSyntax = draft.obsoleteFiles.length + draft.obsoleteCertificates.length > 0;
-	if (usesOldSyntax && draft.pool) {
+	if (usesOldSyntax && draft.trustPool) {
 		const message = '`trusted_ca_cert` and `trust_pool` cannot be combined.';
 		cx.problem('error', 'tls/trust-pool-twice', nameWord.span, message, { hint: 'Put everything into `trust_pool`.' });
 	}
-	const pool = draft.pool ?? (usesOldSyntax ? createOldPool(draft) : undefined);
-	const mode = draft.mode ?? (pool || draft.hasLeaves ? 'require_and_verify' : 'require');
-	if (!pool && !draft.hasLeaves && (mode === 'verify_if_given' || mode === 'require_and_verify')) {
+	const pool = draft.trustPool ?? (usesOldSyntax ? createObsoletePool(draft) : undefined);
+	const mode = draft.mode ?? (pool || draft.hasLeafLines ? 'require_and_verify' : 'require');
+	if (!pool && !draft.hasLeafLines && (mode === 'verify_if_given' || mode === 'require_and_verify')) {
 		cx.problem(
 			'error',
 			'tls/nothing-trusted',
@@ -177,13 +177,16 @@ function finishDraft(draft: ClientAuthDraft, line: Line, cx: LowerContext): Clie
 	return {
 		mode,
 		...(pool ? { trust_pool: pool } : {}),
-		...(draft.hasLeaves ? { trusted_leaves: leaves } : {}),
+		...(draft.hasLeafLines ? { trusted_leaves: leaves } : {}),
 	};
 }
 
-function createOldPool({ obsoleteFiles: oldFiles, obsoleteCertificates: oldCertificates }: ClientAuthDraft): TrustPool {
-	const file: TrustPool = { source: 'file', files: oldFiles };
-	const inline: TrustPool = { source: 'inline', certificates: oldCertificates };
-	if (oldCertificates.length === 0) return file;
-	return oldFiles.length === 0 ? inline : { source: 'combined', of: [inline, file] };
+function createObsoletePool({
+	obsoleteFiles: oldFiles,
+	obsoleteCertificates: oldCertificates,
+}: ClientAuthDraft): TrustPool {
+	const filePool: TrustPool = { source: 'file', files: oldFiles };
+	const inlinePool: TrustPool = { source: 'inline', certificates: oldCertificates };
+	if (oldCertificates.length === 0) return filePool;
+	return oldFiles.length === 0 ? inlinePool : { source: 'combined', of: [inlinePool, filePool] };
 }

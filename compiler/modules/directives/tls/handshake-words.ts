@@ -1,6 +1,6 @@
 /** Protocol versions, cipher suites, curves and key types: their names in configurations and in OpenSSL. */
 
-/** Versions that can be selected. */
+/** Versions of TLS that can be selected. */
 export const TLS_VERSIONS = ['tls1.2', 'tls1.3'] as const;
 
 /** OpenSSL names of TLS 1.2 cipher suites, by IANA name. All provide forward secrecy except those that begin with `TLS_RSA_`. */

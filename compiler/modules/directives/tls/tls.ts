@@ -77,7 +77,7 @@ export const tls: SiteDirective = {
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		const draft: TlsDraft = { certificates: [], load: [], issuers: [], acme: {}, managers: [] };
-		const earlier = site.tls as SiteTls | undefined;
+		const earlierSettings = site.tls as SiteTls | undefined;
 		if (args.length === 0 && !line.block) {
 			cx.count(line, args, 1, 2, tls.usage);
 			return;
@@ -85,18 +85,20 @@ export const tls: SiteDirective = {
 		lowerArguments(line, args, draft, cx);
 		lowerBlock(line, draft, cx);
 		const settings = cx.origin(dropUnsetFields(draft), line.span);
-		site.tls = earlier ? cx.origin({ ...earlier, ...settings, ...mergeLists(earlier, settings) }, line.span) : settings;
+		site.tls = earlierSettings
+			? cx.origin({ ...earlierSettings, ...settings, ...mergeLists(earlierSettings, settings) }, line.span)
+			: settings;
 	},
 	schema: SITE_TLS_SCHEMA,
 };
 
-function mergeLists(earlier: SiteTls, later: SiteTls): Partial<SiteTls> {
-	const lists = (['certificates', 'load', 'issuers', 'managers'] as const).flatMap(field => {
-		const earlierList = earlier[field];
-		const laterList = later[field];
+function mergeLists(earlierSettings: SiteTls, laterSettings: SiteTls): Partial<SiteTls> {
+	const mergedLists = (['certificates', 'load', 'issuers', 'managers'] as const).flatMap(field => {
+		const earlierList = earlierSettings[field];
+		const laterList = laterSettings[field];
 		return earlierList && laterList ? [[field, [...earlierList, ...laterList]] as const] : [];
 	});
-	return Object.fromEntries(lists) as Partial<SiteTls>;
+	return Object.fromEntries(mergedLists) as Partial<SiteTls>;
 }
 
 function lowerArguments(line: Line, args: readonly Word[], draft: TlsDraft, cx: LowerContext): void {
@@ -212,7 +214,7 @@ function lowerBlock(line: Line, draft: TlsDraft, cx: LowerContext): void {
 	reportMissingDnsProvider(line, draft, dnsWords, cx);
 }
 
-/** Reports options of the DNS challenge that have no effect, because no DNS provider is configured. */
+/** Reports options of the DNS challenge that have no effect because no DNS provider is configured. */
 function reportMissingDnsProvider(line: Line, draft: TlsDraft, dnsWords: readonly Word[], cx: LowerContext): void {
 	const { acme } = draft;
 	const nameWord = line.words[0]!;
@@ -305,7 +307,7 @@ function lowerCurve(word: Word, cx: LowerContext): string[] {
 	return [];
 }
 
-/** Parses a number between 0 and 1. */
+/** Parses a share of a certificate's lifetime: a number greater than 0 and less than 1. */
 export function parseRatio(word: Word, cx: LowerContext): number | undefined {
 	const ratio = /^\d*\.?\d+$/.test(word.text) ? Number(word.text) : Number.NaN;
 	if (ratio > 0 && ratio < 1) return ratio;

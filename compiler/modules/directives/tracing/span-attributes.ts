@@ -1,17 +1,19 @@
-/** Attributes of a server span, according to the OpenTelemetry semantic conventions for HTTP (1.23 and later, stable). */
+/**
+ * Computes the attributes of a server span, according to the OpenTelemetry semantic conventions for HTTP (1.23 and later, stable).
+ */
 import { parseAuthority } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
 
-/** Methods that a span names. Any other is `_OTHER`, so that clients cannot create arbitrarily many values. */
+/** Methods that spans name. Any other method is recorded as `_OTHER`, so that clients cannot create arbitrarily many values. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
 	...['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'],
 ]);
 
-/** Maximum number of characters of a value, which limits the size of batches whatever clients send. */
+/** Maximum number of characters of an attribute's value. It bounds the size of exported batches, whatever clients send. */
 const MAX_VALUE_LENGTH = 4096;
 
-/** Query parameters with the signature of a URL. Anyone who knows the signature can use the URL. */
+/** Matches query parameters that contain the signature of a URL, which is redacted: anyone who knows it can use the URL. */
 const SIGNATURE_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
 
 /** Returns the default span name for a method. */
@@ -19,12 +21,12 @@ export function defaultSpanName(method: string): string {
 	return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
-/** Returns a value, truncated if necessary. */
+/** Returns a value, truncated to {@link MAX_VALUE_LENGTH} characters. */
 export function truncateAttribute(value: string): string {
 	return value.length <= MAX_VALUE_LENGTH ? value : value.slice(0, MAX_VALUE_LENGTH);
 }
 
-/** Returns the attributes of an exchange that has ended. */
+/** Returns the span attributes of an exchange that has ended. */
 export function requestAttributes(x: Exchange, clientIp: string): { [name: string]: SpanValue } {
 	const { connection, received, request, response } = x;
 	const { method } = received;

@@ -22,27 +22,28 @@ const TRACE_ID_VARIABLE = 'trace_id';
 /** Variable that holds the span ID: `{http.vars.span_id}`. */
 const SPAN_ID_VARIABLE = 'span_id';
 
-type Attribute = readonly [name: string, read: (x: Exchange) => SpanValue];
+type CompiledAttribute = readonly [name: string, read: (x: Exchange) => SpanValue];
 
 /** Compiles a `trace_request` step. */
 export function compileTracing(step: TraceRequestStep, cx: CompileContext, next: Handler): Handler {
 	const tracer = cx.lease('tracer', {});
 	const nameTemplate = step.span === undefined ? undefined : cx.template(step.span, 'empty');
 	const attributes = Object.entries(step.attributes ?? {}).map(
-		([key, value]): Attribute => [key, compileAttribute(value, cx)],
+		([key, value]): CompiledAttribute => [key, compileAttribute(value, cx)],
 	);
 	return x => {
 		const { request } = x;
 		const callerContext = readTraceContext(request.headers);
-		const parent = callerContext?.parent;
-		const traceId = parent?.traceId ?? tracer.newTraceId();
+		const parentSpan = callerContext?.parent;
+		const traceId = parentSpan?.traceId ?? tracer.newTraceId();
 		const spanId = tracer.newSpanId();
-		const isSampled = tracer.isSampled(traceId, parent && (parent.flags & SAMPLED_FLAG) !== 0);
-		// The caller's flag about the randomness of the ID is kept. The sampling decision is this server's own.
-		const flags = ((parent?.flags ?? 0) & ~SAMPLED_FLAG) | (isSampled ? SAMPLED_FLAG : 0);
+		const isSampled = tracer.isSampled(traceId, parentSpan && (parentSpan.flags & SAMPLED_FLAG) !== 0);
+		// The caller's flags are kept, except for the sampling flag: this server decides by itself whether to sample.
+		const flags = ((parentSpan?.flags ?? 0) & ~SAMPLED_FLAG) | (isSampled ? SAMPLED_FLAG : 0);
 		writeTraceContext(request.headers, traceId, spanId, flags, callerContext?.state);
-		// A span whose parent is another span of this server is not a server span.
-		const isNested = x.variable(SPAN_ID_VARIABLE) !== undefined && x.variable(SPAN_ID_VARIABLE) === parent?.parentId;
+		// If the parent is another span of this server, the span is internal and not a server span.
+		const isNested =
+			x.variable(SPAN_ID_VARIABLE) !== undefined && x.variable(SPAN_ID_VARIABLE) === parentSpan?.parentId;
 		x.variables.set(TRACE_ID_VARIABLE, traceId);
 		x.variables.set(SPAN_ID_VARIABLE, spanId);
 		x.log ??= {};
@@ -53,7 +54,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, callerContext?.state));
 			const spanName =
 				truncateAttribute(nameTemplate ? nameTemplate.render(x) : '') || defaultSpanName(x.received.method);
-			const span = { traceId, spanId, flags, parent, isNested, spanName, state: callerContext?.state };
+			const span = { traceId, spanId, flags, parent: parentSpan, isNested, spanName, state: callerContext?.state };
 			x.finishListeners ??= [];
 			x.finishListeners.push(endedExchange => recordSpan(endedExchange, span));
 		}
@@ -61,11 +62,11 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 	};
 
 	function recordSpan(x: Exchange, span: PendingSpan): void {
-		const values = requestAttributes(x, cx.clientIp(x));
+		const spanAttributes = requestAttributes(x, cx.clientIp(x));
 		for (const [key, readValue] of attributes) {
 			const value = readValue(x);
 			// The value is defined as a property, so that `__proto__` is a name like any other.
-			Object.defineProperty(values, key, { value, enumerable: true, configurable: true, writable: true });
+			Object.defineProperty(spanAttributes, key, { value, enumerable: true, configurable: true, writable: true });
 		}
 		const { parent } = span;
 		const durationMs = performance.now() - x.startedAt;
@@ -81,7 +82,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			startedAt: x.now() - durationMs,
 			duration: durationMs,
 			isError: x.aborted || x.response.status >= 500,
-			attributes: values,
+			attributes: spanAttributes,
 		});
 	}
 }
@@ -97,7 +98,10 @@ interface PendingSpan {
 	readonly state: string | undefined;
 }
 
-/** Compiles the value of an attribute. A single placeholder keeps its type; everything else becomes a string. */
+/**
+ * Compiles the value of an attribute. If it is a single placeholder, a number or boolean keeps its type; all other values become
+ * strings.
+ */
 function compileAttribute(value: string, cx: CompileContext): (x: Exchange) => SpanValue {
 	const placeholderName = /^\{([^{}\\]+)\}$/.exec(value)?.[1];
 	const readPlaceholder = placeholderName === undefined ? undefined : cx.placeholder(placeholderName);

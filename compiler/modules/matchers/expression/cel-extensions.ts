@@ -2,13 +2,13 @@
 import type { CelFunc, CelList, CelValue } from '@bufbuild/cel';
 import type { CelLibrary } from './cel-library.ts';
 
-/** The function to which `list.sortBy(name, key)` expands; its arguments are the list and the key of each element. */
+/** The function to which `list.sortBy(name, key)` expands. Its arguments are the list and a list with the key of each element. */
 export const SORT_BY_FUNCTION = 'svc.sortBy';
 
 /** Maximum number of elements of `lists.range`, so that an expression cannot exhaust memory. */
 const MAX_RANGE = 10_000;
 
-/** Returns the functions, built with the CEL library. */
+/** Returns the extension functions in the form that the CEL library needs. */
 export function extensionFunctions(library: CelLibrary): CelFunc[] {
 	const { celFunc, celMethod, celList, CelScalar, listType } = library;
 	const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
@@ -40,9 +40,9 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 			return celList([...this].sort(compare));
 		}),
 		celFunc(SORT_BY_FUNCTION, [LIST, LIST], LIST, (list, keys) => {
-			const sortable = [...keys].map((key, index) => ({ key, at: index }));
+			const keyedIndexes = [...keys].map((key, index) => ({ key, at: index }));
 			const items = [...list];
-			return celList(sortable.sort((a, b) => compare(a.key, b.key)).map(({ at: index }) => items[index]!));
+			return celList(keyedIndexes.sort((a, b) => compare(a.key, b.key)).map(({ at: index }) => items[index]!));
 		}),
 		celMethod('reverse', STRING, [], STRING, function (this: string) {
 			return [...this].reverse().join('');
@@ -69,7 +69,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
 		celFunc('math.bitNot', [INT], INT, x => ~x),
 		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, shiftCount) => BigInt.asIntN(64, x << limitShift(shiftCount))),
-		// The shift is logical, which means that the sign is not extended.
+		// A logical shift: zeros are shifted in, also for negative numbers.
 		celFunc('math.bitShiftRight', [INT, INT], INT, (x, shiftCount) =>
 			BigInt.asIntN(64, BigInt.asUintN(64, x) >> limitShift(shiftCount)),
 		),
@@ -97,8 +97,8 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 }
 
 /**
- * Returns conversions from strings to numbers. They replace the library's conversions, which accept the same texts as JavaScript:
- * '' as 0, surrounding spaces, other bases.
+ * Returns conversions from strings to numbers. They replace the library's conversions, which accept whatever JavaScript does: '' as
+ * 0, surrounding spaces, other bases.
  */
 function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[] {
 	const { DOUBLE, INT, STRING, UINT } = CelScalar;
@@ -119,14 +119,18 @@ function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[]
 		}),
 		celFunc('double', [STRING], DOUBLE, text => {
 			if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return Number(text);
-			const special = /^([+-]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
-			if (!special) throw new Error(`type conversion error from '${text}' to double`);
-			return special[2] ? Number.NaN : special[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+			const specialMatch = /^([+-]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
+			if (!specialMatch) throw new Error(`type conversion error from '${text}' to double`);
+			return specialMatch[2]
+				? Number.NaN
+				: specialMatch[1] === '-'
+					? Number.NEGATIVE_INFINITY
+					: Number.POSITIVE_INFINITY;
 		}),
 	];
 }
 
-/** Limits a shift count; larger counts give the same result. */
+/** Reduces a shift count to at most 64. Larger counts give the same result. Throws for a negative count. */
 function limitShift(shiftCount: bigint): bigint {
 	if (shiftCount < 0n) throw new Error(`math.bitShift() negative offset: ${shiftCount}`);
 	return shiftCount > 64n ? 64n : shiftCount;
@@ -145,9 +149,13 @@ function keyOf(value: CelValue): string {
 }
 
 function compare(a: CelValue, b: CelValue): number {
-	const comparable = ['string', 'number', 'bigint', 'boolean'];
-	const areNumeric = typeof a !== 'string' && typeof b !== 'string';
-	if (!comparable.includes(typeof a) || !comparable.includes(typeof b) || (typeof a !== typeof b && !areNumeric)) {
+	const orderedTypes = ['string', 'number', 'bigint', 'boolean'];
+	const areBothNumeric = typeof a !== 'string' && typeof b !== 'string';
+	if (
+		!orderedTypes.includes(typeof a) ||
+		!orderedTypes.includes(typeof b) ||
+		(typeof a !== typeof b && !areBothNumeric)
+	) {
 		throw new Error('values of these types have no order');
 	}
 	return a! < b! ? -1 : a! > b! ? 1 : 0;

@@ -10,10 +10,10 @@ export interface CelModules {
 	readonly strings: typeof import('@bufbuild/cel/ext')['strings'];
 }
 
-/** Defined in the binary, whose bundle cannot load modules by name, but not in a checkout. */
+/** Node's `require`. It is defined in the binary, whose bundle cannot load modules by name, but not in a checkout. */
 declare const require: ((name: string) => unknown) | undefined;
 
-/** Loads the library synchronously, because building a site cannot wait. Later calls return it from memory. */
+/** Loads the library synchronously, because building a site cannot wait. Later calls return the loaded library. */
 export function loadCel(): CelModules {
 	// The bundler recognizes `require` only with a literal name.
 	if (typeof require === 'function') {

@@ -4,10 +4,10 @@
  */
 import type { CelEnv, CelFunc, CelType } from '@bufbuild/cel';
 
-/** The library's syntax tree. The library exports only the type of its root. */
+/** A node of the library's syntax tree. The type is derived from that of the tree's root, because the library exports only that. */
 export type CelSyntaxNode = NonNullable<ReturnType<typeof import('@bufbuild/cel')['parse']>['expr']>;
 
-/** A type: a CEL name or, for lists and maps, an object with the element type. `dyn` is a type known only at run time. */
+/** A CEL type: its name or, for lists and maps, an object with the element type. The type `dyn` is known only at run time. */
 export type ExprType = string | { readonly kind: 'list' | 'map'; readonly element: ExprType };
 
 /** A type error; its message is one sentence. */
@@ -21,12 +21,12 @@ const TYPE_NAMES: ReadonlySet<string> = new Set([
 	...['google.protobuf.Timestamp', 'google.protobuf.Duration'],
 ]);
 
-/** Returns the type of an expression. Throws {@link CelTypeError}. */
+/** Returns the type of an expression. Throws {@link CelTypeError} if it has none. `scope` has the types of variables. */
 export function exprTypeOf(expr: CelSyntaxNode, env: CelEnv, scope: Scope = new Map()): ExprType {
 	const kind = expr.exprKind;
 	switch (kind.case) {
 		case 'constExpr':
-			return CONSTANTS[kind.value.constantKind.case ?? 'nullValue'] ?? 'dyn';
+			return TYPES_BY_CONSTANT_KIND[kind.value.constantKind.case ?? 'nullValue'] ?? 'dyn';
 		case 'identExpr':
 			return typeOfName(kind.value.name, scope);
 		case 'selectExpr': {
@@ -64,10 +64,10 @@ export function exprTypeOf(expr: CelSyntaxNode, env: CelEnv, scope: Scope = new 
 		}
 		case 'callExpr': {
 			const { target, function: name, args } = kind.value;
-			const qualified = target && qualifiedName(target, scope);
-			const qualifiedFunctions = qualified === undefined ? undefined : env.funcs.find(`${qualified}.${name}`);
+			const qualifier = target && qualifiedName(target, scope);
+			const qualifiedFunctions = qualifier === undefined ? undefined : env.funcs.find(`${qualifier}.${name}`);
 			const types = args.map(arg => exprTypeOf(arg, env, scope));
-			if (qualifiedFunctions) return callType(`${qualified}.${name}`, undefined, types, qualifiedFunctions);
+			if (qualifiedFunctions) return callType(`${qualifier}.${name}`, undefined, types, qualifiedFunctions);
 			return callType(name, target && exprTypeOf(target, env, scope), types, env.funcs.find(name));
 		}
 		default:
@@ -75,7 +75,7 @@ export function exprTypeOf(expr: CelSyntaxNode, env: CelEnv, scope: Scope = new 
 	}
 }
 
-const CONSTANTS: { readonly [kind: string]: ExprType } = {
+const TYPES_BY_CONSTANT_KIND: { readonly [kind: string]: ExprType } = {
 	boolValue: 'bool',
 	bytesValue: 'bytes',
 	doubleValue: 'double',
@@ -109,14 +109,14 @@ function elementOf(type: ExprType): ExprType {
 
 function commonType(types: readonly ExprType[]): ExprType {
 	const [accumulatorType] = types;
-	return accumulatorType !== undefined && types.every(type => sameType(type, accumulatorType))
+	return accumulatorType !== undefined && types.every(type => isSameType(type, accumulatorType))
 		? accumulatorType
 		: 'dyn';
 }
 
-function sameType(a: ExprType, b: ExprType): boolean {
+function isSameType(a: ExprType, b: ExprType): boolean {
 	if (typeof a === 'string' || typeof b === 'string') return a === b;
-	return a.kind === b.kind && sameType(a.element, b.element);
+	return a.kind === b.kind && isSameType(a.element, b.element);
 }
 
 function callType(
@@ -143,17 +143,18 @@ function callType(
 			return isAssignable(args[0]!, 'list') || isAssignable(args[0]!, 'map') ? elementOf(args[0]!) : refuse();
 		case '_==_':
 		case '_!=_':
-			return comparable(args[0]!, args[1]!) ? 'bool' : refuse();
+			return areComparable(args[0]!, args[1]!) ? 'bool' : refuse();
 		case '_+_':
 			if (args.every(type => exprTypeName(type) === 'list')) return commonType(args);
 	}
 	if (!overloads) throw new CelTypeError(`undeclared reference to '${name}' (in container '')`);
-	const results: ExprType[] = [];
-	for (const func of overloads) if (accepts(func, target, args)) results.push(fromLibraryType(func.result));
-	return results.length === 0 ? refuse() : commonType(results);
+	const resultTypes: ExprType[] = [];
+	for (const func of overloads)
+		if (acceptsArguments(func, target, args)) resultTypes.push(fromLibraryType(func.result));
+	return resultTypes.length === 0 ? refuse() : commonType(resultTypes);
 }
 
-function accepts(func: CelFunc, target: ExprType | undefined, args: readonly ExprType[]): boolean {
+function acceptsArguments(func: CelFunc, target: ExprType | undefined, args: readonly ExprType[]): boolean {
 	if ((func.target === undefined) !== (target === undefined) || func.arguments.length !== args.length) return false;
 	if (func.target !== undefined && !isAssignable(target!, func.target.name)) return false;
 	return func.arguments.every((type, index) => isAssignable(args[index]!, type.name));
@@ -163,7 +164,7 @@ function isAssignable(type: ExprType, expected: string): boolean {
 	return type === 'dyn' || expected === 'dyn' || exprTypeName(type) === expected;
 }
 
-function comparable(a: ExprType, b: ExprType): boolean {
+function areComparable(a: ExprType, b: ExprType): boolean {
 	if (a === 'dyn' || b === 'dyn' || a === 'null_type' || b === 'null_type') return true;
 	if (NUMBER_TYPES.has(a) && NUMBER_TYPES.has(b)) return true;
 	return exprTypeName(a) === exprTypeName(b);

@@ -30,8 +30,8 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 	if (expression.length > MAX_EXPRESSION_LENGTH)
 		return fail(`the expression is longer than ${MAX_EXPRESSION_LENGTH} characters`);
 	const cel = loadCel();
-	const { text, names } = placeholderCalls(expression);
-	const binding = new Binding({ placeholders: names, name, files }, cel, cx);
+	const { text, fullNames: names } = placeholderCalls(expression);
+	const binding = new ExpressionBinding({ placeholders: names, name, files }, cel, cx);
 	try {
 		const root = parse(text, cel);
 		binding.bind(root);
@@ -53,7 +53,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 
 function parse(text: string, cel: CelModules): CelSyntaxNode {
 	try {
-		// A comment must end with a newline.
+		// The library requires a newline after a comment, even at the end of the text.
 		return cel.library.parse(`${text}\n`).expr;
 	} catch (error) {
 		if (error instanceof RangeError) throw error;
@@ -61,7 +61,7 @@ function parse(text: string, cel: CelModules): CelSyntaxNode {
 	}
 }
 
-function createPredicate(evaluate: () => unknown, binding: Binding, { library }: CelModules): Predicate {
+function createPredicate(evaluate: () => unknown, binding: ExpressionBinding, { library }: CelModules): Predicate {
 	return x => {
 		const outerExchange = binding.exchange;
 		binding.exchange = x;
@@ -80,14 +80,14 @@ function createPredicate(evaluate: () => unknown, binding: Binding, { library }:
 }
 
 /**
- * Binds the matchers and placeholders in one expression to the exchange being handled. Each becomes a function without
- * arguments that reads the exchange.
+ * Binds the matchers and placeholders in one expression to the exchange being handled: each is replaced by the call of a function
+ * without arguments that reads the exchange.
  */
-class Binding {
+class ExpressionBinding {
 	readonly functions: CelFunc[] = [];
 	/** The exchange for which the expression is evaluated. */
 	exchange: Exchange | undefined = undefined;
-	/** The error thrown by a matcher. It is more specific than the error that the library throws because of it. */
+	/** The error that a matcher has thrown. It is more specific than the error to which the library converts it. */
 	failure: unknown = undefined;
 	/** Compiled regular expressions that are written as literals, by source. */
 	readonly #regexps = new Map<string, RegExp>();
@@ -145,7 +145,7 @@ class Binding {
 		this.#regexps.set(source, this.#cx.regexp(source));
 	}
 
-	/** Returns the regular expression for `matches`. Throws RegexpError. */
+	/** Returns the compiled regular expression for a call of `matches`. Throws RegexpError. */
 	regexp(source: string): RegExp {
 		const literalRegexp = this.#regexps.get(source);
 		if (literalRegexp) return literalRegexp;
@@ -181,9 +181,11 @@ class Binding {
 			expr.exprKind = callExpr('timestamp', [original]);
 			return;
 		}
-		const read = this.#cx.placeholder(name);
+		const readPlaceholder = this.#cx.placeholder(name);
 		this.#replaceByCall(expr, functionName =>
-			celFunc(functionName, [], CelScalar.DYN, () => (read ? celInput(read(this.exchange!), celList) : null)),
+			celFunc(functionName, [], CelScalar.DYN, () =>
+				readPlaceholder ? celInput(readPlaceholder(this.exchange!), celList) : null,
+			),
 		);
 	}
 
@@ -202,16 +204,16 @@ class Binding {
 		this.bind(list);
 		this.bind(key!);
 		const keys = parse('list.map(name, key)', this.#cel);
-		const loop = keys.exprKind.value as Comprehension;
-		loop.iterRange = list;
-		loop.iterVar = variable.exprKind.value.name;
-		replaceName(loop.loopStep!, 'key', key!);
+		const comprehension = keys.exprKind.value as Comprehension;
+		comprehension.iterRange = list;
+		comprehension.iterVar = variable.exprKind.value.name;
+		replaceName(comprehension.loopStep!, 'key', key!);
 		expr.exprKind = callExpr(SORT_BY_FUNCTION, [list, keys]);
 	}
 
 	/**
-	 * Expands `cel.bind(name, value, expression)` to a comprehension over an empty list: `name` is its accumulator, `expression` its
-	 * result.
+	 * Expands `cel.bind(name, value, expression)` to a comprehension over an empty list. The accumulator is `name`, with the initial
+	 * value `value`; the result is `expression`.
 	 */
 	#bindMacro(expr: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
 		const [variable, value, resultExpr] = args;
@@ -251,7 +253,7 @@ function callExpr(name: string, args: CelSyntaxNode[]): CelSyntaxNode['exprKind'
 
 type Comprehension = Extract<CelSyntaxNode['exprKind'], { case: 'comprehensionExpr' }>['value'];
 
-/** Replaces a name by an expression, inside calls and lists. */
+/** Replaces a name with an expression in the arguments of calls and in lists, in place. */
 function replaceName(expr: CelSyntaxNode, name: string, replacement: CelSyntaxNode): void {
 	const { exprKind } = expr;
 	const parts =
@@ -266,7 +268,7 @@ function isName(expr: CelSyntaxNode, name: string): boolean {
 	return expr.exprKind.case === 'identExpr' && expr.exprKind.value.name === name;
 }
 
-/** Converts the value of a placeholder to CEL: whole numbers become ints, missing values null. */
+/** Converts the value of a placeholder to a CEL value: whole numbers become ints, missing values null. */
 function celInput(value: unknown, list: CelModules['library']['celList']): CelInput {
 	if (value === undefined || value === null) return null;
 	if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'bigint') return value;

@@ -1,4 +1,4 @@
-/** The matchers as functions in CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
+/** Calls of matchers in expressions: `path('/a*')` in CEL is the matcher `path` of the document. */
 import type { Matcher } from '../../../document/document.ts';
 import { COMPATIBLE_FALLBACK_POLICY, TRY_POLICIES } from '../file.ts';
 import type { CelSyntaxNode } from './cel-type-check.ts';
@@ -7,7 +7,7 @@ import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 /** A mistake in a matcher call; its message is one sentence. */
 export class MatcherCallError extends Error {}
 
-/** The context of the calls in one expression. */
+/** What the calls in one expression refer to. */
 export interface MatcherCallScope {
 	/** Full names of the placeholders, by number. */
 	readonly placeholders: readonly string[];
@@ -17,13 +17,13 @@ export interface MatcherCallScope {
 	readonly files: readonly string[] | undefined;
 }
 
-/** An argument of a call: a string (which is a template), a list of strings, or a map with such values. */
-type Argument = string | readonly string[] | ReadonlyMap<string, string | readonly string[]>;
+/** The value of an argument: a string (which is a template), a list of strings, or a map of strings and lists of strings. */
+type ArgumentValue = string | readonly string[] | ReadonlyMap<string, string | readonly string[]>;
 
-type MakeMatcher = (args: readonly Argument[], scope: MatcherCallScope, call: string) => Matcher;
+type MatcherCreator = (args: readonly ArgumentValue[], scope: MatcherCallScope, call: string) => Matcher;
 
 /** The functions that create a matcher from the arguments of a call, by the name of the call. */
-export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, MakeMatcher>([
+export const MATCHER_CALLS: ReadonlyMap<string, MatcherCreator> = new Map<string, MatcherCreator>([
 	['host', (args, _, call) => ({ type: 'host', hosts: textArguments(args, call) })],
 	['path', (args, _, call) => ({ type: 'path', patterns: textArguments(args, call) })],
 	['method', (args, _, call) => ({ type: 'method', methods: textArguments(args, call) })],
@@ -70,7 +70,7 @@ export function matcherOfCall(call: string, args: readonly CelSyntaxNode[], scop
 	return MATCHER_CALLS.get(call)!(values, scope, call);
 }
 
-function readArgument(expr: CelSyntaxNode, scope: MatcherCallScope): Argument | undefined {
+function readArgument(expr: CelSyntaxNode, scope: MatcherCallScope): ArgumentValue | undefined {
 	const kind = expr.exprKind;
 	if (kind.case === 'listExpr') return textList(kind.value.elements, scope);
 	if (kind.case !== 'structExpr') return readText(expr, scope);
@@ -103,7 +103,7 @@ function readText(expr: CelSyntaxNode, scope: MatcherCallScope): string | undefi
 	return parts.includes(undefined) ? undefined : parts.join('');
 }
 
-/** Returns the name of the placeholder that a call stands for. */
+/** Returns the full name of the placeholder that a call of {@link PLACEHOLDER_FUNCTION} stands for. */
 export function placeholderName(args: readonly CelSyntaxNode[], scope: MatcherCallScope): string {
 	const kind = args[0]?.exprKind;
 	const constant = kind?.case === 'constExpr' ? kind.value.constantKind : undefined;
@@ -112,7 +112,12 @@ export function placeholderName(args: readonly CelSyntaxNode[], scope: MatcherCa
 	return name;
 }
 
-function textArguments(args: readonly Argument[], call: string, min = 1, max = Number.POSITIVE_INFINITY): string[] {
+function textArguments(
+	args: readonly ArgumentValue[],
+	call: string,
+	min = 1,
+	max = Number.POSITIVE_INFINITY,
+): string[] {
 	if (args.length < min || args.length > max || !args.every(arg => typeof arg === 'string')) {
 		const count = min === max ? 'one string' : max === Number.POSITIVE_INFINITY ? 'texts' : `${min} to ${max} texts`;
 		throw new MatcherCallError(`${call}() takes ${count}`);
@@ -120,18 +125,18 @@ function textArguments(args: readonly Argument[], call: string, min = 1, max = N
 	return args as string[];
 }
 
-function readRegexp(args: readonly Argument[], scope: MatcherCallScope, call: string, subjectCount: 0 | 1) {
+function readRegexp(args: readonly ArgumentValue[], scope: MatcherCallScope, call: string, subjectCount: 0 | 1) {
 	const words = textArguments(args, call, subjectCount + 1, subjectCount + 2);
-	const givenName = words.length === subjectCount + 2 ? words[0]! : undefined;
-	if (givenName !== undefined && !/^\w+$/.test(givenName)) {
-		throw new MatcherCallError(`invalid regexp name (must contain only word characters): ${givenName}`);
+	const explicitName = words.length === subjectCount + 2 ? words[0]! : undefined;
+	if (explicitName !== undefined && !/^\w+$/.test(explicitName)) {
+		throw new MatcherCallError(`invalid regexp name (must contain only word characters): ${explicitName}`);
 	}
-	const name = givenName ?? scope.name;
+	const name = explicitName ?? scope.name;
 	const fields = { pattern: words.at(-1)!, ...(name === undefined ? {} : { name }) };
 	return { subject: words.at(-2) ?? '', fields };
 }
 
-function mapEntries(args: readonly Argument[], call: string): (readonly [string, readonly string[]])[] {
+function mapEntries(args: readonly ArgumentValue[], call: string): (readonly [string, readonly string[]])[] {
 	const [map] = args;
 	if (args.length !== 1 || !(map instanceof Map)) throw new MatcherCallError(`${call}() takes one map`);
 	return [...(map as ReadonlyMap<string, string | readonly string[]>)].map(([key, value]) => [
@@ -146,18 +151,18 @@ function headerRule([name, values]: readonly [string, readonly string[]]): Match
 	return { type: 'header', name, values };
 }
 
-const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy', 'split_path']);
+const FILE_CALL_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy', 'split_path']);
 
-function fileMatcher(args: readonly Argument[], scope: MatcherCallScope, call: string): Matcher {
+function fileMatcher(args: readonly ArgumentValue[], scope: MatcherCallScope, call: string): Matcher {
 	const [map] = args;
 	const defaultFiles = scope.files === undefined ? {} : { files: scope.files };
-	// Slashes in arguments are part of the file names.
-	const namedFiles = (files: readonly string[]) => ({ files, slashes: 'rendered' });
+	// A trailing slash counts even if it comes from a placeholder.
+	const filesField = (files: readonly string[]) => ({ files, slashes: 'rendered' });
 	if (!(map instanceof Map))
-		return { type: 'file', ...(args.length > 0 ? namedFiles(textArguments(args, call)) : defaultFiles) };
+		return { type: 'file', ...(args.length > 0 ? filesField(textArguments(args, call)) : defaultFiles) };
 	const fields = new Map(mapEntries(args, call));
 	for (const key of fields.keys()) {
-		if (!FILE_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
+		if (!FILE_CALL_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
 	}
 	const [files, splits, root, policy] = ['try_files', 'split_path', 'root', 'try_policy'].map(key => fields.get(key));
 	if (
@@ -169,7 +174,7 @@ function fileMatcher(args: readonly Argument[], scope: MatcherCallScope, call: s
 	}
 	return {
 		type: 'file',
-		...(files && files.length > 0 ? namedFiles(files) : defaultFiles),
+		...(files && files.length > 0 ? filesField(files) : defaultFiles),
 		...(root ? { root: root[0] } : {}),
 		...(policy ? { policy: policy[0] } : {}),
 		...(splits ? { split_path: splits } : {}),

@@ -18,15 +18,15 @@ export const clientIpHeaders: ServerOption = {
 	lower: (line, args, { settings }, cx) => {
 		if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, clientIpHeaders.usage)) return;
 		const earlierNames = (settings.client_ip_headers as readonly string[] | undefined) ?? [];
-		const names: string[] = [...earlierNames];
+		const clientIpHeaderNames: string[] = [...earlierNames];
 		for (const { text, span } of args) {
-			if (names.some(name => name.toLowerCase() === text.toLowerCase())) {
+			if (clientIpHeaderNames.some(name => name.toLowerCase() === text.toLowerCase())) {
 				const message = `client IP header ${text} specified more than once`;
 				cx.problem('error', 'servers/client-ip-header-twice', span, message);
-			} else if (isToken(text)) names.push(text);
+			} else if (isToken(text)) clientIpHeaderNames.push(text);
 			else cx.problem('error', 'header/invalid-name', span, `\`${text}\` is not a field name.`);
 		}
-		settings.client_ip_headers = names;
+		settings.client_ip_headers = clientIpHeaderNames;
 	},
 	schema: {},
 };
@@ -73,7 +73,7 @@ const EXAMPLE = [
 	'```',
 ];
 
-/** Returns a setting that is set only by an option inside `servers`, and cannot be set directly in the global block. */
+/** Defines a setting without a line of its own in the global block: only an option inside `servers` sets it. */
 function internalSetting(
 	id: string,
 	option: ServerOption,
@@ -92,7 +92,7 @@ function internalSetting(
 	};
 }
 
-/** The settings that only the options of this module set. */
+/** The settings that the options of this module set. */
 export const clientIpSettings: readonly GlobalOption[] = [
 	internalSetting('client_ip_headers', clientIpHeaders, false, {
 		type: 'array',

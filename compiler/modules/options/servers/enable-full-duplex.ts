@@ -1,7 +1,7 @@
 /** `enable_full_duplex` inside `servers`: accepted without effect, because this server is always full duplex. */
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** Accepted for compatibility; it has no effect. */
+/** Option inside `servers`, accepted for compatibility. */
 export const enableFullDuplex: ServerOption = {
 	name: 'enable_full_duplex',
 	usage: 'enable_full_duplex',

@@ -1,10 +1,13 @@
-/** `expected_underscore_headers` and `expected_dot_headers` inside `servers`: field names with `_` or `.` to keep. */
+/**
+ * `expected_underscore_headers` and `expected_dot_headers` inside `servers`: names of request fields that are kept although they
+ * contain `_` or `.`.
+ */
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /**
- * Names of fields that determine framing or routing. A program behind this server must not receive lookalikes of them, such as
- * `content_length`, from clients.
+ * Names of fields that determine framing or routing. Clients must not be able to send names that programs behind this server
+ * mistake for them, such as `content_length`.
  */
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set([
 	'content-length',
@@ -34,7 +37,7 @@ function expectedHeadersOption(name: string, character: '_' | '.'): ServerOption
 		lower: (line, args, { server }, cx) => {
 			cx.noBlock(line);
 			if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage)) return;
-			const names = args.flatMap(({ text, span }) => {
+			const expectedNames = args.flatMap(({ text, span }) => {
 				const nameOrPrefix = text.replace(/\*$/, '');
 				const hint = `Write a field name that contains \`${character}\`, such as X${character}Name, or a prefix such as X${character}*.`;
 				if (!isToken(nameOrPrefix) || nameOrPrefix.includes('*') || !nameOrPrefix.includes(character)) {
@@ -48,7 +51,8 @@ function expectedHeadersOption(name: string, character: '_' | '.'): ServerOption
 				}
 				return [text];
 			});
-			if (names.length > 0) server[name] = [...((server[name] as string[] | undefined) ?? []), ...names];
+			if (expectedNames.length > 0)
+				server[name] = [...((server[name] as string[] | undefined) ?? []), ...expectedNames];
 		},
 		schema: {
 			[name]: {

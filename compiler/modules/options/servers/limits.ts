@@ -4,16 +4,16 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** Default length of the queue if `requests` is set. */
+/** Default maximum number of requests in the queue, if `requests` is set. */
 export const DEFAULT_QUEUE_LENGTH = 1000;
-/** Default maximum milliseconds in the queue. */
+/** Default maximum number of milliseconds that a request waits in the queue. */
 export const DEFAULT_QUEUE_TIME_MS = 5000;
 
-/** Default number of TLS handshakes per second of one client on another machine. */
+/** Default maximum number of TLS handshakes per second for each client. Clients on this machine are not limited by default. */
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
 
 const MAX_COUNT = 1_000_000_000;
-/** Maximum number of configurable handshakes per second. */
+/** Maximum of the configured handshakes per second. */
 const MAX_HANDSHAKES = 1_000_000;
 const countSchema = (description: string) => ({ type: 'integer', minimum: 0, maximum: MAX_COUNT, description });
 

@@ -61,7 +61,7 @@ urlPattern('components match and capture the same as in the built-in URLPattern'
 		} catch {
 			continue;
 		}
-		const { source, names } = componentExpression(component, pattern[component]);
+		const { source, groupNames: names } = componentExpression(component, pattern[component]);
 		const regexp = compileRegexp(source);
 		for (let subjects = 0; subjects < 10; subjects++) {
 			const subject = randomSubject(chance);

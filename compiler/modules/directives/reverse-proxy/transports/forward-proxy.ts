@@ -1,9 +1,9 @@
-/** URLs of proxies through which upstreams are reached. */
+/** Parses the URLs of forward proxies, through which upstreams are reached. */
 import type { ForwardProxySettings } from './transport-settings.ts';
 
 /**
- * Parses the URL. User and password are separated from it, so that they can be redacted. If the URL is invalid, returns the reason,
- * without quoting the URL.
+ * Parses the URL of a forward proxy. The user and password are removed from the URL and returned separately, so that they can be
+ * redacted. If the URL is invalid, returns the reason, which does not quote the URL.
  */
 export function parseForwardProxy(text: string): ForwardProxySettings | string {
 	let url: URL;
@@ -20,9 +20,9 @@ export function parseForwardProxy(text: string): ForwardProxySettings | string {
 		return 'The URL of a proxy consists of scheme, host and port only.';
 	}
 	const defaultPort = scheme === 'http' ? 80 : scheme === 'https' ? 443 : 1080;
-	const redactedUrl = `${scheme === 'socks5h' ? 'socks5' : scheme}://${url.hostname}:${url.port || defaultPort}`;
+	const urlWithoutCredentials = `${scheme === 'socks5h' ? 'socks5' : scheme}://${url.hostname}:${url.port || defaultPort}`;
 	return {
-		url: redactedUrl,
+		url: urlWithoutCredentials,
 		...(url.username === '' ? {} : { username: decodePercentLeniently(url.username) }),
 		...(url.password === '' ? {} : { password: decodePercentLeniently(url.password) }),
 	};

@@ -10,10 +10,13 @@ import type { ClientTlsSettings } from './transport-settings.ts';
 /** TLS settings during lowering. */
 export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientTlsSettings[K] };
 
-/** Groups of TLS 1.3 that can be selected. */
+/** Key exchange groups of TLS 1.3 that can be selected. */
 export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1', 'secp521r1'] as const;
 
-/** Returns the TLS options. Each of them enables TLS by calling `draft`, which creates the settings if there are none. */
+/**
+ * Returns the handlers of the TLS options. Each option enables TLS by calling `draft`, which creates the TLS settings if there are
+ * none.
+ */
 export function clientTlsOptions(
 	draft: () => ClientTlsDraft,
 	cx: LowerContext,

@@ -8,13 +8,13 @@ import type { ClientTlsSettings } from './transport-settings.ts';
 export interface TlsMaterial {
 	/** Certificates of trusted authorities, in PEM form. */
 	readonly authorities: readonly string[];
-	/** Whether the system's authorities are trusted, too. */
+	/** True if the system's authorities are trusted in addition to `authorities`. */
 	readonly trustsSystem: boolean;
 	readonly certificate: string | undefined;
 	readonly key: string | undefined;
 }
 
-/** A problem with a file. The message quotes none of its contents. */
+/** Thrown if a certificate or key file cannot be used. The message does not quote the contents of the file. */
 export class MaterialError extends Error {
 	readonly code: string;
 
@@ -66,7 +66,7 @@ export function readTlsMaterial(settings: ClientTlsSettings, readBytes: (path: s
 			`${clientCertificate.key} does not contain a readable private key in PEM form.`,
 		);
 	}
-	const reason = findRefusal(certificate, key);
+	const reason = findCertificateRefusal(certificate, key);
 	if (reason !== undefined) {
 		throw new MaterialError('tls/unusable-certificate', `${clientCertificate.certificate} cannot be used: ${reason}.`);
 	}
@@ -74,10 +74,10 @@ export function readTlsMaterial(settings: ClientTlsSettings, readBytes: (path: s
 }
 
 /**
- * Returns the reason for which the TLS library rejects a certificate, such as an unsupported type; undefined if it accepts it.
- * Without this check, the mistake would be found only when a connection is made.
+ * Returns why the TLS library rejects a certificate, for example because of an unsupported type; undefined if it accepts the
+ * certificate. Without this check, the mistake would be found only when a connection is made.
  */
-function findRefusal(cert: string, key: string): string | undefined {
+function findCertificateRefusal(cert: string, key: string): string | undefined {
 	try {
 		// `node:tls` is loaded on demand, because most configurations compile without it.
 		process.getBuiltinModule('node:tls').createSecureContext({ ca: [], cert, key });
@@ -88,7 +88,9 @@ function findRefusal(cert: string, key: string): string | undefined {
 	}
 }
 
-/** Adds the certificates of a source to `authorities`. Returns true if the source is or contains the system's authorities. */
+/**
+ * Adds the certificates of a trust source to `authorities`. Returns true if the source is, or includes, the system's authorities.
+ */
 function addTrust(trust: TrustPool, readBytes: (path: string) => Uint8Array, authorities: string[]): boolean {
 	switch (trust.source) {
 		case 'system':
@@ -108,7 +110,7 @@ function addTrust(trust: TrustPool, readBytes: (path: string) => Uint8Array, aut
 			return trustsSystem;
 		}
 		default:
-			// The certificates of other sources are not in files. They are fetched when connections are made.
+			// Other sources have no certificates in files: their certificates are fetched when connections are made.
 			return false;
 	}
 }
@@ -128,9 +130,9 @@ function readFile(path: string, readBytes: (path: string) => Uint8Array): string
 }
 
 function parseCertificates(pem: string, path: string): X509Certificate[] {
-	const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+	const pemBlocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 	try {
-		if (blocks.length > 0) return blocks.map(block => new X509Certificate(block));
+		if (pemBlocks.length > 0) return pemBlocks.map(block => new X509Certificate(block));
 	} catch {
 		// The error below says what was expected.
 	}

@@ -5,7 +5,7 @@ import { TRUST_POOL_SCHEMA } from '../../../providers/trust-pools/trust-pool.ts'
 import { TLS_CURVES } from './lower-client-tls.ts';
 import { MAX_READ_BUFFER_BYTES, MIN_READ_BUFFER_BYTES } from './transport-settings.ts';
 
-/** An IP address, with an optional port. */
+/** Matches an IP address, with an optional port. */
 const NAME_SERVER_PATTERN =
 	'^(?:\\d{1,3}(?:\\.\\d{1,3}){3}(?::\\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\\[[0-9a-fA-F:.]+\\](?::\\d{1,5})?)$';
 

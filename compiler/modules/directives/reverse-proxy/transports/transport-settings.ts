@@ -1,25 +1,28 @@
 /** The settings of transports in documents: how requests reach the upstreams of a pool. */
 import type { TrustPool } from '../../../../document/tls-settings.ts';
 
-/** HTTP over TCP or Unix sockets, with or without TLS. Times in milliseconds; absent means no limit unless noted. */
+/**
+ * Settings of HTTP over TCP or Unix sockets, with or without TLS. A time that is absent means no limit, unless a default is given.
+ */
 export interface HttpTransportSettings {
 	readonly type: 'http';
 	/** Versions offered, in no particular order: `1.1` and `2` (over TLS), or `h2c`. Default `1.1` and `2`. */
 	readonly versions?: readonly HttpTransportVersion[];
-	/** TLS to the upstreams; default plain text. */
+	/** Settings of TLS to the upstreams. Default: plain text. */
 	readonly tls?: ClientTlsSettings;
 	/** True to request gzip if the client requested no coding, and to decode the response; default true. */
 	readonly compression?: boolean;
-	/** Version of the PROXY protocol header, sent on each connection with the client's address. */
+	/** Version of the PROXY protocol, by which each connection begins with the client's address. Default: the protocol is not used. */
 	readonly proxy_protocol?: 'v1' | 'v2';
-	/** `none`, or the proxy to connect through; by default, the proxy that the environment names. */
+	/** The forward proxy to connect through, or `none`. Default: the proxy that environment variables name. */
 	readonly forward_proxy?: 'none' | ForwardProxySettings;
 	/** DNS servers as `host:port`; by default, the system's. */
 	readonly resolvers?: readonly string[];
 	/** Address to connect from. */
 	readonly local_address?: string;
 	/**
-	 * Milliseconds after which the next address of a host is also tried; default 300. -1 tries the addresses one after the other.
+	 * Milliseconds after which the next address of a host is tried concurrently; default 300. With -1, the addresses are tried one
+	 * after the other.
 	 */
 	readonly dial_fallback_delay?: number;
 	/** Milliseconds for which a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
@@ -71,7 +74,7 @@ export interface ClientTlsSettings {
 	readonly client_certificate?: { readonly certificate: string; readonly key: string } | { readonly managed: string };
 	/** Key exchange groups, by their TLS 1.3 names. */
 	readonly curves?: readonly string[];
-	/** Whether upstreams may renegotiate; default `never`. */
+	/** Whether upstreams may renegotiate TLS 1.2; default `never`. */
 	readonly renegotiation?: 'never' | 'freely';
 	/** Ports to which connections are made without TLS. */
 	readonly except_ports?: readonly number[];
@@ -79,12 +82,15 @@ export interface ClientTlsSettings {
 	readonly handshake_timeout?: number;
 }
 
-/** FastCGI (specification of 1996). Times are in milliseconds. */
+/** Settings of FastCGI (specification of 1996). Times are in milliseconds. */
 export interface FastcgiTransportSettings {
 	readonly type: 'fastcgi';
 	/** Folder of the scripts, with placeholders; by default, the site's `root`. */
 	readonly root?: string;
-	/** Extensions such as `.php`. The path up to the end of the first one that occurs is the script; the rest is PATH_INFO. */
+	/**
+	 * Extensions of scripts, such as `.php`. The path up to the end of the first extension that occurs in it is the script; the rest
+	 * is PATH_INFO.
+	 */
 	readonly split?: readonly string[];
 	/** Additional variables; values may contain placeholders. */
 	readonly env?: readonly { readonly name: string; readonly value: string }[];
@@ -103,7 +109,7 @@ export function requestsGzip(transport: TransportSettings | undefined): boolean 
 	return transport === undefined || (transport.type === 'http' && transport.compression !== false);
 }
 
-/** Reports whether connections of this transport use TLS on all ports. */
+/** Reports whether connections of this transport use TLS, except to the ports in `except_ports`. */
 export function usesTls(transport: TransportSettings | undefined): boolean {
 	return transport?.type === 'http' && transport.tls !== undefined;
 }
