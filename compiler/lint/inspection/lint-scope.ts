@@ -8,7 +8,7 @@ import { joinWalked, type WalkedDocument, walkRoutes } from './walk-document.ts'
 export interface LintScope {
 	/** The site; undefined if the scope is not exactly one site. */
 	readonly site: Site | undefined;
-	/** The document with no other sites than those of the scope, at their usual indexes. */
+	/** This part of the document. Sites have their usual indexes. */
 	readonly document: Document;
 	readonly walked: WalkedDocument;
 	/** The syntax trees of the sites and, outside of sites, of the named routes; undefined for JSON. */

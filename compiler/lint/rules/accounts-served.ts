@@ -17,6 +17,7 @@ export const accountsServed: LintRule = {
 	].join('\n'),
 	check: cx => {
 		const { steps } = cx.walked;
+		if (!steps.some(({ step }) => step.handler === basicAuth.id)) return;
 		const roots = [...rootsOf(cx.walked)].filter(({ folder: root }) => root.startsWith('/'));
 		for (const { step, pointer } of steps) {
 			if (step.handler !== basicAuth.id) continue;

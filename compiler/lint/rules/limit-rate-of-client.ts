@@ -14,6 +14,7 @@ export const limitRateOfClient: LintRule = {
 		'rate with `map`, or take it from a field that another directive sets, such as `forward_auth` with `copy_headers`.',
 	].join('\n'),
 	check: cx => {
+		if (!cx.walked.steps.some(({ step }) => step.handler === limitRate.id)) return;
 		const editedFields = new Set<string>();
 		for (const { name, editedMessage, removes } of fieldEditsOf(cx.walked)) {
 			if (editedMessage === 'request' && !removes) editedFields.add(`http.request.header.${name.toLowerCase()}`);

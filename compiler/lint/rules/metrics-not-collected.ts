@@ -11,6 +11,7 @@ export const metricsNotCollected: LintRule = {
 		'The directive `metrics` serves what has been collected. Without the global option `metrics`, that is only the state of',
 		'the process: memory, threads, connections, certificates and upstreams. Dashboards and alerts on requests stay empty.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
 		if (cx.document.settings?.metrics !== undefined) return;
 		for (const { step, pointer } of cx.walked.steps) {

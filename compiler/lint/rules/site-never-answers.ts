@@ -11,8 +11,9 @@ export const siteNeverAnswers: LintRule = {
 		`A request that no directive answers gets 200 with an empty body. If a site's directives only set things, such as`,
 		'`root`, `header` or `log`, every request does: `file_server`, `respond` or `reverse_proxy` is missing.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
-		(cx.document.sites ?? []).forEach(({ pipeline, addresses }, index) => {
+		(cx.scope.document.sites ?? []).forEach(({ pipeline, addresses }, index) => {
 			if (pipeline.some(canAnswer)) return;
 			cx.reportAt(`/sites/${index}/addresses/0`, `Every request to \`${addresses[0]}\` gets 200 with an empty body.`, {
 				hint: 'Add `file_server`, `respond` or `reverse_proxy`.',

@@ -17,10 +17,11 @@ export const tlsOff: LintRule = {
 		'servers in front that may terminate TLS instead.',
 	].join('\n'),
 	checkedForConfigfile: true,
+	dependsOn: 'site',
 	check: cx => {
 		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
 		if (cx.document.settings?.trusted_proxies !== undefined) return;
-		(cx.document.sites ?? []).forEach((site, index) => {
+		(cx.scope.document.sites ?? []).forEach((site, index) => {
 			if (onlyRedirects(site)) return;
 			site.addresses.forEach((text, addressIndex) => {
 				const address = parseSiteAddress(text);

@@ -10,8 +10,11 @@ export const trustsEveryone: LintRule = {
 		'With `0.0.0.0/0` or `::/0` among the trusted proxies, anybody can write any address into `X-Forwarded-For`, and `client_ip`,',
 		'access logs and rate limits accept it. Name the networks of the proxies.',
 	].join('\n'),
+	dependsOn: 'site',
 	check: cx => {
-		const lists = [{ pointer: '/settings/trusted_proxies', list: cx.document.settings?.trusted_proxies as unknown }];
+		const lists = [
+			{ pointer: '/settings/trusted_proxies', list: cx.scope.document.settings?.trusted_proxies as unknown },
+		];
 		for (const { step, pointer } of cx.walked.steps) {
 			lists.push({ pointer: `${pointer}/trusted_proxies`, list: step.trusted_proxies });
 		}

@@ -9,13 +9,14 @@ export const upstreamTwice: LintRule = {
 	summary: 'A pool lists the same address twice.',
 	documentation:
 		'The address then gets twice its share of requests and counts twice for health checks. Use weights to say so explicitly.',
+	dependsOn: 'site',
 	check: cx => {
 		const pools: { to: unknown; pointer: string }[] = [];
 		for (const { step, pointer } of cx.walked.steps) {
 			const { upstreams } = step as { upstreams?: { to?: unknown } };
 			if (upstreams) pools.push({ to: upstreams.to, pointer: `${pointer}/upstreams/to` });
 		}
-		for (const [name, pool] of Object.entries(cx.document.upstreams ?? {})) {
+		for (const [name, pool] of Object.entries(cx.scope.document.upstreams ?? {})) {
 			pools.push({ to: (pool as { to?: unknown }).to, pointer: `/upstreams/${name}/to` });
 		}
 		for (const { to, pointer } of pools) {
