@@ -1,6 +1,6 @@
 /**
  * Rules for the structure of the sources: the direction of imports, one place per module, and documentation and a fixture for
- * each.
+ * each module.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -53,7 +53,7 @@ structure('files open with a sentence that says what they are', () => {
 	assert.equal(wrong, []);
 });
 
-/** Returns exported named declarations: the name, its place, and the text of the comment above, if any. */
+/** Yields the named declarations that a file exports: the name, the place, and the text of the comment above, if any. */
 function* exportsOf(
 	file: string,
 ): Generator<{ name: string; place: string; comment: string | undefined; isConstant: boolean }> {
@@ -65,7 +65,7 @@ function* exportsOf(
 		if (!match) continue;
 		let above = index - 1;
 		while (above >= 0 && /^\s*(\/\/ biome-ignore|@)/.test(lines[above]!)) above--;
-		// Overloads share the comment of the first one.
+		// The overloads of a function share the comment above the first of them.
 		if (above >= 0 && /^export (declare )?(async )?function/.test(lines[above]!)) continue;
 		let comment: string | undefined;
 		if (/\*\/\s*$/.test(lines[above] ?? '')) {
@@ -77,10 +77,10 @@ function* exportsOf(
 	}
 }
 
-/** Returns the words of an identifier or comment in lower case and singular, without articles and similar words. */
+/** Returns the words of an identifier or comment, in lower case and singular. Articles and similar words are left out. */
 function wordsOf(text: string): string[] {
-	const apart = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
-	return (apart.match(/[a-z0-9]+/g) ?? [])
+	const spaced = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
+	return (spaced.match(/[a-z0-9]+/g) ?? [])
 		.filter(word => !['the', 'a', 'an', 'of', 'one', 'its', 'this', 'for'].includes(word))
 		.map(word => word.replace(/s$/, ''));
 }
@@ -165,7 +165,7 @@ structure('no folder imports one that imports it, directly or through others', (
 	assert.equal(inCycles, [], 'folders in import cycles');
 });
 
-/** Returns the folders that each folder imports from, except itself. */
+/** Returns, for each folder, the other folders from which it imports. */
 function folderImports(): Map<string, Set<string>> {
 	const imports = new Map<string, Set<string>>();
 	for (const file of filesBelow(LAYERS, '.ts')) {
@@ -197,7 +197,7 @@ function reachableFrom(folder: string, imports: ReadonlyMap<string, ReadonlySet<
 structure('every path in CONTRIBUTING.md exists', () => {
 	const text = readFileSync(path.join(ROOT, 'CONTRIBUTING.md'), 'utf8');
 	const tree = filesBelow([...LAYERS, 'fixtures', 'test'], '').map(file => `/${file.split(path.sep).join('/')}/`);
-	// A name without the folders that its sentence has already given, such as `redir.ts`, may be anywhere.
+	// A sentence may name a file without its folders, such as `redir.ts`. Such a file may be anywhere.
 	const exists = (named: string): boolean => {
 		const [start, end] = named.split(/<[^>]*>|…/) as [string, string | undefined];
 		if (end === undefined) return tree.some(file => file.includes(`/${start.replace(/\/$/, '')}/`));
@@ -226,7 +226,7 @@ structure('there are no default exports and no catch-all file names', () => {
 	);
 });
 
-/** Names of directives or matchers that are also ordinary words, and may occur elsewhere. */
+/** Names of directives or matchers that are also ordinary words, and may therefore occur elsewhere. */
 const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 	...[
 		'abort',
@@ -249,11 +249,14 @@ const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 	...['expression', 'map', 'when'],
 ]);
 
-/** Operators that combine matchers. They belong to the format of the document, as lists do. */
+/** Operators that combine matchers. They belong to the format of the document, and may therefore occur elsewhere. */
 const OPERATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);
 
-/** Files that must contain names of modules: names in other servers with our equivalents, and old forms of the document. */
-const KNOW_NAMES: ReadonlySet<string> = new Set([
+/**
+ * Files that must contain names of modules: the table of names in other servers with our equivalents, and the upgrade of old
+ * forms of the document.
+ */
+const FILES_WITH_MODULE_NAMES: ReadonlySet<string> = new Set([
 	'compiler/modules/contract/foreign-words.ts',
 	'compiler/document/upgrade.ts',
 ]);
@@ -271,7 +274,7 @@ structure('outside the registries, no code knows a directive, handler or matcher
 		folders.map(folder => `compiler/${folder}`),
 		'.ts',
 	)) {
-		if (KNOW_NAMES.has(file) || file.startsWith('compiler/codegen/regexp/')) continue;
+		if (FILES_WITH_MODULE_NAMES.has(file) || file.startsWith('compiler/codegen/regexp/')) continue;
 		const code = readFileSync(path.join(ROOT, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
 		for (const [line] of code.matchAll(/.+/g)) {
 			const compared =

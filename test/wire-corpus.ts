@@ -1,4 +1,7 @@
-/** The corpus in fixtures/wire: its inputs, which of them other servers accept, and the page that lists the accepted ones. */
+/**
+ * The corpus in fixtures/wire: its inputs, which of these other servers accept, and the page that lists the inputs which only
+ * other servers accept.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ROOT } from './harness.ts';
@@ -6,7 +9,10 @@ import { ROOT } from './harness.ts';
 /** Absolute path of the corpus folder. */
 export const WIRE_FOLDER: string = path.join(ROOT, 'fixtures/wire');
 
-/** Bytes that a client sends, as latin1. They are refused with `status`, or are requests for the targets `paths`. */
+/**
+ * Bytes that a client sends, as latin1. Our server either refuses them with `status`, or reads them as requests for the targets
+ * `paths`.
+ */
 export interface WireRequest {
 	/** Base name of the file that contains the request. */
 	readonly group: string;
@@ -27,7 +33,10 @@ export interface WireAnswer {
 	readonly body?: string;
 }
 
-/** Targets of the requests that other servers accepted in inputs that we refuse: `{"name": {"node": ["/first"]}}`. */
+/**
+ * The targets of the requests that other servers accept in inputs that our server refuses, by input and server: `{"name":
+ * {"node": ["/first"]}}`.
+ */
 export type AcceptedElsewhere = { readonly [name: string]: { readonly [server: string]: readonly string[] } };
 
 /** Reads all requests of the corpus. */
@@ -46,12 +55,12 @@ export function wireAnswers(): WireAnswer[] {
 	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'responses/answers.json'), 'utf8')) as WireAnswer[];
 }
 
-/** Reads what other servers accepted when this was last recorded. */
+/** Reads the recording of what other servers accept. */
 export function readAcceptedElsewhere(): AcceptedElsewhere {
 	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'accepted-elsewhere.json'), 'utf8')) as AcceptedElsewhere;
 }
 
-/** Returns the Markdown page that lists the inputs that other servers accept and we refuse. */
+/** Returns the Markdown page that lists the inputs that other servers accept although our server refuses them. */
 export function renderWirePage(requests: readonly WireRequest[], others: AcceptedElsewhere): string {
 	const refused = requests.filter(({ status, name }) => status !== undefined && others[name] !== undefined);
 	const lines = [

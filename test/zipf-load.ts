@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { responseSizeForRank } from './zipf-trace.ts';
 
 /** Number of concurrent connections. */
-const CONNECTIONS = 16;
+const CONNECTION_COUNT = 16;
 
-/** Sends `count` requests of a trace over all connections. Returns the longest response time in milliseconds. */
+/** Sends `count` requests over all connections. `ranks` generates their keys. Returns the longest response time in milliseconds. */
 export async function sendZipf(port: number, ranks: () => number, count: number): Promise<number> {
 	let left = count;
 	let longest = 0;
@@ -44,6 +44,6 @@ export async function sendZipf(port: number, ranks: () => number, count: number)
 			next();
 		});
 	};
-	await Promise.all(Array.from({ length: CONNECTIONS }, client));
+	await Promise.all(Array.from({ length: CONNECTION_COUNT }, client));
 	return longest;
 }

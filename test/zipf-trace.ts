@@ -1,4 +1,4 @@
-/** Request traces with a Zipf distribution of keys, a common benchmark for caches. */
+/** Generates request traces with a Zipf distribution of keys, a common benchmark for caches. */
 
 /** Number of distinct keys. */
 export const KEY_COUNT = 10_000_000;
@@ -7,17 +7,17 @@ const EXPONENT = 0.9;
 
 /** Returns a generator of ranks that follow Zipf's law (by inversion of its integral). 0 is the most popular key. */
 export function zipfTrace(seed: number): () => number {
-	const random = generator(seed);
+	const random = seededRandom(seed);
 	const a = 1 - EXPONENT;
 	return () => Math.floor(((KEY_COUNT ** a - 1) * random() + 1) ** (1 / a)) - 1;
 }
 
-/** Returns the response size of a key in bytes: 200 to 8,199, whatever its rank. */
+/** Returns the size in bytes of the response for a key: 200 to 8,199, which does not depend on the popularity of the key. */
 export function responseSizeForRank(rank: number): number {
 	return 200 + ((Math.imul(rank, 0x9e3779b1) >>> 0) % 8000);
 }
 
-function generator(seed: number): () => number {
+function seededRandom(seed: number): () => number {
 	let state = seed;
 	return () => {
 		state = (state + 0x6d2b79f5) | 0;

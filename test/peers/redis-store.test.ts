@@ -9,7 +9,7 @@ import { openRedisStore } from '../../runtime/storage/redis-store.ts';
 import type { Store } from '../../runtime/storage/store.ts';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, temporaryFolder, until, waitForPort } from '../harness.ts';
-import { addStoreCases, refuses } from '../runtime/storage/store-contract.ts';
+import { addStoreCases, assertRefuses } from '../runtime/storage/store-contract.ts';
 import { RedisServer } from './redis-server.ts';
 
 const redis = suite('redis store');
@@ -40,13 +40,13 @@ redis('a dump contains no value, and only the configured key opens one', async (
 		assert.not.match(server.cli('--raw', 'hgetall', key), /canary|PRIVATE KEY/);
 	}
 	const other = randomBytes(32).toString('base64');
-	await refuses('store/unreadable', storeAt('sealed', { keys: [other] }).read('certificates/a/a.key'));
+	await assertRefuses('store/unreadable', storeAt('sealed', { keys: [other] }).read('certificates/a/a.key'));
 	// The previous key still decrypts what was encrypted with it.
 	const both = storeAt('sealed', { keys: [other, ...keys] });
 	assert.is((await both.read('certificates/a/a.key'))!.toString(), secret);
 	await both.write('certificates/a/a.key', secret);
 	assert.is((await storeAt('sealed', { keys: [other] }).read('certificates/a/a.key'))!.toString(), secret);
-	await refuses('store/unreadable', store.read('certificates/a/a.key'));
+	await assertRefuses('store/unreadable', store.read('certificates/a/a.key'));
 });
 
 redis('values that were exchanged, altered or truncated in Redis are not returned', async () => {
@@ -54,10 +54,10 @@ redis('values that were exchanged, altered or truncated in Redis are not returne
 	await store.write('a.key', 'the key of a');
 	await store.write('b.key', 'the key of b');
 	server.cli('copy', 'altered:store:a.key', 'altered:store:b.key', 'replace');
-	await refuses('store/unreadable', store.read('b.key'));
+	await assertRefuses('store/unreadable', store.read('b.key'));
 	for (const value of ['', '\\x01', 'x'.repeat(60)]) {
 		server.cli('hset', 'altered:store:a.key', 'value', value);
-		await refuses('store/unreadable', store.read('a.key'));
+		await assertRefuses('store/unreadable', store.read('a.key'));
 	}
 });
 
@@ -70,8 +70,8 @@ redis('Redis refuses what a process writes under a lock that another one has tak
 	server.cli('del', 'fence:lock:name');
 	const next = await other.lock('name');
 	assert.not(old.lost.aborted);
-	await refuses('store/lock-lost', writer.write('a', 'too late'));
-	await refuses('store/lock-lost', writer.remove('a'));
+	await assertRefuses('store/lock-lost', writer.write('a', 'too late'));
+	await assertRefuses('store/lock-lost', writer.remove('a'));
 	assert.is((await other.read('a'))!.toString(), 'from the first holder');
 	await other.fenced(next).write('a', 'from the second holder');
 	// The first holder learns that its lock has expired when it renews the lock. Its release does not free the second holder's lock.

@@ -1,4 +1,4 @@
-/** Servers started in the test's own process, with their logs. */
+/** Servers that run in the test's own process, with their logs. */
 
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document, Site, Step } from '../../compiler/document/document.ts';
@@ -32,7 +32,7 @@ export function recordingLog(): RecordingLog {
 	};
 }
 
-/** Wraps a document as configuration input. */
+/** Returns a document as configuration input. */
 export function jsonInput(document: Document | string): ConfigInput {
 	const text = typeof document === 'string' ? document : JSON.stringify(document);
 	return { format: 'json', text, name: '<test>' };
@@ -59,7 +59,7 @@ export interface TestServer {
 	get(path?: string, headers?: { [name: string]: string }): Promise<{ status: number; body: string; headers: Headers }>;
 }
 
-/** Runs a test with a server, which is stopped afterwards in any case. */
+/** Runs a test with a server. The server is stopped afterwards, even if the test fails. */
 export async function withServer(
 	document: Document | undefined,
 	options: RuntimeOptions,

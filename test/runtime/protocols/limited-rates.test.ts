@@ -1,4 +1,7 @@
-/** `limit_rate` in a whole server: all kinds of bodies over all protocols, clients that leave, time-outs, cache and shutdown. */
+/**
+ * `limit_rate` in a whole server: all kinds of bodies over all protocols, clients that disconnect, time-outs, the cache and
+ * shutdown.
+ */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,25 +23,25 @@ const test = suite('limited rates');
 
 const KIB = 1024;
 /** The limited rate in bytes per second. */
-const RATE = 16 * KIB;
-const SIZE = 40 * KIB;
-/** Minimum milliseconds that a body of this size takes if the bytes of a tenth of a second are sent at once. */
-const SHORTEST = ((SIZE - RATE / 10) / RATE) * 1000;
-/** Milliseconds that the server gives a response, not counting the time that it waits because of the rate. */
-const WRITE_TIMEOUT = 2000;
+const RATE_BYTES = 16 * KIB;
+const BODY_BYTES = 40 * KIB;
+/** Minimum number of milliseconds that a body of `BODY_BYTES` takes, if the bytes of a tenth of a second are sent at once. */
+const MIN_BODY_MS = ((BODY_BYTES - RATE_BYTES / 10) / RATE_BYTES) * 1000;
+/** Milliseconds that the server gives a response. The time that it waits because of the rate does not count. */
+const WRITE_TIMEOUT_MS = 2000;
 
-// Random text without characters of more than one byte, so that gzip at most halves its size.
-const text = randomBytes(SIZE / 2).toString('hex');
+// Random text, so that gzip at most halves its size. Each character has one byte.
+const text = randomBytes(BODY_BYTES / 2).toString('hex');
 const folder = temporaryFolder();
 let server: ServerProcess;
 let [port, tlsPort, upstreamPort] = [0, 0, 0];
 
 /** Counts of what the upstreams have observed. */
-const seen = { requests: 0, closed: 0, sent: 0 };
+const observations = { requests: 0, closed: 0, sent: 0 };
 const upstream = createServer((asked, answer) => {
-	seen.requests++;
+	observations.requests++;
 	answer.on('close', () => {
-		if (!answer.writableFinished) seen.closed++;
+		if (!answer.writableFinished) observations.closed++;
 	});
 	answer.setHeader('Content-Type', 'text/plain');
 	answer.setHeader('Cache-Control', 'max-age=3600');
@@ -49,16 +52,16 @@ const upstream = createServer((asked, answer) => {
 		const more = (): void => {
 			do {
 				if (answer.destroyed) return;
-				seen.sent += 65_536;
+				observations.sent += 65_536;
 			} while (answer.write(Buffer.alloc(65_536)));
 		};
 		answer.on('drain', more);
 		more();
-	} else if (asked.url!.includes('large')) answer.end(Buffer.alloc(LARGE, 97));
+	} else if (asked.url!.includes('large')) answer.end(Buffer.alloc(LARGE_BYTES, 97));
 	else answer.end(text);
 });
-/** Size in bytes of a response that takes hours at the limited rate. */
-const LARGE = 4 * 1024 * KIB;
+/** Size of a response in bytes that takes minutes at the limited rate. */
+const LARGE_BYTES = 4 * 1024 * KIB;
 
 function configuration(): string {
 	return `{
@@ -69,7 +72,7 @@ function configuration(): string {
 	cache
 	servers {
 		timeouts {
-			write ${WRITE_TIMEOUT}ms
+			write ${WRITE_TIMEOUT_MS}ms
 		}
 	}
 }
@@ -79,8 +82,8 @@ http://localhost:${port}, https://localhost:${tlsPort} {
 	log {
 		output file ${folder}/access.log
 	}
-	limit_rate ${RATE / KIB}KiB
-	limit_rate /later ${RATE / KIB}KiB after ${SIZE / KIB}KiB
+	limit_rate ${RATE_BYTES / KIB}KiB
+	limit_rate /later ${RATE_BYTES / KIB}KiB after ${BODY_BYTES / KIB}KiB
 	@fast header X-Fast yes
 	limit_rate @fast off
 	handle /file.txt {
@@ -126,7 +129,7 @@ test.after(async () => {
 type Fields = { readonly [name: string]: string };
 const FAST: Fields = { 'x-fast': 'yes' };
 
-/** Requests a path, and resolves to the body and the milliseconds that it took. */
+/** Requests a path. Resolves to the body and to the milliseconds until its end. */
 type Client = (path: string, fields?: Fields) => Promise<{ readonly body: Buffer; readonly took: number }>;
 
 async function readAll(pieces: AsyncIterable<Buffer>, begun: number): Promise<{ body: Buffer; took: number }> {
@@ -150,7 +153,7 @@ const CLIENTS: { [name: string]: Client } = {
 	'HTTP/1.1': overHttp1,
 	'HTTP/1.1 over TLS': over(secureGet as typeof get, () => `https://localhost:${tlsPort}`),
 	'HTTP/2': async (where, fields = {}) => {
-		// The window is smaller than the body, so that the response also waits for its client.
+		// The flow-control window is smaller than the body, so that the response must also wait for its client.
 		const session = connectHttp2(`https://localhost:${tlsPort}`, {
 			rejectUnauthorized: false,
 			settings: { initialWindowSize: 9000 },
@@ -189,31 +192,31 @@ if (isDirectIo()) {
 
 for (const [protocol, client] of Object.entries(CLIENTS)) {
 	test(`every kind of body is sent at its rate and complete over ${protocol}`, async () => {
-		// Stores the response, so that the request below is a cache hit.
+		// Stores the response, so that the request for it below is a cache hit.
 		assert.is((await client('/cached', FAST)).body.toString(), text);
-		const before = seen.requests;
+		const before = observations.requests;
 		const bodies = ['/file.txt', '/fixed', '/proxied', '/unannounced', '/cached'];
 		const answers = await Promise.all(bodies.map(where => client(where)));
 		for (const [index, { body, took }] of answers.entries()) {
 			assert.ok(body.toString() === text, `${bodies[index]}: ${body.length} other bytes`);
-			assert.ok(took >= SHORTEST, `${bodies[index]}: ${took} ms`);
+			assert.ok(took >= MIN_BODY_MS, `${bodies[index]}: ${took} ms`);
 		}
-		assert.is(seen.requests - before, 2, 'the cached response was requested again');
+		assert.is(observations.requests - before, 2, 'the cached response was requested again');
 	});
 }
 
 test('compressed bytes count, not those before compression', async () => {
 	const { body, took } = await overHttp1('/encoded', { 'accept-encoding': 'gzip' });
 	assert.is(gunzipSync(body).toString(), text);
-	const least = ((body.length - RATE / 10) / RATE) * 1000;
+	const least = ((body.length - RATE_BYTES / 10) / RATE_BYTES) * 1000;
 	assert.ok(took >= least, `${took} ms for ${body.length} bytes`);
-	// The lower limit of the time is that of fewer bytes than the text has.
-	assert.ok(body.length < 0.7 * SIZE);
+	// The compressed body takes at least the time of its own bytes, of which there are fewer than in the text.
+	assert.ok(body.length < 0.7 * BODY_BYTES);
 });
 
 test('the last `limit_rate` applies, `off` lifts the limit, and the first bytes are not limited with `after`', async () => {
-	assert.ok((await overHttp1('/proxied', FAST)).took < SHORTEST);
-	assert.ok((await overHttp1('/later')).took < SHORTEST);
+	assert.ok((await overHttp1('/proxied', FAST)).took < MIN_BODY_MS);
+	assert.ok((await overHttp1('/later')).took < MIN_BODY_MS);
 });
 
 test('a client that leaves releases its upstream at once, and the upstream is read no faster than the rate', async () => {
@@ -221,8 +224,8 @@ test('a client that leaves releases its upstream at once, and the upstream is re
 		[get, `http://localhost:${port}`],
 		[secureGet, `https://localhost:${tlsPort}`],
 	] as const) {
-		const closed = seen.closed;
-		seen.sent = 0;
+		const closed = observations.closed;
+		observations.sent = 0;
 		const asked = module(`${origin}/endless`, { agent: false, rejectUnauthorized: false });
 		const [answer] = (await once(asked, 'response')) as [IncomingMessage];
 		let received = 0;
@@ -231,10 +234,10 @@ test('a client that leaves releases its upstream at once, and the upstream is re
 		});
 		answer.on('error', () => {});
 		await until('some parts', () => received > 4 * KIB);
-		// Sockets and the server hold a few megabytes at most, whatever the rate.
-		assert.ok(seen.sent < 32 * 1024 * KIB, `${seen.sent} bytes were read ahead`);
+		// The sockets and the server hold a few megabytes at most, whatever the rate is.
+		assert.ok(observations.sent < 32 * 1024 * KIB, `${observations.sent} bytes were read ahead`);
 		asked.destroy();
-		await until('the end of the upstream response', () => seen.closed === closed + 1);
+		await until('the end of the upstream response', () => observations.closed === closed + 1);
 	}
 });
 
@@ -247,12 +250,12 @@ test('a response that is slow because of its rate is stored at once', async () =
 	});
 	answer.on('error', () => {});
 	await until('some parts', () => received > KIB);
-	const before = seen.requests;
+	const before = observations.requests;
 	// This request waits for the response that is being stored, and gets all of it.
 	const { body } = await overHttp1('/cached/large', FAST);
-	assert.is(body.length, LARGE);
-	assert.is(seen.requests, before);
-	assert.ok(received < LARGE / 2, 'the first client had its response meanwhile');
+	assert.is(body.length, LARGE_BYTES);
+	assert.is(observations.requests, before);
+	assert.ok(received < LARGE_BYTES / 2, 'the first client had its response meanwhile');
 	asked.destroy();
 });
 
@@ -266,8 +269,8 @@ test('access logs have the bytes and the time of a limited response', async () =
 	const entry = (): { [field: string]: unknown } | undefined =>
 		log().find(({ request }) => (request as { uri: string }).uri === '/fixed?logged');
 	await until('the entry', () => entry() !== undefined);
-	assert.is(entry()!.size, SIZE);
-	assert.ok((entry()!.duration as number) >= SHORTEST / 1000);
+	assert.is(entry()!.size, BODY_BYTES);
+	assert.ok((entry()!.duration as number) >= MIN_BODY_MS / 1000);
 });
 
 test('the end of the grace period ends a limited response', async () => {

@@ -1,6 +1,6 @@
 /**
- * Bodies that are sent at a limited rate, with a simulated clock: the rate is exact for every kind of body, however late timers
- * are.
+ * Bodies that are sent at a limited rate, with a simulated clock: the rate is exact for every kind of body, even if timers are
+ * late.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,13 +12,13 @@ const paced = suite('bodies at a limited rate');
 const KIB = 1024;
 const PATTERN = Uint8Array.from({ length: 65_521 }, (_, index) => (index * 31 + (index >> 8)) & 0xff);
 const MIB = 1024 * KIB;
-/** Files read at least this many bytes at once. */
+/** Minimum number of bytes that a read of a file returns. */
 const MIN_PIECE_BYTES = KIB;
 
 /** A clock that stands still while code runs, and advances to the next timer while everything waits. */
 class SimulatedClock implements PaceClock {
 	time = 1000;
-	/** The milliseconds by which timers are late. Timers take these values one after the other. */
+	/** The milliseconds by which timers are late. Each timer takes the next of these values in turn. */
 	readonly #late: readonly number[];
 	#timers: { readonly at: number; readonly callback: () => void }[] = [];
 	#count = 0;
@@ -35,7 +35,7 @@ class SimulatedClock implements PaceClock {
 		return this.exactly(milliseconds + this.#late[this.#count++ % this.#late.length]!, callback);
 	}
 
-	/** Like `after`, but with a timer that is never late. */
+	/** Works like `after`, but with a timer that is never late. */
 	exactly(milliseconds: number, callback: () => void): () => void {
 		const timer = { at: this.time + milliseconds, callback };
 		this.#timers.push(timer);
@@ -56,7 +56,7 @@ class SimulatedClock implements PaceClock {
 		next.callback();
 	}
 
-	/** Waits for a result, during which time passes only if it needs a timer. */
+	/** Waits for a result. The clock advances only if the result needs a timer. */
 	async settle<T>(result: T | Promise<T>): Promise<T> {
 		let settled = false;
 		const watched = Promise.resolve(result).finally(() => {
@@ -72,7 +72,7 @@ class SimulatedClock implements PaceClock {
 }
 
 /** An endless or finite body whose bytes can be predicted from their place. */
-class Pattern implements BodySource {
+class PatternBody implements BodySource {
 	readonly length: number | undefined;
 	canceled: unknown = undefined;
 	pulls = 0;
@@ -98,7 +98,7 @@ class Pattern implements BodySource {
 		this.pulls++;
 		const left = this.#size - this.#at;
 		const size = Math.min(left, this.#piece(most));
-		// All pieces share one memory, as those of files and sockets do.
+		// All pieces use the same memory, like the pieces of files and sockets.
 		if (this.#memory.byteLength < size) this.#memory = new Uint8Array(size);
 		for (let done = 0; done < size; ) {
 			const part = PATTERN.subarray((this.#at + done) % PATTERN.byteLength).subarray(0, size - done);
@@ -114,7 +114,7 @@ class Pattern implements BodySource {
 		this.canceled = reason ?? true;
 	}
 
-	/** Skips bytes as if they had been pulled. Returns their number. */
+	/** Skips at most `most` bytes, as if they had been pulled. Returns the number of skipped bytes. */
 	protected skip(most: number): number {
 		const count = Math.min(this.#size - this.#at, most);
 		this.#at += count;
@@ -122,8 +122,8 @@ class Pattern implements BodySource {
 	}
 }
 
-/** A file that the kernel sends as far as the socket accepts it. */
-class KernelPattern extends Pattern {
+/** A file that the kernel sends itself, as far as the socket accepts its bytes. */
+class KernelPatternBody extends PatternBody {
 	/** Number of bytes that were sent without being pulled. */
 	sentBytes = 0;
 	readonly #acceptedBytes: number;
@@ -148,7 +148,10 @@ function byteAt(at: number): number {
 /** A time at which bytes passed, in milliseconds since the first ones, and the total number of bytes until then. */
 type Passage = readonly [time: number, total: number];
 
-/** Pulls for some simulated milliseconds, or to the end. `start` bytes have been pulled before. */
+/**
+ * Pulls until `milliseconds` of simulated time have passed, or to the end of the body. `start` is the number of bytes that have
+ * been pulled before.
+ */
 async function passagesOf(
 	body: BodySource,
 	clock: SimulatedClock,
@@ -172,15 +175,15 @@ async function passagesOf(
 	return passages;
 }
 
-/** Creates the bodies. Their kinds differ in what a pull returns. */
-const BODIES: { readonly [name: string]: (clock: SimulatedClock, size: number) => BodySource } = {
-	'a file': (_, size) => new Pattern(size, most => Math.min(most, 64 * KIB)),
-	'a file that the kernel sends': (_, size) => new KernelPattern(size, Infinity),
-	'a file that the kernel sends to a full socket': (_, size) => new KernelPattern(size, 9000),
-	'large pieces': (_, size) => new Pattern(size, () => 300_000),
-	'small pieces': (_, size) => new Pattern(size, () => 1400, false),
+/** Functions that create bodies. The kinds of bodies differ in how much a pull returns. */
+const BODIES_BY_KIND: { readonly [name: string]: (clock: SimulatedClock, size: number) => BodySource } = {
+	'a file': (_, size) => new PatternBody(size, most => Math.min(most, 64 * KIB)),
+	'a file that the kernel sends': (_, size) => new KernelPatternBody(size, Infinity),
+	'a file that the kernel sends to a full socket': (_, size) => new KernelPatternBody(size, 9000),
+	'large pieces': (_, size) => new PatternBody(size, () => 300_000),
+	'small pieces': (_, size) => new PatternBody(size, () => 1400, false),
 	'pieces that arrive a little later': (clock, size) =>
-		new Pattern(
+		new PatternBody(
 			size,
 			() => 64 * KIB,
 			false,
@@ -190,7 +193,7 @@ const BODIES: { readonly [name: string]: (clock: SimulatedClock, size: number) =
 		),
 };
 
-for (const [name, create] of Object.entries(BODIES)) {
+for (const [name, create] of Object.entries(BODIES_BY_KIND)) {
 	for (const [late, lateness] of [
 		['in time', [0]],
 		['up to 40 ms late', [3, 0, 40, 12, 0.4, 25]],
@@ -209,7 +212,7 @@ for (const [name, create] of Object.entries(BODIES)) {
 					const share = sent / (2 * rate);
 					assert.ok(share > 0.95 && share < 1.05, `${rate} B/s: ${share.toFixed(4)} of the rate`);
 					const burst = Math.max(rate / 10, KIB);
-					// Checks each period from one passage to a later one, including the first passage.
+					// Checks every period from one passage to a later one, including the bytes of the first passage.
 					let lowest = 0;
 					for (const [index, [time, total]] of passages.entries()) {
 						const before = index === 0 ? 0 : passages[index - 1]![1];
@@ -225,7 +228,7 @@ for (const [name, create] of Object.entries(BODIES)) {
 
 paced('the first bytes are not limited with `after`', async () => {
 	const clock = new SimulatedClock();
-	const body = new PacedBody(new Pattern(3 * MIB, most => Math.min(most, 64 * KIB)), 100 * KIB, MIB, clock);
+	const body = new PacedBody(new PatternBody(3 * MIB, most => Math.min(most, 64 * KIB)), 100 * KIB, MIB, clock);
 	const passages = await passagesOf(body, clock, 2000);
 	const atOnce = passages.findLast(([time]) => time === 0)![1];
 	assert.ok(atOnce >= MIB && atOnce <= MIB + 10 * KIB, `${atOnce} bytes at once`);
@@ -235,7 +238,7 @@ paced('the first bytes are not limited with `after`', async () => {
 
 paced('what a stalled client does not take accumulates to a tenth of a second only', async () => {
 	const clock = new SimulatedClock();
-	const body = new PacedBody(new Pattern(MIB, most => most), 100 * KIB, 0, clock);
+	const body = new PacedBody(new PatternBody(MIB, most => most), 100 * KIB, 0, clock);
 	const before = (await clock.settle(body.pull()))!.byteLength;
 	clock.time += 60_000;
 	const passages = await passagesOf(body, clock, 1000, before);
@@ -246,7 +249,7 @@ paced('what a stalled client does not take accumulates to a tenth of a second on
 paced('no byte changes, and the end and errors pass without a wait', async () => {
 	const clock = new SimulatedClock();
 	const size = 40 * KIB + 7;
-	const body = new PacedBody(new Pattern(size, () => 9000), 20 * KIB, 0, clock);
+	const body = new PacedBody(new PatternBody(size, () => 9000), 20 * KIB, 0, clock);
 	const passages = await passagesOf(body, clock, 10_000);
 	assert.is(passages.at(-1)![1], size);
 	assert.is(clock.waiting, 0);
@@ -287,7 +290,7 @@ async function assertRejects(promise: Promise<unknown>, expected: RegExp): Promi
 paced('the kernel sends a file as far as the rate allows, and nothing of it is read', async () => {
 	for (const rate of [20 * KIB, MIB, 100 * MIB]) {
 		const clock = new SimulatedClock([3, 0, 40, 12]);
-		const source = new KernelPattern(2 * rate, Infinity);
+		const source = new KernelPatternBody(2 * rate, Infinity);
 		const body = new PacedBody(source, rate, 0, clock);
 		const passages = await passagesOf(body, clock, 10_000);
 		assert.is(passages.at(-1)![1], 2 * rate);
@@ -298,8 +301,8 @@ paced('the kernel sends a file as far as the rate allows, and nothing of it is r
 
 paced('bytes that were read are sent before the kernel continues, and none is lost or sent twice', async () => {
 	const clock = new SimulatedClock();
-	// A pull returns more than is allowed, so that a remainder is kept.
-	const source = new KernelPattern(100 * KIB, 5000);
+	// A pull returns more bytes than the rate allows, so the remaining bytes are kept.
+	const source = new KernelPatternBody(100 * KIB, 5000);
 	const body = new PacedBody(source, 20 * KIB, 0, clock);
 	const passages = await passagesOf(body, clock, 20_000);
 	assert.is(passages.at(-1)![1], 100 * KIB);
@@ -308,7 +311,7 @@ paced('bytes that were read are sent before the kernel continues, and none is lo
 
 paced('a wait ends when the body is canceled, without a timer that remains', async () => {
 	const clock = new SimulatedClock();
-	const source = new Pattern(MIB, most => most);
+	const source = new PatternBody(MIB, most => most);
 	const body = new PacedBody(source, 10 * KIB, 0, clock);
 	await clock.settle(body.pull());
 	const pending = body.pull();
@@ -323,7 +326,7 @@ paced('a wait ends when the body is canceled, without a timer that remains', asy
 
 paced('nothing is pulled while the rate allows nothing', async () => {
 	const clock = new SimulatedClock();
-	const source = new Pattern(MIB, most => most);
+	const source = new PatternBody(MIB, most => most);
 	const body = new PacedBody(source, 10 * KIB, 0, clock);
 	await clock.settle(body.pull());
 	void body.pull();
@@ -342,7 +345,7 @@ paced('nothing is pulled while the rate allows nothing', async () => {
 
 paced('bodies are paced only if there is a rate, and only if they are longer than what is sent at once', () => {
 	const limits = { maxWriteRate: 20 * KIB, maxWriteRateAfter: 1000 };
-	// The bytes of a twentieth of a second, in addition to the first 1,000 bytes.
+	// The number of bytes that may be sent in a twentieth of a second, in addition to the first 1,000 bytes.
 	const most = 1000 + KIB;
 	assert.is(paceBody('a'.repeat(most + 1), undefined), undefined);
 	assert.is(paceBody('a'.repeat(most + 1), { maxWriteRate: 0 }), undefined);
@@ -353,9 +356,9 @@ paced('bodies are paced only if there is a rate, and only if they are longer tha
 	assert.is(paceBody('é'.repeat(most), limits)?.length, 2 * most, 'the length in bytes decides');
 	assert.is(paceBody(new Uint8Array(most), limits), undefined);
 	assert.is(paceBody(new Uint8Array(most + 1), limits)?.length, most + 1);
-	assert.is(paceBody(new Pattern(most, () => 1), limits), undefined);
-	assert.is(paceBody(new Pattern(most + 1, () => 1), limits)?.length, most + 1);
-	const unknown = paceBody(new Pattern(1, () => 1, false), limits);
+	assert.is(paceBody(new PatternBody(most, () => 1), limits), undefined);
+	assert.is(paceBody(new PatternBody(most + 1, () => 1), limits)?.length, most + 1);
+	const unknown = paceBody(new PatternBody(1, () => 1, false), limits);
 	assert.ok(unknown !== undefined);
 	assert.is(unknown!.length, undefined);
 	assert.is((unknown as BodySource).sendTo, undefined, 'the kernel cannot send this body');

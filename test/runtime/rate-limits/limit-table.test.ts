@@ -18,7 +18,10 @@ const perSecond = (requests: number, burst = requests): Rate => ({
 	maxDelayMs: 0,
 });
 
-/** HalfSipHash-1-3 as its authors describe it, over the bytes of the text in UTF-16LE. */
+/**
+ * HalfSipHash-1-3 as its authors describe it, over the bytes of the text in UTF-16LE. `k0` and `k1` are the two halves of the
+ * key.
+ */
 function referenceHash(text: string, k0: number, k1: number): [number, number] {
 	const bytes = Buffer.from(text, 'utf16le');
 	const rotated = (value: number, by: number) => (value << by) | (value >>> (32 - by));
@@ -103,7 +106,7 @@ test('four threads admit exactly as many requests as the limit permits', async (
 			});
 		}),
 	);
-	// 4 × 100,000 requests for 20 keys are 20,000 for each, of which the limit admits 10,000.
+	// Each of the 20 keys gets 20,000 of the 4 × 100,000 requests. The limit admits 10,000 of them.
 	assert.is(
 		counts.reduce((sum, count) => sum + count, 0),
 		keys * 10_000,
@@ -118,7 +121,7 @@ test('a million other keys do not free a client that has used up its limit', () 
 	let freed = 0;
 	let refused = 0;
 	for (let i = 0; i < 1_000_000; i++) {
-		// The attacker uses a quarter of the keys that the limit would admit in this time if they filled the whole table.
+		// In this time, the limit would admit four times as many keys as the attacker uses, if they filled the whole table.
 		const now = 1000 + i / 40_000;
 		if (table.take(`attacker ${i}`, now, rate, 1) > 0) refused++;
 		if (i % 1000 === 0 && table.take('victim', now, rate, 1) <= 0) freed++;

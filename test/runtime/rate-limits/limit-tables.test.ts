@@ -1,6 +1,6 @@
 /**
- * The counts of rate limits continue in a successor process. In these tests, another set of tables takes the place of the
- * successor, and knows only what is handed over.
+ * The counts of rate limits continue in a successor process. In these tests, a second set of tables, which knows only what is
+ * handed over, takes the place of the successor.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -15,24 +15,24 @@ const RATE: Rate = { intervalMs: 1000, capacityMs: 10_000, maxDelayMs: 0 };
 const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 /** Opens a table in `tables`. */
-function opened(tables: LimitTables, key: string): LimitTable {
+function openTable(tables: LimitTables, key: string): LimitTable {
 	const buffer = new SharedArrayBuffer(4 * limitTableWords(MAX_KEYS));
 	tables.limitsOpened(key, { zone: key, maxKeys: MAX_KEYS }, buffer);
 	return new LimitTable(buffer, MAX_KEYS);
 }
 
-/** Returns tables that continue those of a predecessor. */
+/** Returns a new set of tables that continues the tables of a predecessor. */
 function successorOf(tables: LimitTables, ...keys: string[]) {
 	const next = new LimitTables(tables.secret);
-	const found = keys.map(key => opened(next, key));
+	const found = keys.map(key => openTable(next, key));
 	next.adopt(JSON.parse(JSON.stringify(tables.states())));
 	return found;
 }
 
 test('a key has used as much afterwards as before, in its own table only', () => {
 	const tables = new LimitTables();
-	const table = opened(tables, 'a');
-	opened(tables, 'b').take('x', now(), RATE, 1);
+	const table = openTable(tables, 'a');
+	openTable(tables, 'b').take('x', now(), RATE, 1);
 	const at = now();
 	for (let i = 0; i < 10; i++) assert.ok(table.take('x', at, RATE, 1) <= 0);
 	table.take('y', at, RATE, 7);
@@ -46,8 +46,8 @@ test('a key has used as much afterwards as before, in its own table only', () =>
 
 test('a table that is closed, or that the successor does not have, is left out', () => {
 	const tables = new LimitTables();
-	opened(tables, 'a').take('x', now(), RATE, 10);
-	opened(tables, 'b').take('x', now(), RATE, 10);
+	openTable(tables, 'a').take('x', now(), RATE, 10);
+	openTable(tables, 'b').take('x', now(), RATE, 10);
 	tables.limitsClosed('a');
 	assert.equal(
 		tables.states().map(([key]) => key),
@@ -59,7 +59,7 @@ test('a table that is closed, or that the successor does not have, is left out',
 
 test('of too many keys, those that have used most are handed over', () => {
 	const tables = new LimitTables();
-	const table = opened(tables, 'a');
+	const table = openTable(tables, 'a');
 	const at = now();
 	const most = Array.from({ length: 50 }, (_, index) => `most ${index}`);
 	for (const key of most) table.take(key, at + 3_600_000, RATE, 10);
@@ -73,7 +73,7 @@ test('of too many keys, those that have used most are handed over', () => {
 
 test('records that are no records change nothing', () => {
 	const tables = new LimitTables('not a secret');
-	const table = opened(tables, 'a');
+	const table = openTable(tables, 'a');
 	const record = Buffer.alloc(20);
 	record.writeUInt32LE(4_000_000_000);
 	record.writeDoubleLE(Number.NaN, 12);

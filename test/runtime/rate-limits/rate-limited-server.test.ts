@@ -1,4 +1,4 @@
-/** `rate_limit` in a server with two threads: one count for all of them, through reloads and the death of a thread. */
+/** `rate_limit` in a server with two threads: all threads share one count, which survives reloads and the death of a thread. */
 import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -7,15 +7,15 @@ import { eventually, jsonInput, respondingSite, type TestServer, withServer } fr
 
 const test = suite('rate-limited server');
 
-const limited = (body: string, zone: object): Document => ({
+const limitedDocument = (body: string, zone: object): Document => ({
 	settings: { metrics: {} },
 	sites: [respondingSite(body, { steps: [{ handler: 'rate_limit', zones: [{ name: 'all', ...zone }] }] })],
 });
-/** A window in milliseconds, so long that no used-up request becomes available again while a test runs. */
-const DAY = 86_400_000;
+/** A window in milliseconds. It is so long that no used-up request becomes available again during a test. */
+const DAY_MS = 86_400_000;
 
-/** Sends each request on a connection of its own, so that both threads get some. Returns the number of responses by status. */
-async function statuses({ get }: TestServer, count: number): Promise<{ [status: number]: number }> {
+/** Sends each request on its own connection, so that both threads get some. Returns the number of responses by status. */
+async function countStatuses({ get }: TestServer, count: number): Promise<{ [status: number]: number }> {
 	const found: { [status: number]: number } = {};
 	const answers = await Promise.all(Array.from({ length: count }, () => get()));
 	for (const { status } of answers) found[status] = (found[status] ?? 0) + 1;
@@ -23,8 +23,8 @@ async function statuses({ get }: TestServer, count: number): Promise<{ [status: 
 }
 
 test('all threads count together, exactly', async () => {
-	await withServer(limited('ok', { requests: 50, window: DAY }), {}, async server => {
-		assert.equal(await statuses(server, 120), { 200: 50, 429: 70 });
+	await withServer(limitedDocument('ok', { requests: 50, window: DAY_MS }), {}, async server => {
+		assert.equal(await countStatuses(server, 120), { 200: 50, 429: 70 });
 		const metrics = await server.runtime.metrics();
 		assert.match(metrics, 'svc_rate_limit_requests_total{zone="all",outcome="admitted"} 50');
 		assert.match(metrics, 'svc_rate_limit_requests_total{zone="all",outcome="refused"} 70');
@@ -32,25 +32,25 @@ test('all threads count together, exactly', async () => {
 });
 
 test('counts survive reloads, also with another limit, and the death of a thread', async () => {
-	await withServer(limited('one', { requests: 40, window: DAY }), {}, async server => {
-		assert.equal(await statuses(server, 30), { 200: 30 });
-		await server.runtime.load(jsonInput(limited('two', { requests: 40, window: DAY })));
-		assert.equal(await statuses(server, 30), { 200: 10, 429: 20 });
+	await withServer(limitedDocument('one', { requests: 40, window: DAY_MS }), {}, async server => {
+		assert.equal(await countStatuses(server, 30), { 200: 30 });
+		await server.runtime.load(jsonInput(limitedDocument('two', { requests: 40, window: DAY_MS })));
+		assert.equal(await countStatuses(server, 30), { 200: 10, 429: 20 });
 		// The 40 requests that used up the lower limit take half of the higher limit, whose window is twice as long.
-		await server.runtime.load(jsonInput(limited('three', { requests: 80, window: 2 * DAY })));
-		assert.equal(await statuses(server, 50), { 200: 40, 429: 10 });
+		await server.runtime.load(jsonInput(limitedDocument('three', { requests: 80, window: 2 * DAY_MS })));
+		assert.equal(await countStatuses(server, 50), { 200: 40, 429: 10 });
 		await server.runtime.terminateWorker(0);
-		assert.equal(await statuses(server, 10), { 429: 10 });
+		assert.equal(await countStatuses(server, 10), { 429: 10 });
 	});
 });
 
 test('a delayed request whose client leaves does not hold up the server', async () => {
-	const document = limited('ok', { requests: 1, window: 200, delay: 3_600_000, key: 'static' });
+	const document = limitedDocument('ok', { requests: 1, window: 200, delay: 3_600_000, key: 'static' });
 	await withServer(document, {}, async server => {
 		assert.is((await server.get()).status, 200);
 		const started = performance.now();
 		const client = connect(server.port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'));
-		// The delayed request counts, so the next one would have to wait for both windows.
+		// The delayed request counts, so another request would have to wait for both windows.
 		const delayed = async () => (await server.runtime.metrics()).includes('zone="all",outcome="delayed"} 1');
 		await eventually('the request is delayed', delayed);
 		client.destroy();

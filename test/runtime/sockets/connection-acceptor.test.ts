@@ -1,4 +1,4 @@
-/** Connections that a thread accepts by itself, without Node's socket handles. */
+/** Connections that a thread accepts with system calls, without Node's socket handles. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, renameSync } from 'node:fs';
@@ -24,8 +24,8 @@ acceptor.before(async () => {
 	await until('the poller works', () => threadPoller() !== undefined);
 });
 
-/** How a listener treats its connections. */
-interface Served {
+/** A connection that was accepted, and what has happened on it. */
+interface AcceptedConnection {
 	readonly socket: DirectSocket;
 	/** The text received so far. */
 	text: string;
@@ -35,14 +35,14 @@ interface Served {
 
 class Listener {
 	needsStream = false;
-	readonly all: Served[] = [];
+	readonly all: AcceptedConnection[] = [];
 	readonly streams: Socket[] = [];
 	readonly failures: string[] = [];
 	readonly listening = new DirectListeningSocket(this);
 	readonly #memory = Buffer.allocUnsafeSlow(65_536);
-	readonly #answer: (one: Served) => void;
+	readonly #answer: (one: AcceptedConnection) => void;
 
-	constructor(answer: (one: Served) => void) {
+	constructor(answer: (one: AcceptedConnection) => void) {
 		this.#answer = answer;
 	}
 
@@ -51,7 +51,7 @@ class Listener {
 			const server = createServer().listen(`${at}-`);
 			await once(server, 'listening');
 			await this.listening.listen({ descriptor: descriptorOf(server) });
-			// The server removes its file when it closes.
+			// A server removes its socket file when it closes, so the file was kept under another name.
 			renameSync(`${at}-`, at);
 			server.close();
 		} else await this.listening.listen({ ...at, host: '127.0.0.1', reusePort: false });
@@ -64,7 +64,7 @@ class Listener {
 			socket.on('error', () => {}).on('data', bytes => socket.end(bytes));
 			return;
 		}
-		const one: Served = { socket, text: '', ended: false, closed: false };
+		const one: AcceptedConnection = { socket, text: '', ended: false, closed: false };
 		this.all.push(one);
 		socket.start(this.#memory, {
 			received: count => {
@@ -104,7 +104,7 @@ const descriptors = (): number => readdirSync('/proc/self/fd').length;
 
 for (const kind of ['TCP', 'Unix'] as const) {
 	const withListener = async (
-		answer: (one: Served) => void,
+		answer: (one: AcceptedConnection) => void,
 		run: (listener: Listener, open: () => Socket) => Promise<void>,
 	): Promise<void> => {
 		if (!isDirectIo()) return;
@@ -127,7 +127,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 	};
 
 	acceptor(`${kind}: a connection with one request needs no Node handle`, async () => {
-		const answer = (one: Served): void => {
+		const answer = (one: AcceptedConnection): void => {
 			assert.ok(isOwn(one.socket));
 			if (kind === 'TCP') {
 				assert.is(one.socket.remoteAddress, '127.0.0.1');
@@ -149,7 +149,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 	});
 
 	acceptor(`${kind}: many requests on a connection, both halves closed in either order`, async () => {
-		const answer = (one: Served): void => {
+		const answer = (one: AcceptedConnection): void => {
 			one.socket.write(Buffer.from(one.text.slice(-1)));
 			if (one.text.endsWith('q')) one.socket.end();
 		};
@@ -175,7 +175,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 
 	acceptor(`${kind}: what a slow reader has not received yet is kept by a Node handle`, async () => {
 		const body = Buffer.alloc(12_000_000, 'abcdefg');
-		const answer = (one: Served): void => {
+		const answer = (one: AcceptedConnection): void => {
 			one.socket.write('head', 'latin1');
 			const { writev } = one.socket._handle as unknown as DescriptorHandle;
 			assert.is(writev.call(one.socket._handle, null, ['er', 'latin1', Buffer.from(':'), ''], false), 0);
@@ -258,7 +258,7 @@ acceptor('the descriptors of a thread that has ended are closed', async () => {
 	await until('accepted', () => listener.all.length === 1);
 	const { socket } = listener.all[0]!;
 	assert.ok(threadDescriptors().has(socket.descriptor));
-	// Closes the descriptors as the main thread does once the thread has ended.
+	// Closes the descriptors in the way of the main thread, which does so once a thread has ended.
 	assert.is(new OwnedDescriptors(threadDescriptors().memory).closeAll(), 1);
 	await once(client.resume(), 'close');
 	assert.not(threadDescriptors().has(socket.descriptor));
@@ -287,7 +287,7 @@ acceptor('without a free descriptor, a client is turned away at once, and others
 		await until('no descriptor is free', () => heard.some(({ done }) => done === 'use up'));
 		for (let i = 0; i < 5; i++) assert.is(await visit(), '');
 		const failures = (): number => heard.filter(({ failed }) => failed === 'EMFILE').length;
-		// A client can see the end of its connection before the message about it arrives.
+		// The client may see the end of its connection before the message that reports the failure arrives.
 		await until('every failure is reported', () => failures() >= 5);
 		assert.is(failures(), 5);
 		child.send('free');

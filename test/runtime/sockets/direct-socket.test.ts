@@ -1,6 +1,6 @@
 /**
  * Connections without `net.Socket`: responses are complete even if a connection closes early, clients may disconnect, and
- * addresses stay known afterwards.
+ * addresses are known even after that.
  */
 import { once } from 'node:events';
 import { suite } from 'uvu';
@@ -44,7 +44,7 @@ direct(
 				const wire = await openWire(server.port);
 				wire.socket.pause();
 				wire.send(CLOSE);
-				// The client has not closed its side. With nothing left to send, the server does not wait for that.
+				// The client has not closed its side. If nothing is left to send, the server does not wait for the client.
 				if (size === 5) await until('the connection is closed', () => server.protocol.connections === 0);
 				await pauseFor(20);
 				wire.socket.resume();
@@ -89,7 +89,7 @@ direct("a handler learns that its client disconnected, and can still read the cl
 		wire.socket.resetAndDestroy();
 		await once(wire.socket, 'close');
 		await until('the handler has been notified', () => addresses !== undefined);
-		// Access rules use the remote address; an unknown one must not count as a Unix socket.
+		// Access rules use the remote address, so an unknown address must not count as that of a Unix socket.
 		assert.is(addresses?.[0], '127.0.0.1');
 	});
 });
@@ -128,7 +128,7 @@ direct(
 			x.response.body = 'hello';
 		};
 		await withServer(handler, async server => {
-			// The first connections arrive before the thread's poller has been found to work.
+			// The first connections arrive before the thread has found out that its poller works.
 			for (let i = 0; i < 5; i++) {
 				const wire = await openWire(server.port);
 				wire.socket.end(CLOSE);

@@ -1,4 +1,4 @@
-/** TLS without streams: transfers under load in pieces of any size, and connections that end at any moment. */
+/** TLS without streams: transfers under load in pieces of any size, and connections that end at any time. */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -102,7 +102,8 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		await once(listener, 'listening');
 		interceptHandles(listener, handle => {
 			const socket = new DirectSocket(handle);
-			// Like the real listener, this reads the address when a connection is accepted, so that it is known even after a reset.
+			// Like the real listener, reads the address when a connection is accepted, so that the address is known even after a
+			// reset.
 			assert.ok(socket.remoteAddress);
 			server.accept(socket, 'https');
 			return true;
@@ -129,7 +130,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 	}
 
 	/** Reads until the connection ends. */
-	async function rest(socket: Socket): Promise<Buffer> {
+	async function readToEnd(socket: Socket): Promise<Buffer> {
 		const chunks: Buffer[] = [];
 		for await (const chunk of socket) chunks.push(chunk);
 		return Buffer.concat(chunks);
@@ -171,7 +172,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		});
 		let handle: StreamHandle | undefined;
 		let secured: DirectSocket | undefined;
-		/** Makes every call that a socket makes, and returns the calls that do not report an error. */
+		/** Makes every call that a socket makes. Returns the names of the calls that do not report an error. */
 		const callAll = (): string[] => {
 			const tls = handle!;
 			tls.useUserBuffer(memory);
@@ -247,7 +248,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 						socket.write(body.subarray(at, at + 50_000));
 						if (index % 3 === 0) await pauseFor(1);
 					}
-					const answer = await rest(socket);
+					const answer = await readToEnd(socket);
 					assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body), `${size} bytes`);
 				}),
 			);
@@ -279,7 +280,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			text += `${post(i % 50 === 0 ? '/slow' : '/', 5000, '')}${`${i}.`.padEnd(5000, 'x')}`;
 		text += `${post('/', 4)}last`;
 		socket.write(text);
-		const answer = (await rest(socket)).toString('latin1');
+		const answer = (await readToEnd(socket)).toString('latin1');
 		const bodies = answer.split(/HTTP\/1\.1 200 OK\r\n/).slice(1);
 		assert.is(bodies.length, count + 1);
 		for (let i = 1; i < count; i++) assert.ok(bodies[i]!.includes(`\r\n\r\n${i}.xx`), `${i}`);
@@ -363,7 +364,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		for (let i = 0; i < count; i++) socket.write(`${post('/', 4000, '')}${`${i}.`.padEnd(4000, 'x')}`);
 		socket.write(`${post('/', 4)}last`);
 		await pauseFor(50);
-		const answer = (await rest(socket)).toString('latin1');
+		const answer = (await readToEnd(socket)).toString('latin1');
 		const bodies = answer.split(/HTTP\/1\.1 200 OK\r\n/).slice(1);
 		assert.is(bodies.length, count + 1);
 		for (let i = 0; i < count; i++) assert.ok(bodies[i]!.includes(`\r\n\r\n${i}.xx`), `${i}`);
@@ -389,9 +390,9 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			if (at % 2) await answered();
 		}
 		await answered();
-		// In a single write, the client sends more than the server reads at a time.
-		const many = Array.from({ length: 1000 }, next);
-		client.raw.write(Buffer.concat(many));
+		// The client sends in a single write more than the server reads at a time.
+		const manyRequests = Array.from({ length: 1000 }, next);
+		client.raw.write(Buffer.concat(manyRequests));
 		await answered();
 		client.raw.destroy();
 		await allClosed();
@@ -470,9 +471,9 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			});
 			await once(socket, 'secureConnect');
 			const resumed = socket.isSessionReused();
-			// Tickets arrive after the handshake, and only if the client reads.
+			// Tickets arrive after the handshake, and the client gets them only if it reads.
 			socket.write(post('/', 0));
-			await rest(socket);
+			await readToEnd(socket);
 			return [resumed, ticket!];
 		};
 		const use = (...which: readonly number[]): void =>
@@ -538,7 +539,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		}
 		raw.write(hello.subarray(300));
 		const [answer] = (await once(raw, 'data')) as [Buffer];
-		// The response is a handshake record, which contains a ServerHello.
+		// The response is a handshake record that contains a ServerHello.
 		assert.is(answer[0], 22);
 		assert.is(answer[5], 2);
 		raw.destroy();

@@ -1,4 +1,4 @@
-/** Handshakes that violate TLS in any way, against a listener of this process whose TLS is done by OpenSSL itself. */
+/** Makes handshakes that violate TLS in any way, against a listener of this process whose TLS is performed by OpenSSL itself. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -13,18 +13,18 @@ import { TestAuthority } from '../../certificates.ts';
 import { until } from '../../harness.ts';
 
 const NAME = 'example.test';
-/** Number of connections that are open at once. */
-const CONCURRENT = 48;
+/** Number of connections that are open at the same time. */
+const CONCURRENT_CONNECTIONS = 48;
 
-/** How the connections ended. */
+/** The outcome of a run. */
 export interface HostileOutcome {
-	/** Failed handshakes by reason. */
+	/** Numbers of failed handshakes, by reason. */
 	readonly failures: ReadonlyMap<string, number>;
 	/** Growth of the process's memory after the first tenth of the connections, in bytes. */
-	readonly growth: number;
+	readonly growthBytes: number;
 }
 
-/** Opens connections that violate TLS, and checks that each of them ends and leaves nothing behind. */
+/** Opens `count` connections that violate TLS, and checks that each of them ends and leaves nothing behind. */
 export async function hostileHandshakes(count: number): Promise<HostileOutcome> {
 	useDirectTls(true);
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: [NAME] });
@@ -51,24 +51,24 @@ export async function hostileHandshakes(count: number): Promise<HostileOutcome> 
 	});
 	const { port } = listener.address() as { port: number };
 	try {
-		const flights = [await record(port, 'TLSv1.3'), await record(port, 'TLSv1.2')];
+		const flights = [await recordHandshake(port, 'TLSv1.3'), await recordHandshake(port, 'TLSv1.2')];
 		const random = randomNumbers(20_261_123);
 		let begun = 0;
 		const one = async (): Promise<void> => {
 			while (begun < count) {
 				begun++;
-				await violate(port, mutated(flights[random(2)]!, random), random(4));
+				await violate(port, mutateFlight(flights[random(2)]!, random), random(4));
 			}
 		};
 		let early = 0;
 		const watch = until('a tenth of the connections', () => begun >= count / 10).then(() => {
 			early = process.memoryUsage.rss();
 		});
-		await Promise.all(Array.from({ length: CONCURRENT }, one));
+		await Promise.all(Array.from({ length: CONCURRENT_CONNECTIONS }, one));
 		await watch;
 		await until('all connections are closed', () => server.connections === 0);
 		assert.is(opensslThread()?.connectionCount, 0);
-		return { failures, growth: process.memoryUsage.rss() - early };
+		return { failures, growthBytes: process.memoryUsage.rss() - early };
 	} finally {
 		listener.close();
 		server.close();
@@ -76,8 +76,8 @@ export async function hostileHandshakes(count: number): Promise<HostileOutcome> 
 	}
 }
 
-/** Records the client's bytes of a handshake, with one buffer for each write. */
-async function record(port: number, version: 'TLSv1.2' | 'TLSv1.3'): Promise<Buffer[]> {
+/** Records the bytes that a client sends in a handshake, with one buffer for each write. */
+async function recordHandshake(port: number, version: 'TLSv1.2' | 'TLSv1.3'): Promise<Buffer[]> {
 	const pieces: Buffer[] = [];
 	const raw = connect(port, '127.0.0.1').on('error', () => {});
 	const { write } = raw;
@@ -104,7 +104,7 @@ async function record(port: number, version: 'TLSv1.2' | 'TLSv1.3'): Promise<Buf
 
 type Random = (below: number) => number;
 
-/** Returns a generator of numbers that are the same in each run. */
+/** Returns a seeded generator of random integers from 0 to `below` − 1. */
 function randomNumbers(seed: number): Random {
 	let state = seed;
 	return below => {
@@ -113,8 +113,8 @@ function randomNumbers(seed: number): Random {
 	};
 }
 
-/** Violates a handshake: changes, removes, repeats, adds or reorders bytes. */
-function mutated(flight: readonly Buffer[], random: Random): Buffer[] {
+/** Returns the bytes of a client with violations of TLS: bytes are changed, removed, repeated, added or reordered. */
+function mutateFlight(flight: readonly Buffer[], random: Random): Buffer[] {
 	const pieces = flight.map(piece => Buffer.from(piece));
 	const [hello, ...rest] = pieces as [Buffer, ...Buffer[]];
 	const noise = Buffer.from(Array.from({ length: 1 + random(200) }, () => random(256)));
@@ -122,7 +122,7 @@ function mutated(flight: readonly Buffer[], random: Random): Buffer[] {
 		Buffer.concat([Buffer.of(type, 3, 3, length >> 8, length & 255), body]);
 	switch (random(10)) {
 		case 0:
-			// The flipped bytes are after the headers of the record and of the message.
+			// Flips bits only after the headers of the record and of the message.
 			for (let flips = 1 + random(4); flips > 0; flips--) hello[9 + random(hello.length - 9)]! ^= 1 << random(8);
 			return pieces;
 		case 1:
@@ -149,7 +149,7 @@ function mutated(flight: readonly Buffer[], random: Random): Buffer[] {
 	}
 }
 
-/** Sends pieces and ends the connection in one of four ways; resolves when it is closed. */
+/** Sends pieces and ends the connection in one of four ways. Resolves when the connection is closed. */
 function violate(port: number, pieces: readonly Buffer[], how: number): Promise<void> {
 	return new Promise(resolve => {
 		const socket = connect(port, '127.0.0.1', () => {
@@ -170,7 +170,7 @@ function violate(port: number, pieces: readonly Buffer[], how: number): Promise<
 				else socket.once('data', next);
 			};
 			next();
-			// A server that sends nothing is waiting for more.
+			// If the server sends nothing, it waits for further bytes, so the client gives up.
 			socket.setTimeout(200, () => void socket.destroy());
 		});
 		socket.on('error', () => {});

@@ -13,7 +13,7 @@ import { ROOT, SVC, temporaryFolder } from '../../harness.ts';
 
 const passing = suite('sockets without node:ffi');
 
-async function listening(): Promise<{ server: Server; descriptor: number; port: number }> {
+async function startListening(): Promise<{ server: Server; descriptor: number; port: number }> {
 	const server = createServer().listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	const { fd } = (server as unknown as { _handle: { fd: number } })._handle;
@@ -37,7 +37,7 @@ passing('two threads serve a Unix socket and an inherited socket, also after a r
 	const folder = temporaryFolder();
 	const socketPath = path.join(folder, 'site.sock');
 	const file = path.join(folder, 'Configfile');
-	const inherited = await listening();
+	const inherited = await startListening();
 	const admin = `unix/${folder}/admin.sock`;
 	const text = (name: string): string =>
 		`{\n\tadmin ${admin}\n\tthreads 2\n}\nhttp://a.test {\n\tbind unix/${socketPath}|0600\n\trespond "${name} by the path"\n}\nhttp:// {\n\tbind fd/3\n\trespond "${name} by the descriptor"\n}\n`;
@@ -85,7 +85,7 @@ passing('two threads serve a Unix socket and an inherited socket, also after a r
 });
 
 passing('a thread receives the socket on a descriptor of its own', async () => {
-	const { server, descriptor, port } = await listening();
+	const { server, descriptor, port } = await startListening();
 	const received = await receiveServer(descriptor);
 	server.close();
 	const accepted = once(received, 'connection');
@@ -97,7 +97,7 @@ passing('a thread receives the socket on a descriptor of its own', async () => {
 });
 
 passing('the program itself can be the child that passes the socket', async () => {
-	const { server, descriptor, port } = await listening();
+	const { server, descriptor, port } = await startListening();
 	const child = spawn(SVC, [PASS_SOCKET_ARGUMENT], { stdio: ['ignore', 'ignore', 'inherit', descriptor, 'ipc'] });
 	const [, received] = (await once(child, 'message')) as [unknown, Server];
 	server.close();

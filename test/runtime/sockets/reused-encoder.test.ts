@@ -1,4 +1,4 @@
-/** Reused encoders: their output decodes to the input, whatever was encoded before. */
+/** Encoders that are reused: their output decodes to the input, whatever was encoded before. */
 import { randomBytes } from 'node:crypto';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { suite } from 'uvu';
@@ -14,9 +14,9 @@ setIoMode('direct');
 const reused = suite('reused encoders');
 
 /** A coding whose encoder can be reused. */
-type Reusable = Coding & { readonly name: 'gzip' | 'zstd' };
+type ReusableCoding = Coding & { readonly name: 'gzip' | 'zstd' };
 
-const CODINGS: readonly Reusable[] = [
+const CODINGS: readonly ReusableCoding[] = [
 	{ name: 'gzip' },
 	{ name: 'gzip', level: 1 },
 	{ name: 'gzip', level: 9 },
@@ -24,7 +24,8 @@ const CODINGS: readonly Reusable[] = [
 	{ name: 'zstd', level: 9, checksum: false },
 ];
 const output = Buffer.alloc(MAX_ONE_SHOT_BYTES + 1024);
-const encoderOf = (coding: Reusable) => createReusedEncoder(coding.name, () => createCodingStream(coding, undefined));
+const encoderOf = (coding: ReusableCoding) =>
+	createReusedEncoder(coding.name, () => createCodingStream(coding, undefined));
 const encoders = CODINGS.map(coding => encoderOf(coding)!);
 
 reused('output of every length decodes, with codings in rotation and at an offset in the buffer', () => {

@@ -1,4 +1,4 @@
-/** A program for a test: listens, and uses up all descriptors of the process until it is told to free them. */
+/** A program for a test. It listens, and uses up all descriptors of the process until it is told to free them. */
 import { closeSync, openSync } from 'node:fs';
 import { DirectListeningSocket } from '../../../runtime/sockets/direct-listening-socket.ts';
 import type { DirectSocket } from '../../../runtime/sockets/direct-socket.ts';

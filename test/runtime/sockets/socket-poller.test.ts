@@ -1,4 +1,4 @@
-/** Sockets are read and written by the poller, and through Node's handles where the poller is unavailable. */
+/** The poller reads and writes sockets. If the poller is unavailable, Node's handles do. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -18,18 +18,18 @@ import { pauseFor, until, waitForNothing } from '../../harness.ts';
 setIoMode('direct');
 
 /** Environment variables for threads and processes that need a poller. */
-const DIRECT = { ...process.env, SVC_IO: 'direct' };
-const POLLER = new URL('../../../runtime/sockets/socket-poller.ts', import.meta.url).href;
+const DIRECT_ENVIRONMENT = { ...process.env, SVC_IO: 'direct' };
+const POLLER_URL = new URL('../../../runtime/sockets/socket-poller.ts', import.meta.url).href;
 
 /** Size of the read buffer shared by all sockets, in bytes. */
-const ROOM = 1024;
-const MEMORY = Buffer.allocUnsafeSlow(ROOM);
+const BUFFER_BYTES = 1024;
+const MEMORY = Buffer.allocUnsafeSlow(BUFFER_BYTES);
 
-/** Waits for a condition, whose source text serves as the description. */
+/** Waits until `holds` returns true. The source text of `holds` describes it in a failure. */
 const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
-/** A server-side connection, and what happened on it. */
-class Held implements SocketOwner {
+/** The server's side of a connection, and what has happened on it. */
+class ServerConnection implements SocketOwner {
 	readonly socket: DirectSocket;
 	readonly output: SocketOutput;
 	text = '';
@@ -60,15 +60,17 @@ class Held implements SocketOwner {
 }
 
 /**
- * Runs a test with a server that collects its connections as `Held`, in order of arrival, and with a function that opens
- * further connections.
+ * Runs a test with a server. `run` gets the server's connections in the order of their arrival, and a function that opens further
+ * ones.
  */
-async function withServer(run: (held: Held[], open: () => Promise<Socket>) => Promise<void>): Promise<void> {
-	const held: Held[] = [];
+async function withServer(
+	run: (held: ServerConnection[], open: () => Promise<Socket>) => Promise<void>,
+): Promise<void> {
+	const held: ServerConnection[] = [];
 	const server = createServer().listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	interceptHandles(server, handle => {
-		const one = new Held(new DirectSocket(handle));
+		const one = new ServerConnection(new DirectSocket(handle));
 		held.push(one);
 		one.socket.start(MEMORY, one);
 		return true;
@@ -127,12 +129,12 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			const client = await open();
 			const one = held[0]!;
 			one.socket.pause();
-			client.end('x'.repeat(ROOM * 40));
+			client.end('x'.repeat(BUFFER_BYTES * 40));
 			await waitForNothing(30);
 			assert.equal([one.text, one.events], ['', []]);
 			one.socket.resume();
 			await eventually(() => one.events.includes('ended'));
-			assert.is(one.text.length, ROOM * 40);
+			assert.is(one.text.length, BUFFER_BYTES * 40);
 		});
 	});
 
@@ -231,7 +233,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			}
 			assert.ok(pending > 0);
 			assert.ok(one.output.hasPending);
-			// A write through `net.Socket` does not overtake pending output either.
+			// A write through `net.Socket` must not overtake pending output, either.
 			one.socket.write('last', 'latin1');
 			sent += 'last';
 			let back = '';
@@ -333,11 +335,11 @@ poller('the poller proves itself, refuses invalid descriptors, and is closed wit
 	const descriptors = (): number => readdirSync('/proc/self/fd').length;
 	const before = descriptors();
 	for (const end of ['process.exit()', 'setInterval(() => {}, 1000)', '']) {
-		const code = `import(${JSON.stringify(POLLER)}).then(({ SocketPoller }) => {
+		const code = `import(${JSON.stringify(POLLER_URL)}).then(({ SocketPoller }) => {
 			const one = SocketPoller.open();
 			setTimeout(() => { require('node:worker_threads').parentPort.postMessage(one.isProven); ${end} }, 20);
 		})`;
-		const worker = new Worker(code, { eval: true, env: DIRECT });
+		const worker = new Worker(code, { eval: true, env: DIRECT_ENVIRONMENT });
 		const ended = once(worker, 'exit');
 		const [isProven] = await once(worker, 'message');
 		assert.ok(isProven);
@@ -349,7 +351,7 @@ poller('the poller proves itself, refuses invalid descriptors, and is closed wit
 
 poller('a poller does not keep a process alive, and uses no processor time while idle', async () => {
 	if (threadPoller() === undefined) return;
-	const code = `import { SocketPoller } from ${JSON.stringify(POLLER)};
+	const code = `import { SocketPoller } from ${JSON.stringify(POLLER_URL)};
 		const one = SocketPoller.open();
 		setTimeout(() => {
 			const before = process.cpuUsage();
@@ -360,7 +362,7 @@ poller('a poller does not keep a process alive, and uses no processor time while
 		}, 100);`;
 	const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '-e', code], {
 		stdio: ['ignore', 'pipe', 'inherit'],
-		env: DIRECT,
+		env: DIRECT_ENVIRONMENT,
 	});
 	let said = '';
 	child.stdout!.on('data', piece => {

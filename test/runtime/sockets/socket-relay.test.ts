@@ -1,4 +1,4 @@
-/** Bytes that the kernel moves from one socket to another: all arrive, in order, even if the reader is slow. */
+/** Bytes that the kernel moves from one socket to another: all of them arrive, in order, even if the reader is slow. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
@@ -14,8 +14,8 @@ const relays = suite('socket relays');
 
 const descriptor = (socket: Socket): number => (socket as unknown as { _handle: { fd: number } })._handle.fd;
 
-/** Creates a connection and returns both ends. The first end is paused. */
-async function pair(): Promise<[Socket, Socket]> {
+/** Creates a connection and returns both of its ends. The first end is paused. */
+async function connectedPair(): Promise<[Socket, Socket]> {
 	const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
@@ -29,8 +29,8 @@ relays('bytes that the reader does not accept are returned, and the pipe is empt
 	const relay = SocketRelay.open();
 	// Relays need Linux and foreign functions.
 	if (!relay) return;
-	const [from, writer] = await pair();
-	const [to, reader] = await pair();
+	const [from, writer] = await connectedPair();
+	const [to, reader] = await connectedPair();
 	reader.pause();
 	const sent = Buffer.alloc(20_000_000);
 	for (let i = 0; i < sent.length; i += 4) sent.writeUInt32LE(Math.imul(i, 2654435761) >>> 0, i);
@@ -71,8 +71,8 @@ relays('bytes that the reader does not accept are returned, and the pipe is empt
 relays('nothing is moved from an ended socket or to an invalid descriptor', async () => {
 	const relay = SocketRelay.open();
 	if (!relay) return;
-	const [from, writer] = await pair();
-	const [to, reader] = await pair();
+	const [from, writer] = await connectedPair();
+	const [to, reader] = await connectedPair();
 	assert.ok(relay.move(descriptor(from), -1, 10) && relay.takenBytes === 0);
 	assert.not.ok(relay.hasMore(descriptor(from)));
 	writer.end('last');

@@ -31,7 +31,7 @@ interface Entry {
 	readonly size?: number;
 }
 
-/** Builds a tar archive of these entries, valid or not. */
+/** Returns a tar archive with the given entries, which may be invalid. */
 function tar(...entries: Entry[]): Buffer {
 	const parts = entries.map(({ path: name, content = '', type = 'File', linkpath, size }) => {
 		const bytes = Buffer.from(content as string);
@@ -53,7 +53,7 @@ async function* chunks(bytes: Uint8Array, size = 1000): AsyncGenerator<Uint8Arra
 	for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-/** Creates a store with one value. */
+/** Creates a store with one value. Returns the folder of the store. */
 async function storeWith(): Promise<string> {
 	const folder = temporaryFolder();
 	await openFileStore(folder).write('pki/authorities/local/root.crt', 'the original root');
@@ -145,7 +145,7 @@ archives('the next process that opens the store rolls back an interrupted import
 		const keys = ['a/one', 'b/two', 'c/three'];
 		await store.write('a/one', 'before');
 		await store.write('b/two', 'before');
-		// Recreates the state left by a process that died when `placed` of the three values were in place.
+		// Recreates the state that a process leaves if it dies when `placed` of the three values are in place.
 		const aside = path.join(folder, 'import.0123456789ab');
 		for (const part of ['old', 'new/a', 'new/b', 'new/c']) mkdirSync(path.join(aside, part), { recursive: true });
 		writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(keys));
@@ -158,7 +158,7 @@ archives('the next process that opens the store rolls back an interrupted import
 			renameSync(path.join(aside, 'new', key), target);
 		}
 		assert.not.ok((await store.list('')).some(key => key.startsWith('import.')));
-		// An import in progress in another process is left alone.
+		// An import that another process is performing is left alone.
 		const lock = await store.tryLock('store_import');
 		await store.recover!();
 		assert.ok(existsSync(aside));
@@ -181,7 +181,7 @@ archives('an interrupted rollback of an import is resumed, and values already re
 	writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(['one', 'two', 'three']));
 	for (const at of [0, 1]) writeFileSync(path.join(aside, 'old', String(at)), 'before');
 	for (const key of ['two', 'three']) writeFileSync(path.join(folder, key), 'after');
-	// The file of the first value is replaced by a folder, so that rolling back this value, which happens last, fails.
+	// A folder replaces the file of the first value. This value is rolled back last, and rolling it back fails.
 	mkdirSync(path.join(folder, 'one', 'x'), { recursive: true });
 	const error = await store.recover!().catch(caught => caught);
 	assert.match(error.message, 'cannot be rolled back: it is a folder');

@@ -9,7 +9,7 @@ import { openFileStore } from '../../../runtime/storage/file-store.ts';
 import { toKeySegment } from '../../../runtime/storage/store.ts';
 import { storeFolder } from '../../../runtime/storage/store-location.ts';
 import { ROOT, temporaryFolder } from '../../harness.ts';
-import { addStoreCases, refuses } from './store-contract.ts';
+import { addStoreCases, assertRefuses } from './store-contract.ts';
 
 const files = suite('file store');
 
@@ -46,7 +46,7 @@ files('symbolic links are not followed', async () => {
 	const store = openFileStore(folder);
 	writeFileSync(path.join(folder, 'target'), 'outside');
 	symlinkSync(path.join(folder, 'target'), path.join(folder, 'link'));
-	await refuses('store/unreadable', store.read('link'));
+	await assertRefuses('store/unreadable', store.read('link'));
 	await store.write('link', 'inside');
 	assert.is(readFileSync(path.join(folder, 'target'), 'utf8'), 'outside');
 	assert.is((await store.read('link'))!.toString(), 'inside');
@@ -114,8 +114,8 @@ files('nothing is written under a lock that another process took over', async ()
 	const fenced = store.fenced({ lost: lost.signal, release: async () => {} });
 	await fenced.write('a', 'one');
 	lost.abort();
-	await refuses('store/lock-lost', fenced.write('a', 'two'));
-	await refuses('store/lock-lost', fenced.remove('a'));
+	await assertRefuses('store/lock-lost', fenced.write('a', 'two'));
+	await assertRefuses('store/lock-lost', fenced.remove('a'));
 	assert.is((await store.read('a'))!.toString(), 'one');
 });
 

@@ -1,11 +1,11 @@
-/** What every store must do. The tests of each store run these cases. */
+/** The contract of all stores. The tests of each store run these cases. */
 import type { uvu } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Store, StoreError } from '../../../runtime/storage/store.ts';
 import { pauseFor } from '../../harness.ts';
 
 /** Asserts that a promise rejects with a StoreError of the given code. */
-export async function refuses(code: string, work: Promise<unknown>): Promise<void> {
+export async function assertRefuses(code: string, work: Promise<unknown>): Promise<void> {
 	const error = await work.then(
 		() => undefined,
 		reason => reason,
@@ -15,8 +15,8 @@ export async function refuses(code: string, work: Promise<unknown>): Promise<voi
 }
 
 /**
- * Adds the cases to a suite. `empty` creates an empty store. Each call of the function that it returns opens this store, as
- * separate processes would.
+ * Adds the cases to a suite. `empty` creates an empty store and returns a function. Each call of that function opens the store
+ * again, as another process would.
  */
 export function addStoreCases(cases: uvu.Test<unknown>, empty: () => Promise<() => Store>): void {
 	cases(
@@ -57,10 +57,10 @@ export function addStoreCases(cases: uvu.Test<unknown>, empty: () => Promise<() 
 	cases('keys that lead outside are refused', async () => {
 		const store = (await empty())();
 		for (const key of ['', '/etc/passwd', '../x', 'a/../../x', 'a//b', 'a/.', 'a\0b', 'a\\b', 'x'.repeat(300)]) {
-			await refuses('store/bad-key', store.read(key));
-			await refuses('store/bad-key', store.write(key, ''));
-			await refuses('store/bad-key', store.stat(key));
-			await refuses('store/bad-key', store.remove(key));
+			await assertRefuses('store/bad-key', store.read(key));
+			await assertRefuses('store/bad-key', store.write(key, ''));
+			await assertRefuses('store/bad-key', store.stat(key));
+			await assertRefuses('store/bad-key', store.remove(key));
 		}
 	});
 

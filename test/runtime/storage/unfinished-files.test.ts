@@ -1,4 +1,4 @@
-/** Files that a killed process was writing are removed at the next start. Those of a running process are kept. */
+/** A file that a killed process was writing is removed at the next start. The files of a running process are kept. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { eventually } from '../running-server.ts';
 
 const MODULE = pathToFileURL(path.join(ROOT, 'runtime/storage/unfinished-files.ts')).href;
 
-/** Starts writing `file`, then waits to be killed. */
+/** A program that starts to write a file and then waits to be killed. */
 const PROGRAM = `
 import { writeFileSync } from 'node:fs';
 import { unfinishedName } from ${JSON.stringify(MODULE)};

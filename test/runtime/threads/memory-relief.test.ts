@@ -1,4 +1,7 @@
-/** An idle thread frees the garbage that a burst left on its heap, and the process returns what all threads have freed. */
+/**
+ * An idle thread frees the garbage that a burst has left on its heap, and the process returns to the system the memory that its
+ * threads have freed.
+ */
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
@@ -8,7 +11,7 @@ import { startProcessMemoryRelief } from '../../../runtime/threads/memory-relief
 
 const test = suite('memory after a burst');
 
-const THREAD = `
+const THREAD_SOURCE = `
 import { getHeapStatistics } from 'node:v8';
 import { parentPort } from 'node:worker_threads';
 import { startThreadMemoryRelief } from ${JSON.stringify(new URL('../../../runtime/threads/memory-relief.ts', import.meta.url).href)};
@@ -32,14 +35,14 @@ parentPort.on('message', () => process.exit());
 `;
 
 /** Returns the resident memory of the process in megabytes. */
-const resident = (): number =>
+const residentMegabytes = (): number =>
 	Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024);
 
 test("a thread's garbage is freed, and the process returns its memory", async () => {
 	const linux = process.platform === 'linux';
-	const atFirst = linux ? resident() : 0;
+	const atFirst = linux ? residentMegabytes() : 0;
 	const endWatch = startProcessMemoryRelief(50);
-	const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(THREAD)}`), { eval: false });
+	const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(THREAD_SOURCE)}`), { eval: false });
 	try {
 		const measured = await new Promise<{ before: number; most: number; after: number }>((resolve, reject) => {
 			thread.once('message', resolve).once('error', reject);
@@ -49,8 +52,8 @@ test("a thread's garbage is freed, and the process returns its memory", async ()
 		// Only direct I/O can tell the allocator to return memory.
 		if (!linux || !isDirectIo()) return;
 		const end = performance.now() + 10_000;
-		while (resident() > atFirst + 60) {
-			assert.ok(performance.now() < end, `${atFirst} MB at first, now ${resident()}`);
+		while (residentMegabytes() > atFirst + 60) {
+			assert.ok(performance.now() < end, `${atFirst} MB at first, now ${residentMegabytes()}`);
 			await new Promise(resolve => setTimeout(resolve, 20));
 		}
 	} finally {

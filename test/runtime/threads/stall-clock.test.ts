@@ -8,8 +8,8 @@ import {
 	type ThreadTimes,
 } from '../../../runtime/threads/stall-clock.ts';
 
-/** Checks a thread that has stopped responding; returns the clock's value after each check. */
-function looks(times: readonly (ThreadTimes | undefined)[], elapsed: number = CHECK_INTERVAL_MS): number[] {
+/** Simulates checks of a thread that has stopped responding. Returns the value of the clock after each check. */
+function stallTimes(times: readonly (ThreadTimes | undefined)[], elapsed: number = CHECK_INTERVAL_MS): number[] {
 	const clock = new StallClock();
 	clock.update(1, CHECK_INTERVAL_MS, () => undefined);
 	return times.map(now => clock.update(1, elapsed, () => now));
@@ -37,28 +37,28 @@ clock('a thread that responds or has not started yet has no stall time', () => {
 });
 
 clock('for a thread in an endless loop, its processor time counts', () => {
-	assert.equal(looks([at('R', 100, 0), at('R', 600, 0), at('R', 1100, 0)]), [0, 500, 1000]);
+	assert.equal(stallTimes([at('R', 100, 0), at('R', 600, 0), at('R', 1100, 0)]), [0, 500, 1000]);
 });
 
 clock('for a blocked thread, the elapsed time counts', () => {
-	assert.equal(looks([at('S', 100, 0), at('S', 100, 0), at('D', 100, 0)]), [0, 500, 1000]);
+	assert.equal(stallTimes([at('S', 100, 0), at('S', 100, 0), at('D', 100, 0)]), [0, 500, 1000]);
 });
 
 clock('time spent waiting for a processor does not count', () => {
-	assert.equal(looks([at('R', 100, 0), at('R', 150, 450), at('R', 150, 450)]), [0, 50, 50]);
-	assert.equal(looks([at('S', 100, 0), at('S', 120, 400)]), [0, 100]);
+	assert.equal(stallTimes([at('R', 100, 0), at('R', 150, 450), at('R', 150, 450)]), [0, 50, 50]);
+	assert.equal(stallTimes([at('S', 100, 0), at('S', 120, 400)]), [0, 100]);
 });
 
 clock('for a thread stopped by a signal, no time counts', () => {
-	assert.equal(looks([at('t', 100, 0), at('t', 100, 0), at('T', 100, 0)]), [0, 0, 0]);
+	assert.equal(stallTimes([at('t', 100, 0), at('t', 100, 0), at('T', 100, 0)]), [0, 0, 0]);
 });
 
 clock('a late check counts as one interval, because the process or the machine was suspended', () => {
-	assert.equal(looks([at('S', 100, 0), at('S', 100, 0)], 3_600_000), [0, 500]);
+	assert.equal(stallTimes([at('S', 100, 0), at('S', 100, 0)], 3_600_000), [0, 500]);
 });
 
 clock('without thread times from the system, elapsed time counts', () => {
-	assert.equal(looks([undefined, undefined]), [500, 1000]);
+	assert.equal(stallTimes([undefined, undefined]), [500, 1000]);
 });
 
 clock('thread times can be read where /proc exists', () => {

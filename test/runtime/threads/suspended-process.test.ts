@@ -1,4 +1,4 @@
-/** When a suspended process continues, no thread is replaced for not having responded meanwhile. */
+/** When a suspended process continues, no thread is replaced for not having responded during the suspension. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { freePorts, serve, temporaryFolder, waitForClock, waitForNothing } from '../../harness.ts';
 
 /** Duration of the suspension in milliseconds. It is longer than the time within which a thread must respond. */
-const SUSPENDED = 3000;
+const SUSPENSION_MS = 3000;
 
 const suspended = suite('suspended process');
 
@@ -17,7 +17,7 @@ suspended('a resumed process keeps its threads', async () => {
 	const server = await serve(['Configfile'], port, { cwd: folder });
 	try {
 		server.child.kill('SIGSTOP');
-		await waitForClock(SUSPENDED);
+		await waitForClock(SUSPENSION_MS);
 		server.child.kill('SIGCONT');
 		// Threads are checked every half second.
 		await waitForNothing(1500);

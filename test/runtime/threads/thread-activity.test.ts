@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import { ThreadActivity } from '../../../runtime/threads/thread-activity.ts';
 
-function exchange(path: string, startedAt: number): Exchange {
+function fakeExchange(path: string, startedAt: number): Exchange {
 	return { received: { method: 'GET', authority: 'a.test', path, query: 'token=s3cret' }, startedAt } as Exchange;
 }
 
@@ -17,17 +17,17 @@ activity('the activity names the request that started after the last response, w
 	own.beat();
 	assert.ok(seen.read().beat > 0);
 	assert.is(seen.read().request, undefined);
-	own.request(exchange('/long', performance.now() + 1));
+	own.request(fakeExchange('/long', performance.now() + 1));
 	const { request, requestIsNew, phase } = seen.read();
 	assert.equal({ request, requestIsNew, phase }, { request: 'GET a.test/long', requestIsNew: true, phase: 'requests' });
-	own.request(exchange('/x', 0));
+	own.request(fakeExchange('/x', 0));
 	assert.is(seen.read().request, 'GET a.test/x');
 	assert.is(seen.read().requestIsNew, false);
 });
 
 activity('long paths are truncated, and characters not allowed in a log are replaced', () => {
 	const own = new ThreadActivity();
-	own.request(exchange(`/\u0007\n é${'x'.repeat(1000)}`, 1));
+	own.request(fakeExchange(`/\u0007\n é${'x'.repeat(1000)}`, 1));
 	assert.is(own.read().request, `GET a.test/????${'x'.repeat(123)}`);
 });
 

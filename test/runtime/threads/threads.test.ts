@@ -19,7 +19,7 @@ for (const how of ['terminated', 'crashed'] as const) {
 		const starts = performance.now();
 		await withServer({ settings: { metrics: {} }, sites: [respondingSite('one')] }, {}, async server => {
 			const { runtime, get, log } = server;
-			// On a busy machine a replacement starts as slowly as the first threads did.
+			// On a busy machine, a replacement starts as slowly as the first threads did.
 			const limit = Math.max(1000, 3 * (performance.now() - starts));
 			await runtime.load(jsonInput({ settings: { metrics: {} }, sites: [respondingSite('two')] }));
 			const began = performance.now();
@@ -57,8 +57,8 @@ stop('a stop closes idle connections, ends readiness and resolves', async () => 
 	});
 });
 
-/** Waits until the server has accepted the test's connection and has had time to read what was sent. */
-async function held(runtime: Runtime): Promise<void> {
+/** Waits until the server has accepted the test's connection and has had time to read what the client sent. */
+async function whenRequestHeld(runtime: Runtime): Promise<void> {
 	await until('the connection is accepted', async () => /^svc_connections 1$/m.test(await runtime.metrics()));
 	await pauseFor(50);
 }
@@ -73,7 +73,7 @@ stop('a grace period longer than the maximum timer delay still waits for open re
 			text += chunk;
 		});
 		socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Le');
-		await held(runtime);
+		await whenRequestHeld(runtime);
 		const closed = once(socket, 'close');
 		const stopped = runtime.stop();
 		await pauseFor(200);
@@ -91,7 +91,7 @@ stop('open connections are closed when the grace period ends', async () => {
 			const socket = connect(port, '127.0.0.1');
 			socket.on('error', () => {});
 			socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Le');
-			await held(runtime);
+			await whenRequestHeld(runtime);
 			const closed = once(socket, 'close');
 			const began = performance.now();
 			await runtime.stop();

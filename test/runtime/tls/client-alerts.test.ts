@@ -1,4 +1,4 @@
-/** The alert for a rejected client certificate names the reason, which is the same in every mode. */
+/** The alert for a rejected client certificate shows the reason for the rejection. It is the same in every mode. */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -52,8 +52,11 @@ const pool = { source: 'inline', certificates: [] } as const;
 const leaves = { pem: ['the leaves below'] } as const;
 const in_ = 'let in';
 
-/** Settings, and the outcome for each of {@link certificates} in order. All leaves but the stranger's are trusted. */
-const WAYS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
+/**
+ * The settings of a site, and the outcome for each of {@link certificates} in order. All leaf certificates are trusted, except
+ * the stranger's.
+ */
+const OUTCOMES_BY_SETTINGS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
 	[{ mode: 'request' }, in_, in_, in_, in_, in_],
 	[{ mode: 'require' }, missing, in_, in_, in_, in_],
 	[{ mode: 'require', trusted_leaves: leaves }, missing, in_, bad, expired, bad],
@@ -74,8 +77,8 @@ function trustOf(auth: ClientAuth) {
 	};
 }
 
-/** Returns the outcome for each certificate: the client's error and the server's reason. */
-async function seen(
+/** Returns the outcome for each certificate: the error that the client gets, and the reason that the server reports. */
+async function outcomesOf(
 	auth: ClientAuth,
 	version: SecureVersion,
 	mode: IoMode,
@@ -108,7 +111,7 @@ alerts('on this release of Node, OpenSSL verifies client certificates', () => {
 	assert.is(clientVerifier() !== undefined, ioMode() === 'direct');
 });
 
-for (const [auth, ...outcomes] of WAYS) {
+for (const [auth, ...outcomes] of OUTCOMES_BY_SETTINGS) {
 	for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
 		alerts(`${version} ${JSON.stringify(auth)}`, async () => {
 			if (ioMode() === 'node') return;
@@ -118,10 +121,10 @@ for (const [auth, ...outcomes] of WAYS) {
 				const alert = ALERTS[outcome[0]];
 				return [name, typeof alert === 'string' ? alert : alert[version], outcome[1]];
 			});
-			assert.equal(await seen(auth, version, 'direct'), expected);
+			assert.equal(await outcomesOf(auth, version, 'direct'), expected);
 		});
 		alerts(`${version} ${JSON.stringify(auth)} by Node alone: the same reasons`, async () => {
-			const found = await seen(auth, version, 'node');
+			const found = await outcomesOf(auth, version, 'node');
 			assert.equal(
 				found.map(([name, failure, reason]) => [name, failure === in_, reason]),
 				Object.keys(certificates).map((name, at) => {

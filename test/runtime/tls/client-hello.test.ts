@@ -1,4 +1,4 @@
-/** The ClientHello parser with messages of real clients, split and corrupted at any byte. */
+/** The ClientHello parser with the messages of real clients, which are split and corrupted at every byte. */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { connect } from 'node:tls';
@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { readClientHello } from '../../../runtime/tls/client-hello.ts';
 
 /** Captures the ClientHello of Node's own client. */
-async function captured(servername: string, ALPNProtocols: string[]): Promise<Buffer> {
+async function captureHello(servername: string, ALPNProtocols: string[]): Promise<Buffer> {
 	const server = createServer().listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	const client = connect({
@@ -25,7 +25,7 @@ async function captured(servername: string, ALPNProtocols: string[]): Promise<Bu
 	return bytes;
 }
 
-const bytes = await captured('Sub.Example.COM', ['h2', 'http/1.1']);
+const bytes = await captureHello('Sub.Example.COM', ['h2', 'http/1.1']);
 const hello = suite('client hello');
 
 hello('name, protocols, suites and signature schemes', () => {

@@ -18,7 +18,7 @@ const folder = temporaryFolder();
 const files = { certificate: path.join(folder, 'a.pem'), key: path.join(folder, 'a.key') };
 const [keeps, loses] = (await freePorts(2)) as [number, number];
 /** Responses that the upstream is holding back. */
-const held: ServerResponse[] = [];
+const heldResponses: ServerResponse[] = [];
 let upstream: Server;
 let server: Runtime;
 
@@ -35,7 +35,7 @@ function site(port: number, body: string): Site {
 	};
 }
 
-/** Returns a document with two listeners. @param protocols The protocols of the second one. */
+/** Returns a document with two listeners. `protocols` are those of the second listener. */
 function document(body: string, protocols: string[]): Document {
 	const servers = [{ listener: `127.0.0.1:${loses}`, protocols }];
 	return { settings: { auto_https: ['off'], servers }, sites: [site(keeps, body), site(loses, body)] };
@@ -44,7 +44,7 @@ function document(body: string, protocols: string[]): Document {
 /** A client's connection, and the code and last stream of each GOAWAY frame that it has received. */
 interface Client {
 	readonly session: ClientHttp2Session;
-	readonly said: [code: number, last: number][];
+	readonly goAways: [code: number, last: number][];
 }
 
 async function client(port: number): Promise<Client> {
@@ -53,7 +53,7 @@ async function client(port: number): Promise<Client> {
 	session.on('goaway', (code, last) => void said.push([code, last]));
 	session.on('error', () => {});
 	await once(session, 'connect');
-	return { session, said };
+	return { session, goAways: said };
 }
 
 async function get({ session }: Client, target: string): Promise<{ status: number; body: string }> {
@@ -68,15 +68,15 @@ async function get({ session }: Client, target: string): Promise<{ status: numbe
 }
 
 async function release(): Promise<void> {
-	await eventually('a held-back response', () => held.length > 0);
-	held.pop()!.end('late');
+	await eventually('a held-back response', () => heldResponses.length > 0);
+	heldResponses.pop()!.end('late');
 }
 
 goaway.before(async () => {
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['a.test'] });
 	writeFileSync(files.certificate, certificate);
 	writeFileSync(files.key, key, { mode: 0o600 });
-	upstream = createServer((_request, response) => void held.push(response)).listen(0, '127.0.0.1');
+	upstream = createServer((_request, response) => void heldResponses.push(response)).listen(0, '127.0.0.1');
 	await once(upstream, 'listening');
 	const log = recordingLog();
 	server = await startRuntime({
@@ -100,19 +100,19 @@ goaway(
 		assert.is((await get(leaving, '/now')).body, 'first');
 		const slow = get(leaving, '/slow');
 		const other = get(staying, '/slow');
-		await eventually('both requests wait', () => held.length === 2);
+		await eventually('both requests wait', () => heldResponses.length === 2);
 		const outcome = await server.load(jsonInput(document('second', ['h1'])));
 		assert.is(outcome.result, 'applied', JSON.stringify(outcome));
-		await eventually('GOAWAY', () => leaving.said.length > 0);
-		assert.is(leaving.said[0]![0], 0);
+		await eventually('GOAWAY', () => leaving.goAways.length > 0);
+		assert.is(leaving.goAways[0]![0], 0);
 		const closed = once(leaving.session, 'close');
-		held.splice(0).forEach(response => void response.end('late'));
+		heldResponses.splice(0).forEach(response => void response.end('late'));
 		assert.equal(await slow, { status: 200, body: 'late' });
 		await closed;
-		// The other listener sends no GOAWAY, and its connections are served by the new configuration.
+		// The listener whose protocols have not changed sends no GOAWAY, and its connections are served by the new configuration.
 		assert.equal(await other, { status: 200, body: 'late' });
 		assert.equal(await get(staying, '/now'), { status: 200, body: 'second' });
-		assert.equal(staying.said, []);
+		assert.equal(staying.goAways, []);
 		staying.session.destroy();
 	},
 );
@@ -120,10 +120,10 @@ goaway(
 goaway('on a stop, clients get GOAWAY, open requests are answered, and then the server exits', async () => {
 	const one = await client(keeps);
 	const slow = get(one, '/slow');
-	await eventually('the request waits', () => held.length === 1);
+	await eventually('the request waits', () => heldResponses.length === 1);
 	const stopped = server.stop();
-	await eventually('GOAWAY', () => one.said.length > 0);
-	assert.is(one.said[0]![0], 0);
+	await eventually('GOAWAY', () => one.goAways.length > 0);
+	assert.is(one.goAways[0]![0], 0);
 	await release();
 	assert.equal(await slow, { status: 200, body: 'late' });
 	await stopped;

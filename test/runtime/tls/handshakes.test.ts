@@ -11,7 +11,7 @@ import { startTlsListener } from './one-listener.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const authority = await TestAuthority.make();
-const published = async (id: string, names: readonly string[], rsa = false) => {
+const publishCertificate = async (id: string, names: readonly string[], rsa = false) => {
 	const { certificate, key } = await authority.issue({ names, rsa });
 	return { id, names, chain: certificate, key };
 };
@@ -24,7 +24,7 @@ handshakes(
 		for (const stapled of [false, true]) {
 			const keys = new TicketKeys();
 			const answer = stapled ? { ocsp: new Uint8Array([48, 3, 10, 1, 6]) } : {};
-			const one = await startTlsListener({}, [{ ...(await published('one', ['a.test'])), ...answer }]);
+			const one = await startTlsListener({}, [{ ...(await publishCertificate('one', ['a.test'])), ...answer }]);
 			try {
 				one.tls.applyUpdate({ kind: 'tickets', keys: keys.current });
 				for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
@@ -46,7 +46,7 @@ handshakes(
 );
 
 handshakes('one rotation of ticket keys ends no session on any thread; the second one does', async () => {
-	const certificates = [await published('one', ['a.test'])];
+	const certificates = [await publishCertificate('one', ['a.test'])];
 	const threads = [await startTlsListener({}, certificates), await startTlsListener({}, certificates)];
 	const keys = new TicketKeys();
 	const tell = (now: readonly Uint8Array[]) => {
@@ -60,7 +60,7 @@ handshakes('one rotation of ticket keys ends no session on any thread; the secon
 		assert.ok((await get(1, before)).reused, `${maxVersion} before`);
 		tell(keys.rotate());
 		for (let tries = 0; tries < 10; tries++) assert.ok((await get(tries % 2, before)).reused, `${maxVersion} after`);
-		// A client without a ticket gets one under the new key.
+		// A client without a ticket gets one that is sealed with the new key.
 		const { session: after } = await get(0);
 		tell(keys.rotate());
 		assert.ok((await get(1, after)).reused, `${maxVersion}, sealed after the first change`);
@@ -71,8 +71,8 @@ handshakes('one rotation of ticket keys ends no session on any thread; the secon
 
 handshakes('of two certificates for a name, a client gets one that it can verify', async () => {
 	const certificates = [
-		await published('file /rsa', ['both.test', '*.both.test'], true),
-		await published('file /curve', ['both.test', '*.both.test']),
+		await publishCertificate('file /rsa', ['both.test', '*.both.test'], true),
+		await publishCertificate('file /curve', ['both.test', '*.both.test']),
 	];
 	const chosen = { policies: [{}, { certificates: certificates.map(({ id }) => id) }], names: { 'x.both.test': 1 } };
 	const listener = await startTlsListener(chosen, certificates);
@@ -91,7 +91,7 @@ handshakes('of two certificates for a name, a client gets one that it can verify
 		assert.is(await kind(name, { cipher: 'ECDHE-RSA-AES128-GCM-SHA256' }), 'rsa', name);
 		assert.is(await kind(name, { cipher: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'ec', name);
 	}
-	// After one certificate is removed, the other is used.
+	// After one of two certificates for a name is removed, the other one is used.
 	listener.tls.applyUpdate({ kind: 'certificates', set: [], dropped: ['file /curve'] });
 	assert.is(await kind('both.test', {}), 'rsa');
 	assert.is(await kind('x.both.test', {}), 'rsa');
@@ -99,14 +99,14 @@ handshakes('of two certificates for a name, a client gets one that it can verify
 });
 
 handshakes('handshakes beyond the limit of a client per second are closed and counted', async () => {
-	const listener = await startTlsListener({}, [await published('one', ['a.test'])]);
-	/** A rate limiter whose clock stands still, so that all handshakes fall into the same second. */
-	class StandingRate extends HandshakeRate {
+	const listener = await startTlsListener({}, [await publishCertificate('one', ['a.test'])]);
+	/** A rate limiter whose clock stands still, so that all handshakes count in the same second. */
+	class FrozenRate extends HandshakeRate {
 		override admits(address: string): boolean {
 			return super.admits(address, 5000);
 		}
 	}
-	const rate = new StandingRate(new SharedArrayBuffer(4 * HANDSHAKE_SLOTS));
+	const rate = new FrozenRate(new SharedArrayBuffer(4 * HANDSHAKE_SLOTS));
 	rate.configure({ handshakes_per_client: 3 });
 	listener.server.limitHandshakes(rate);
 	const outcomes: boolean[] = [];
@@ -124,7 +124,7 @@ handshakes('rates are counted per client and per listener, across all threads', 
 	const admitted = (addresses: readonly string[], now: number) =>
 		addresses.filter((address, at) => threads[at % 2]!.admits(address, now)).length;
 	const times = (address: string, count: number) => Array.from({ length: count }, () => address);
-	// The default limit is a thousand, and loopback addresses are exempt.
+	// By default, a client may make a thousand handshakes per second, and loopback addresses have no limit.
 	assert.is(admitted(times('192.0.2.1', 1200), 5000), 1000);
 	assert.is(admitted(times('127.0.0.1', 1200), 5000), 1200);
 	assert.is(admitted(times('192.0.2.1', 1200), 6000), 1000);
@@ -140,7 +140,7 @@ handshakes('rates are counted per client and per listener, across all threads', 
 });
 
 handshakes('a handshake past its deadline is closed', async () => {
-	const listener = await startTlsListener({}, [await published('one', ['a.test'])]);
+	const listener = await startTlsListener({}, [await publishCertificate('one', ['a.test'])]);
 	listener.server.limitHandshakes(undefined, 100);
 	const begun = performance.now();
 	const socket = connect(listener.port, '127.0.0.1', () => socket.write(Buffer.from([22, 3, 1])));
@@ -151,10 +151,11 @@ handshakes('a handshake past its deadline is closed', async () => {
 });
 
 handshakes('a client that disconnects during its handshake is released at once', async () => {
-	const listener = await startTlsListener({}, [await published('one', ['a.test'])]);
+	const listener = await startTlsListener({}, [await publishCertificate('one', ['a.test'])]);
 	for (let tries = 0; tries < 10; tries++) {
 		await new Promise<void>((resolve, reject) => {
-			// The client ends before it sends its last flight, so the server sees a half-open connection that stays silent.
+			// The client closes the connection before it sends its last flight. The server sees a half-open connection that stays
+			// silent.
 			const options = { port: listener.port, host: '127.0.0.1', servername: 'a.test', rejectUnauthorized: false };
 			const socket = connectTls(options, () => resolve(void socket.destroy()));
 			socket.on('error', reject);

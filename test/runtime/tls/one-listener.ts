@@ -15,8 +15,8 @@ export interface TestTlsListener {
 	close(): void;
 }
 
-/** Ignores the events of a connection without a stream. The connection closes once both sides have ended. */
-const HOLDER: SocketOwner = { received: () => {}, ended: () => {}, drained: () => {}, closed: () => {} };
+/** Ignores the events of a connection that is not a stream. The connection closes once both sides have ended. */
+const IGNORING_OWNER: SocketOwner = { received: () => {}, ended: () => {}, drained: () => {}, closed: () => {} };
 
 /** Starts a listener that answers every connection with one response after the handshake, and then closes it. */
 export async function startTlsListener(
@@ -29,8 +29,8 @@ export async function startTlsListener(
 	const memory = Buffer.allocUnsafeSlow(4096);
 	const http1 = {
 		accept: (socket: Socket | DirectSocket) => {
-			// Without reading, the end of the connection would go unnoticed.
-			if (socket instanceof DirectSocket) socket.start(memory, HOLDER);
+			// The end of the connection would not be noticed if nothing read from it.
+			if (socket instanceof DirectSocket) socket.start(memory, IGNORING_OWNER);
 			else socket.on('error', () => {}).resume();
 			socket.write(Buffer.from('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'));
 			socket.end();

@@ -31,7 +31,7 @@ const folder = temporaryFolder();
 const machine = { workingDirectory: folder, environment: process.env };
 const [httpPort, httpsPort] = (await freePorts(2)) as [number, number];
 
-/** Sends a GET request with any host, known to the server or not. Returns the status and the body of the response. */
+/** Sends a GET request for a host, which the server need not know. Returns the status and the body of the response. */
 function get(host: string, path: string): Promise<{ status: number; body: string }> {
 	return new Promise((resolve, reject) => {
 		request({ host: '127.0.0.1', port: httpPort, path, headers: { host }, agent: false }, response => {
@@ -46,8 +46,8 @@ function get(host: string, path: string): Promise<{ status: number; body: string
 	});
 }
 
-/** Returns the certificate presented in a TLS-ALPN-01 handshake; undefined if the handshake fails. */
-function shown(servername: string): Promise<X509Certificate | undefined> {
+/** Returns the certificate that the server presents in a TLS-ALPN-01 handshake; undefined if the handshake fails. */
+function challengeCertificate(servername: string): Promise<X509Certificate | undefined> {
 	return new Promise(resolve => {
 		const socket = connect(
 			{ host: '127.0.0.1', port: httpsPort, servername, ALPNProtocols: ['acme-tls/1'], rejectUnauthorized: false },
@@ -62,12 +62,12 @@ function shown(servername: string): Promise<X509Certificate | undefined> {
 
 /** Validates a challenge against the server under test, as a CA does. */
 async function validate({ type, name, token, keyAuthorization }: ChallengeValidation): Promise<boolean> {
-	if (type === 'tls-alpn-01') return (await shown(name))?.checkHost(name) === name;
+	if (type === 'tls-alpn-01') return (await challengeCertificate(name))?.checkHost(name) === name;
 	return (await get(name, `/.well-known/acme-challenge/${token}`)).body === keyAuthorization;
 }
 
-/** Returns sites that are unrelated to the names in the orders. */
-async function sites(): Promise<Site[]> {
+/** Returns sites whose names do not occur in the orders. */
+async function unrelatedSites(): Promise<Site[]> {
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['own.test'] });
 	return [
 		{
@@ -105,7 +105,7 @@ for (const type of ['http-01', 'tls-alpn-01'] as const) {
 		acme.faults.validate = validate;
 		const ordering = testManager();
 		try {
-			const document = { settings: settings(ordering.folder), sites: await sites() };
+			const document = { settings: settings(ordering.folder), sites: await unrelatedSites() };
 			await withServer(document, { threads: 1 }, async () => {
 				const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
 				const only = type === 'http-01' ? 'disable_tlsalpn_challenge' : 'disable_http_challenge';
@@ -116,7 +116,7 @@ for (const type of ['http-01', 'tls-alpn-01'] as const) {
 				await eventually('obtained', () => ordering.sink.for('other.example.com') !== undefined);
 				assert.is(acme.orders.length, 1, 'the first validation succeeds');
 				assert.is((await get('own.test', '/')).body, 'plain');
-				assert.is(await shown('own.test'), undefined, 'an unpublished challenge is not answered');
+				assert.is(await challengeCertificate('own.test'), undefined, 'an unpublished challenge is not answered');
 			});
 		} finally {
 			await ordering.manager.close();
@@ -254,7 +254,7 @@ shared('a process whose own orders are not distributed does not answer for other
 			tls: { issuers },
 			pipeline: [{ handler: 'respond', body: 'over TLS' }],
 		};
-		const document = { settings: settings(store), sites: [...(await sites()), managed] };
+		const document = { settings: settings(store), sites: [...(await unrelatedSites()), managed] };
 		await withServer(document, { threads: 1 }, async () => assert.is((await get('own.test', path)).body, body));
 	}
 });

@@ -13,14 +13,14 @@ import { tlsFailure, tlsGet } from './tls-client.ts';
 const folder = temporaryFolder();
 const authority = await TestAuthority.make();
 
-function keep(name: string, { certificate, key }: TestCertificate): { certificate: string; key: string } {
+function writePair(name: string, { certificate, key }: TestCertificate): { certificate: string; key: string } {
 	const files = { certificate: path.join(folder, `${name}.pem`), key: path.join(folder, `${name}.key`) };
 	writeFileSync(files.certificate, certificate);
 	writeFileSync(files.key, key, { mode: 0o600 });
 	return files;
 }
 
-const plain = keep('plain', await authority.issue({ names: ['a.test', 'c.test'] }));
+const plain = writePair('plain', await authority.issue({ names: ['a.test', 'c.test'] }));
 
 const [port, httpPort, oldPort, newPort, anyPort] = (await freePorts(5)) as [number, number, number, number, number];
 
@@ -40,10 +40,10 @@ function document(sites: readonly Site[], settings: Document['settings'] = {}): 
 const tls = suite('TLS changes');
 
 tls('a changed certificate file is served without a restart; a broken one is not', async () => {
-	const files = keep('changing', await authority.issue({ names: ['a.test', 'first.test'] }));
+	const files = writePair('changing', await authority.issue({ names: ['a.test', 'first.test'] }));
 	await withServer(document([site('a.test', 'a', { certificates: [files] })]), { threads: 1 }, async ({ log }) => {
 		assert.match((await tlsGet(port, { servername: 'a.test' })).names, 'first.test');
-		keep('changing', await authority.issue({ names: ['a.test', 'second.test'] }));
+		writePair('changing', await authority.issue({ names: ['a.test', 'second.test'] }));
 		await eventually('the new certificate is served', async () =>
 			(await tlsGet(port, { servername: 'a.test' })).names.includes('second.test'),
 		);
@@ -66,7 +66,7 @@ tls('a load that adds a TLS hostname, or client certificates, needs a restart; o
 		assert.equal(await codes([site('a.test', 'a', { certificates: [plain], client_auth: auth })]), [
 			'mutual_tls_with_resumption',
 		]);
-		const other = keep('other', await authority.issue({ names: ['a.test', 'other.test'] }));
+		const other = writePair('other', await authority.issue({ names: ['a.test', 'other.test'] }));
 		assert.equal(await codes([site('a.test', 'changed', { certificates: [other], min_version: 'tls1.3' })]), 'applied');
 		const answer = await tlsGet(port, { servername: 'a.test' });
 		assert.is(answer.body, 'changed');

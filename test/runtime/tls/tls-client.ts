@@ -1,4 +1,4 @@
-/** A TLS client for tests: sends one request on its own connection and describes the handshake. */
+/** A TLS client for tests. It sends one request on its own connection, and returns the facts of the handshake with the response. */
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 
 /** The outcome of a request. */
@@ -65,7 +65,7 @@ export function tlsGet(
 	});
 }
 
-/** Returns the error code of a request that must fail. */
+/** Sends a request that must fail. Returns the error code. */
 export async function tlsFailure(port: number, options: Parameters<typeof tlsGet>[1]): Promise<string> {
 	try {
 		const { text } = await tlsGet(port, options);

@@ -1,4 +1,7 @@
-/** Whatever a client can observe of TLS is the same with Node's TLS and with OpenSSL's: handshakes, records and ends. */
+/**
+ * Everything that a client can observe of TLS is the same whether Node's TLS or OpenSSL itself is used: handshakes, records, and
+ * the end of connections.
+ */
 import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -27,13 +30,13 @@ import { bodyOf } from '../protocols/http1/wire.ts';
 
 const authority = await TestAuthority.make();
 const other = await TestAuthority.make('CN=Other');
-const issued = async (id: string, names: readonly string[], rsa = false) => {
+const issueCertificate = async (id: string, names: readonly string[], rsa = false) => {
 	const { certificate, key } = await authority.issue({ names, rsa });
 	return { id, names, chain: certificate, key };
 };
 const certificates = [
-	await issued('curve', ['a.test', 'old.test', 'new.test', 'log.test', 'asks.test', 'demands.test']),
-	await issued('rsa', ['rsa.test'], true),
+	await issueCertificate('curve', ['a.test', 'old.test', 'new.test', 'log.test', 'asks.test', 'demands.test']),
+	await issueCertificate('rsa', ['rsa.test'], true),
 ];
 const clients = {
 	none: undefined,
@@ -59,8 +62,8 @@ const SETTINGS = JSON.stringify({
 	strict_sni_host: false,
 });
 
-/** How connections reach the TLS layer. */
-type Way = 'handle' | 'stream' | 'PROXY header';
+/** The way in which connections reach the TLS layer. */
+type ConnectionPath = 'handle' | 'stream' | 'PROXY header';
 
 /** A listener, with counters of its events. */
 interface Listener {
@@ -69,7 +72,7 @@ interface Listener {
 	close(): void;
 }
 
-async function listen(way: Way, byOpenssl: boolean): Promise<Listener> {
+async function listen(way: ConnectionPath, byOpenssl: boolean): Promise<Listener> {
 	useDirectTls(byOpenssl);
 	const events: string[] = [];
 	let unexpected = 0;
@@ -135,7 +138,7 @@ async function listen(way: Way, byOpenssl: boolean): Promise<Listener> {
 const get = (path = '/1', more = 'Connection: close\r\n'): string =>
 	`GET ${path} HTTP/1.1\r\nHost: a.test\r\n${more}\r\n`;
 
-/** Returns what Node's client observes: facts of the handshake and the response, or the code of the error. */
+/** Returns what Node's client observes: the facts of the handshake and the response, or the error code. */
 async function visit(port: number, options: ConnectionOptions, request: string = get()): Promise<string> {
 	const { socket, outcome } = open(port, options);
 	socket.on('secureConnect', () => socket.write(request));
@@ -164,8 +167,8 @@ function open(port: number, options: ConnectionOptions): { socket: TLSSocket; ou
 }
 
 /**
- * Sends pieces of bytes; with `waits`, each piece only after an answer to the previous one. Returns the types of the records that
- * arrive before the connection ends, and the content of alerts.
+ * Sends pieces of bytes. With `waits`, sends each piece only after the server has answered the previous one. Returns the types of
+ * the records that arrive before the connection ends, and the content of alerts.
  */
 function exchange(port: number, pieces: readonly Uint8Array[], ends: boolean, waits: boolean): Promise<string> {
 	return new Promise(resolve => {
@@ -212,11 +215,11 @@ async function helloOf(options: ConnectionOptions): Promise<Buffer> {
 	return bytes;
 }
 
-/** A client whose result must not depend on the implementation of TLS. */
+/** A client whose result must not depend on which library performs TLS. */
 type Client = (port: number) => Promise<string>;
 const CLIENTS: [name: string, client: Client][] = [];
-const client = (name: string, run: Client): void => void CLIENTS.push([name, run]);
-const visits = (name: string, options: ConnectionOptions): void => client(name, port => visit(port, options));
+const addClient = (name: string, run: Client): void => void CLIENTS.push([name, run]);
+const visits = (name: string, options: ConnectionOptions): void => addClient(name, port => visit(port, options));
 
 const OLD = { ciphers: 'DEFAULT@SECLEVEL=0', minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as const;
 for (const servername of ['a.test', 'old.test', 'new.test', 'rsa.test', 'unknown.test', '']) {
@@ -251,7 +254,7 @@ for (const [servername, then] of [
 	['a.test', 'demands.test'],
 ] as const) {
 	for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
-		client(`a session of ${servername} for ${then}, ${maxVersion}`, async port => {
+		addClient(`a session of ${servername} for ${then}, ${maxVersion}`, async port => {
 			const { certificate: cert, key } = clients.good;
 			const own = { maxVersion, cert, key };
 			const { socket, outcome } = open(port, { ...own, servername });
@@ -265,7 +268,7 @@ for (const [servername, then] of [
 		});
 	}
 }
-client('a session by its ID, without tickets', async port => {
+addClient('a session by its ID, without tickets', async port => {
 	const own = { maxVersion: 'TLSv1.2', secureOptions: 1 << 14 } as const;
 	const { socket, outcome } = open(port, own);
 	const session = once(socket, 'secureConnect').then(() => socket.getSession());
@@ -273,7 +276,7 @@ client('a session by its ID, without tickets', async port => {
 	const first = await outcome;
 	return `${first} THEN ${await visit(port, { ...own, session: await session })}`;
 });
-client('the secrets log holds what a client needs to decrypt', async port => {
+addClient('the secrets log holds what a client needs to decrypt', async port => {
 	rmSync(secretsLog, { force: true });
 	for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) await visit(port, { servername: 'log.test', maxVersion });
 	const lines = (): string[] => readFileSync(secretsLog, { encoding: 'latin1', flag: 'a+' }).split('\n');
@@ -283,7 +286,7 @@ client('the secrets log holds what a client needs to decrypt', async port => {
 		.sort()
 		.join(' ');
 });
-client('renegotiation', async port => {
+addClient('renegotiation', async port => {
 	const { socket, outcome } = open(port, { maxVersion: 'TLSv1.2' });
 	await once(socket, 'secureConnect');
 	let result = 'no answer';
@@ -302,12 +305,12 @@ for (const [version, hello] of [
 	['TLS 1.2', hello12],
 ] as const) {
 	const sends = (name: string, ends: boolean, ...pieces: Uint8Array[]): void =>
-		client(`${version}: ${name}`, port => exchange(port, pieces, ends, false));
+		addClient(`${version}: ${name}`, port => exchange(port, pieces, ends, false));
 	sends('the client ends after its ClientHello', true, hello);
 	sends('the client ends in its ClientHello', true, hello.subarray(0, 100));
 	sends('a ClientHello byte by byte', true, ...Array.from(hello, byte => Uint8Array.of(byte)));
 	sends('a fatal alert', false, hello, record(RECORD_TYPE.alert, Uint8Array.of(2, 40)));
-	client(`${version}: close_notify in the handshake`, port =>
+	addClient(`${version}: close_notify in the handshake`, port =>
 		exchange(port, [hello, record(RECORD_TYPE.alert, Uint8Array.of(1, 0))], false, true),
 	);
 	sends('data before the handshake is over', false, hello, record(RECORD_TYPE.data, Buffer.alloc(40)));
@@ -323,9 +326,9 @@ for (const [version, hello] of [
 	);
 }
 
-/** Sends the result of `make` after a handshake. Returns the records that come back, and the client's error. */
-function sealed(name: string, make: (seal: Sealed['seal'], one: Sealed) => Uint8Array[], ends = false): void {
-	client(name, async port => {
+/** Adds a client that sends the result of `make` after a handshake. Its result is the records that come back, and its error. */
+function addSealedClient(name: string, make: (seal: Sealed['seal'], one: Sealed) => Uint8Array[], ends = false): void {
+	addClient(name, async port => {
 		const one = await sealedClient(port, 'a.test');
 		for (const bytes of make(one.seal, one)) one.raw.write(bytes);
 		if (ends) one.raw.end();
@@ -340,44 +343,50 @@ function sealed(name: string, make: (seal: Sealed['seal'], one: Sealed) => Uint8
 }
 type Sealed = Awaited<ReturnType<typeof sealedClient>>;
 
-sealed('records of one byte', seal => Array.from(get(), letter => seal(RECORD_TYPE.data, letter)));
-sealed('records of 16 KiB', seal => {
+addSealedClient('records of one byte', seal => Array.from(get(), letter => seal(RECORD_TYPE.data, letter)));
+addSealedClient('records of 16 KiB', seal => {
 	const post = `POST /1 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: 163840\r\n\r\n`;
 	return [
 		seal(RECORD_TYPE.data, post),
 		...Array.from({ length: 10 }, () => seal(RECORD_TYPE.data, Buffer.alloc(16_384, 65))),
 	];
 });
-sealed('a record with one byte too many', seal => [seal(RECORD_TYPE.data, Buffer.alloc(16_385, 65))]);
-sealed('a record longer than any may be', () => [record(RECORD_TYPE.data, Buffer.alloc(100), 20_000)]);
-sealed('a record that cannot be decrypted', () => [record(RECORD_TYPE.data, Buffer.alloc(100))]);
-sealed('a record in clear', () => [record(RECORD_TYPE.handshake, Buffer.alloc(100))]);
-sealed('empty records of data', seal => [
+addSealedClient('a record with one byte too many', seal => [seal(RECORD_TYPE.data, Buffer.alloc(16_385, 65))]);
+addSealedClient('a record longer than any may be', () => [record(RECORD_TYPE.data, Buffer.alloc(100), 20_000)]);
+addSealedClient('a record that cannot be decrypted', () => [record(RECORD_TYPE.data, Buffer.alloc(100))]);
+addSealedClient('a record in clear', () => [record(RECORD_TYPE.handshake, Buffer.alloc(100))]);
+addSealedClient('empty records of data', seal => [
 	...Array.from({ length: 20 }, () => seal(RECORD_TYPE.data, '')),
 	seal(RECORD_TYPE.data, get()),
 ]);
-sealed('too many empty records', seal => Array.from({ length: 200 }, () => seal(RECORD_TYPE.data, '')));
-sealed('close_notify after a request', seal => [seal(RECORD_TYPE.data, get()), seal(RECORD_TYPE.alert, CLOSE_NOTIFY)]);
-sealed('close_notify after a request for a lot', seal => [
+addSealedClient('too many empty records', seal => Array.from({ length: 200 }, () => seal(RECORD_TYPE.data, '')));
+addSealedClient('close_notify after a request', seal => [
+	seal(RECORD_TYPE.data, get()),
+	seal(RECORD_TYPE.alert, CLOSE_NOTIFY),
+]);
+addSealedClient('close_notify after a request for a lot', seal => [
 	seal(RECORD_TYPE.data, get('/300000')),
 	seal(RECORD_TYPE.alert, CLOSE_NOTIFY),
 ]);
-sealed('FIN without close_notify after a request', seal => [seal(RECORD_TYPE.data, get('/300000'))], true);
-sealed('FIN without close_notify, without a request', () => [Buffer.alloc(0)], true);
-sealed('close_notify without a request', seal => [seal(RECORD_TYPE.alert, CLOSE_NOTIFY)]);
-sealed('data after close_notify', seal => [seal(RECORD_TYPE.alert, CLOSE_NOTIFY), seal(RECORD_TYPE.data, get())]);
-sealed('a fatal alert after the handshake', seal => [seal(RECORD_TYPE.alert, Uint8Array.of(2, 80))]);
-sealed('user_canceled, which is to be ignored', seal => [
+addSealedClient('FIN without close_notify after a request', seal => [seal(RECORD_TYPE.data, get('/300000'))], true);
+addSealedClient('FIN without close_notify, without a request', () => [Buffer.alloc(0)], true);
+addSealedClient('close_notify without a request', seal => [seal(RECORD_TYPE.alert, CLOSE_NOTIFY)]);
+addSealedClient('data after close_notify', seal => [
+	seal(RECORD_TYPE.alert, CLOSE_NOTIFY),
+	seal(RECORD_TYPE.data, get()),
+]);
+addSealedClient('a fatal alert after the handshake', seal => [seal(RECORD_TYPE.alert, Uint8Array.of(2, 80))]);
+addSealedClient('user_canceled, which is to be ignored', seal => [
 	seal(RECORD_TYPE.alert, Uint8Array.of(1, 90)),
 	seal(RECORD_TYPE.data, get()),
 ]);
-sealed('a new key between two requests', (seal, one) => [
+addSealedClient('a new key between two requests', (seal, one) => [
 	seal(RECORD_TYPE.data, get('/1', '')),
 	one.keyUpdate(true),
 	one.seal(RECORD_TYPE.data, get()),
 ]);
-sealed('a ClientHello after the handshake', seal => [seal(RECORD_TYPE.handshake, hello13.subarray(5))]);
-sealed('a change of ciphers after the handshake', () => [record(RECORD_TYPE.cipher, Uint8Array.of(1))]);
+addSealedClient('a ClientHello after the handshake', seal => [seal(RECORD_TYPE.handshake, hello13.subarray(5))]);
+addSealedClient('a change of ciphers after the handshake', () => [record(RECORD_TYPE.cipher, Uint8Array.of(1))]);
 
 const differential = suite('Node and OpenSSL itself');
 

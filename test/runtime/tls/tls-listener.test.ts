@@ -15,16 +15,16 @@ import { tlsFailure, tlsGet } from './tls-client.ts';
 const folder = temporaryFolder();
 const authority = await TestAuthority.make();
 
-function keep(name: string, { certificate, key }: TestCertificate): { certificate: string; key: string } {
+function writePair(name: string, { certificate, key }: TestCertificate): { certificate: string; key: string } {
 	const files = { certificate: path.join(folder, `${name}.pem`), key: path.join(folder, `${name}.key`) };
 	writeFileSync(files.certificate, certificate);
 	writeFileSync(files.key, key, { mode: 0o600 });
 	return files;
 }
 
-const plain = keep('plain', await authority.issue({ names: ['a.test', 'c.test'] }));
-const wild = keep('wild', await authority.issue({ names: ['*.wild.test'] }));
-const address = keep('address', await authority.issue({ names: ['127.0.0.1'] }));
+const plain = writePair('plain', await authority.issue({ names: ['a.test', 'c.test'] }));
+const wild = writePair('wild', await authority.issue({ names: ['*.wild.test'] }));
+const address = writePair('address', await authority.issue({ names: ['127.0.0.1'] }));
 const trusted = path.join(folder, 'trusted.pem');
 writeFileSync(trusted, authority.pem);
 
@@ -51,11 +51,11 @@ const bundles = path.join(folder, 'bundles/deep');
 mkdirSync(bundles, { recursive: true });
 const bundle = await authority.issue({ names: ['bundle.test'] });
 writeFileSync(path.join(bundles, 'one.pem'), bundle.certificate + bundle.key);
-const stored = keep('stored', await authority.issue({ names: ['stored.test'] }));
+const stored = writePair('stored', await authority.issue({ names: ['stored.test'] }));
 const store = path.join(folder, 'store');
 mkdirSync(path.join(store, 'trust'), { recursive: true });
 writeFileSync(path.join(store, 'trust/ca.pem'), authority.pem, { mode: 0o600 });
-const all = keep('all', await authority.issue({ names: ['*.auth.test'] }));
+const all = writePair('all', await authority.issue({ names: ['*.auth.test'] }));
 
 const log = recordingLog();
 /** The server of the configuration that most tests share. */
@@ -104,9 +104,10 @@ tls(
 		assert.is(other.names, 'DNS:*.wild.test');
 		assert.is(await tlsFailure(port, { servername: 'x.y.wild.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
 		assert.is(await tlsFailure(port, { servername: 'nobody.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
-		// The certificate covers this name, but no site has it. The handshake succeeds, and nothing is served.
+		// The certificate covers this name, but no site has the name. The handshake succeeds, and nothing is served.
 		assert.is((await tlsGet(port, { servername: 'c.test' })).body, '');
-		// Bundles are loaded from folders and their subfolders. Without a server name, the address selects the certificate.
+		// Bundles of certificates are loaded from folders and their subfolders. If there is no server name, the address selects
+		// the certificate.
 		assert.is((await tlsGet(port, { servername: 'bundle.test' })).body, 'from a bundle');
 		assert.is((await tlsGet(port, {})).body, 'by address');
 	},
@@ -161,7 +162,7 @@ tls('garbage and incomplete or oversized ClientHellos close only their own conne
 tls('a public site under a wildcard that requires client certificates does not give access to the others', async () => {
 	assert.is((await tlsGet(port, { servername: 'public.auth.test' })).body, 'public');
 	assert.match(await tlsFailure(port, { servername: 'private.auth.test' }), /^(?!answered)/);
-	// A session of the public site must not be resumed on the protected one.
+	// A session of the public site must not be resumed on the site that requires client certificates.
 	const { session } = await tlsGet(port, { servername: 'public.auth.test', maxVersion: 'TLSv1.2' });
 	const base = { servername: 'private.auth.test', maxVersion: 'TLSv1.2', session: session! } as const;
 	assert.match(await tlsFailure(port, base), /^(?!answered)/);
@@ -236,7 +237,7 @@ tls('default_sni, fallback_sni, redirects of plain HTTP on the TLS port, and a l
 		assert.match(answer, /^HTTP\/1\.1 308 Permanent Redirect\r\n/);
 		assert.match(answer, `Location: https://a.test:${port}/x?y=1\r\n`);
 		assert.match(await rawExchange(port, 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'), /^HTTP\/1\.1 400 /);
-		// Opens more connections than the limit allows within two seconds.
+		// Opens more connections than the limit allows, within two seconds.
 		const many = Array.from({ length: 24 }, () => tlsFailure(port, { servername: 'a.test' }));
 		const closed = (await Promise.all(many)).filter(outcome => !outcome.startsWith('answered')).length;
 		assert.ok(closed >= 8, `${closed}`);
@@ -268,7 +269,7 @@ tls('client certificates are requested, required and verified; untrusted ones ar
 		[{ mode: 'require_and_verify', trust_pool: { source: 'combined', of: [] } }, false, false, false],
 	];
 	const names = ways.map((_, at) => `m${at}.test`);
-	const all = keep('all-modes', await authority.issue({ names }));
+	const all = writePair('all-modes', await authority.issue({ names }));
 	const sites = ways.map(([clientAuth], at) =>
 		site(names[at]!, body, { certificates: [all], client_auth: clientAuth! }),
 	);
@@ -285,7 +286,7 @@ tls('client certificates are requested, required and verified; untrusted ones ar
 			if (!ada) continue;
 			const answer = await tlsGet(port, { servername: names[at]!, ...pair(client) });
 			assert.is(answer.body, 'O=Here,CN=Ada|10|ada@a.test');
-			// With client certificates, the host must match the server name of the handshake.
+			// If client certificates are required, the host must match the server name of the handshake.
 			const other = await tlsGet(port, { servername: names[at]!, hostHeader: 'm0.test', ...pair(client) });
 			assert.is(other.status, at === 0 ? 200 : 421);
 		}

@@ -1,6 +1,6 @@
 /**
- * Trusted CAs change in place: clients and upstreams with certificates of a removed CA are rejected, with and without a
- * reload of the configuration.
+ * The trusted CAs change while the server runs: clients and upstreams with certificates of a removed CA are rejected, with and
+ * without a reload of the configuration.
  */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ const ofFirst = await first.issue({ subject: 'CN=ada' });
 const ofSecond = await second.issue({ subject: 'CN=eve' });
 
 /** Returns the TLS options of a client with the given certificate. */
-function shows({ certificate, key }: TestCertificate) {
+function clientOptions({ certificate, key }: TestCertificate) {
 	return { servername: 'a.test', cert: certificate, key };
 }
 
@@ -64,12 +64,12 @@ function document(auth: Partial<ClientAuth> = {}, more: SiteTls = {}): Document 
 }
 
 async function letIn(client: TestCertificate, more: object = {}): Promise<boolean> {
-	return (await tlsFailure(port, { ...shows(client), ...more })).startsWith('answered');
+	return (await tlsFailure(port, { ...clientOptions(client), ...more })).startsWith('answered');
 }
 
 /** Opens a connection, makes one request on it, and keeps it open. */
-async function keptConnection(client: TestCertificate): Promise<TLSSocket> {
-	const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...shows(client) });
+async function openConnection(client: TestCertificate): Promise<TLSSocket> {
+	const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...clientOptions(client) });
 	socket.on('error', () => {});
 	await once(socket, 'secureConnect');
 	socket.write('GET / HTTP/1.1\r\nHost: a.test\r\n\r\n');
@@ -96,12 +96,12 @@ for (const [how, version] of [
 ] as const) {
 	trust(`after ${how} clients of a removed CA are rejected (${version})`, async () => {
 		await withServer(document(), { threads: 1 }, async ({ runtime, log }) => {
-			const { session } = await tlsGet(port, { ...shows(ofFirst), maxVersion: version });
-			const again = await tlsGet(port, { ...shows(ofFirst), maxVersion: version, session: session! });
+			const { session } = await tlsGet(port, { ...clientOptions(ofFirst), maxVersion: version });
+			const again = await tlsGet(port, { ...clientOptions(ofFirst), maxVersion: version, session: session! });
 			assert.is(again.reused, true, 'sessions are resumed under the same trust');
 			assert.not.ok(await letIn(ofSecond));
-			const kept = await keptConnection(ofFirst);
-			const kept2 = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false, ...shows(ofFirst) });
+			const kept = await openConnection(ofFirst);
+			const kept2 = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false, ...clientOptions(ofFirst) });
 			kept2.on('error', () => {});
 			await once(kept2, 'connect');
 			const closed = Promise.all([once(kept, 'close'), once(kept2, 'close')]);
@@ -123,7 +123,7 @@ for (const [how, version] of [
 
 trust('adding a CA closes no connection', async () => {
 	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
-		const kept = await keptConnection(ofFirst);
+		const kept = await openConnection(ofFirst);
 		writeFileSync(ca, first.pem + second.pem);
 		assert.ok(await loaded(runtime, document()));
 		assert.ok(await letIn(ofSecond));
@@ -138,7 +138,7 @@ trust('a configuration that names another pool closes connections verified by th
 	const other = path.join(folder, 'other.pem');
 	writeFileSync(other, second.pem);
 	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
-		const closed = once(await keptConnection(ofFirst), 'close');
+		const closed = once(await openConnection(ofFirst), 'close');
 		assert.ok(await loaded(runtime, document({ trust_pool: { source: 'file', files: [other] } })));
 		await closed;
 		assert.not.ok(await letIn(ofFirst));
@@ -155,7 +155,7 @@ trust('clients with a removed leaf certificate are rejected', async () => {
 	const tls = { certificates: [served], client_auth: { ...auth, trusted_leaves: { folders: [leaves] } } };
 	await withServer({ ...rest, sites: [{ ...sites![0]!, tls }] }, { threads: 1 }, async () => {
 		assert.ok(await letIn(ofFirst));
-		const closed = once(await keptConnection(ofFirst), 'close');
+		const closed = once(await openConnection(ofFirst), 'close');
 		rmSync(path.join(leaves, 'ada.pem'));
 		await closed;
 		assert.not.ok(await letIn(ofFirst));

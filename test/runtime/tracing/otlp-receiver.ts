@@ -1,4 +1,4 @@
-/** A collector on loopback that accepts spans over OTLP/HTTP, in both encodings. */
+/** A collector on loopback that accepts spans over OTLP/HTTP, in JSON and in protobuf. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';

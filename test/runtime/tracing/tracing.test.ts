@@ -1,4 +1,7 @@
-/** `tracing` in a running server: context received and propagated, spans exported, and an unavailable collector. */
+/**
+ * `tracing` in a running server: the trace context that is received and propagated, the spans that are exported, and an
+ * unavailable collector.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +18,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
 /** Runs a server with a Compatfile, on a free port and with a collector. */
-async function traced(
+async function withTracing(
 	site: string,
 	environment: { readonly [name: string]: string },
 	test: (server: TestServer, collector: OtlpReceiver) => Promise<void>,
@@ -39,10 +42,8 @@ async function traced(
 	}
 }
 
-/**
- * The results of all requests to one server. Several tests share the results, because a server for each test would take too long.
- */
-interface Seen {
+/** The results of requests to one server. Several tests share them, because starting a server for each test would take too long. */
+interface SharedResults {
 	readonly upstream: IncomingHttpHeaders;
 	readonly first: {
 		readonly ids: readonly [trace: string, span: string];
@@ -63,7 +64,7 @@ const CONTEXT =
 	'@rest not path /up/* /again\nrespond @rest "{http.request.header.Traceparent} {http.request.header.Tracestate}"';
 const INVALID = [`00-${TRACE.toUpperCase()}-${SPAN}-01`, `ff-${TRACE}-${SPAN}-01`, `00-${TRACE}-${SPAN}-01-x`];
 
-let seen: Seen;
+let seen: SharedResults;
 
 tracing.before(async () => {
 	const upstreamSaw: IncomingHttpHeaders[] = [];
@@ -97,7 +98,7 @@ tracing.before(async () => {
 	${CONTEXT}`;
 	const names = { OTEL_SERVICE_NAME: 'shop', OTEL_RESOURCE_ATTRIBUTES: 'team=web' };
 	try {
-		await traced(site, names, async ({ get, port, log, runtime }, collector) => {
+		await withTracing(site, names, async ({ get, port, log, runtime }, collector) => {
 			const before = Date.now();
 			const answer = await get('/up/a%20b?q=1&sig=secret', { 'user-agent': 'test/1' });
 			const ids = answer.headers.get('x-trace')!.split(' ') as [string, string];
@@ -114,7 +115,7 @@ tracing.before(async () => {
 			await ask('again', {}, '/again');
 			await ask('named', { 'x-name': '{env.PATH}' }, '/api/x');
 			await eventually('the spans are received', () => collector.spans.length === 12);
-			// The collector has received the spans before the exporter reads its response.
+			// The collector may receive the spans before the exporter has read the collector's response.
 			await eventually('the spans are counted', async () => /exported_total 12$/m.test(await runtime.metrics()));
 			await eventually(
 				'the entries are logged',
@@ -214,7 +215,7 @@ tracing("a caller's trace is continued, including its state", () => {
 	assert.is(state, 'a=1,b@c=2');
 	const span = spanOf('continued');
 	assert.equal([span.traceId, span.parentSpanId, span.traceState], [TRACE, SPAN, 'a=1,b@c=2']);
-	// The flags say that the trace is sampled, that its ID is random, and that the parent is known to be remote.
+	// The flags mean that the trace is sampled, that its ID is random, and that the parent span is known to be remote.
 	assert.is(span.flags, 0x303);
 });
 
@@ -251,7 +252,7 @@ tracing(
 
 tracing('without a collector, requests are served, and spans are dropped, counted and reported once', async () => {
 	const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:pw@127.0.0.1:1', OTEL_EXPORTER_OTLP_TIMEOUT: '50' };
-	await traced('tracing\nrespond ok', environment, async ({ get, log, runtime }) => {
+	await withTracing('tracing\nrespond ok', environment, async ({ get, log, runtime }) => {
 		for (let i = 0; i < 3; i++) assert.is((await get('/')).body, 'ok');
 		await eventually('drops are counted', async () =>
 			/^svc_trace_spans_dropped_total [1-3]$/m.test(await runtime.metrics()),
@@ -273,7 +274,7 @@ tracing(
 			OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
 			OTEL_TRACES_SAMPLER: 'sometimes',
 		};
-		await traced('tracing\nrespond ok', environment, async ({ get, runtime, log }, collector) => {
+		await withTracing('tracing\nrespond ok', environment, async ({ get, runtime, log }, collector) => {
 			await get('/');
 			await get('/');
 			await runtime.stop();

@@ -28,8 +28,8 @@ interface TestMachine extends MachineToTrust {
 	readonly ran: string[];
 }
 
-/** Returns a fake machine in a temporary folder. Commands are recorded, and succeed unless their program is `missing`. */
-function machine(more: Partial<MachineToTrust> = {}, missing: readonly string[] = []): TestMachine {
+/** Returns a fake machine in a temporary folder. It records commands. A command succeeds unless its program is in `missing`. */
+function fakeMachine(more: Partial<MachineToTrust> = {}, missing: readonly string[] = []): TestMachine {
 	const root = temporaryFolder();
 	const ran: string[] = [];
 	return {
@@ -54,7 +54,7 @@ const LAYOUTS: { [name: string]: { folder: string; extension: string; program: s
 for (const [name, { folder, extension, program }] of Object.entries(LAYOUTS)) {
 	trust(`the root is installed once in the layout of ${name}, and removed again`, async () => {
 		const root = await readRoot(await storeWithRoot(), 'local');
-		const here = machine();
+		const here = fakeMachine();
 		const anchors = path.join(here.root, folder);
 		mkdirSync(anchors, { recursive: true });
 		writeFileSync(path.join(anchors, `other.${extension}`), 'stays');
@@ -75,7 +75,7 @@ for (const [name, { folder, extension, program }] of Object.entries(LAYOUTS)) {
 
 trust('browser databases are found in the home folder and changed with certutil', async () => {
 	const root = await readRoot(await storeWithRoot(), 'local');
-	const here = machine({ isPrivileged: false });
+	const here = fakeMachine({ isPrivileged: false });
 	for (const folder of ['.pki/nssdb', '.mozilla/firefox/abc.default', '.mozilla/firefox/old']) {
 		mkdirSync(path.join(here.home!, folder), { recursive: true });
 	}
@@ -93,10 +93,10 @@ trust('browser databases are found in the home folder and changed with certutil'
 trust('missing privileges, missing programs and a missing root certificate are each explained', async () => {
 	const store = await storeWithRoot();
 	const root = await readRoot(store, 'local');
-	const user = machine({ isPrivileged: false });
+	const user = fakeMachine({ isPrivileged: false });
 	mkdirSync(path.join(user.root, LAYOUTS.Debian!.folder), { recursive: true });
 	assert.match((await trustRoot(user, root)).failures[0]!, /Only root can change the trust store of the system/);
-	const bare = machine({}, ['update-ca-certificates', 'certutil']);
+	const bare = fakeMachine({}, ['update-ca-certificates', 'certutil']);
 	mkdirSync(path.join(bare.root, LAYOUTS.Debian!.folder), { recursive: true });
 	mkdirSync(path.join(bare.home!, '.pki/nssdb'), { recursive: true });
 	writeFileSync(path.join(bare.home!, '.pki/nssdb/cert9.db'), '');

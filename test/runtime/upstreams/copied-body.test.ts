@@ -1,4 +1,4 @@
-/** The copy that `mirror` makes of a body: what is read passes unchanged, and memory is given back in every case. */
+/** The copy that `mirror` makes of a body: the original passes unchanged, and the memory of the copy is released in every case. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
@@ -7,15 +7,18 @@ import { ThreadMirrorGate } from '../../../runtime/upstreams/thread-mirror-gate.
 
 const copies = suite('copies of bodies');
 
-/** Bytes that all copies together may take. */
-const MEMORY = 100;
+/** Maximum number of bytes that all copies together may take. */
+const MEMORY_BYTES = 100;
 
-function gate(): ThreadMirrorGate {
+function createGate(): ThreadMirrorGate {
 	const counts = { countSent: () => {}, countDropped: () => {} };
-	return new ThreadMirrorGate({ upstream: 'a', maxInFlight: 1, maxBytes: MEMORY }, counts);
+	return new ThreadMirrorGate({ upstream: 'a', maxInFlight: 1, maxBytes: MEMORY_BYTES }, counts);
 }
 
-/** A body of pieces in memory that is reused; `late` pieces arrive after a turn, and an error is thrown. */
+/**
+ * Returns a body whose pieces all use the same memory. If `late`, each piece arrives after a turn of the event loop. A piece that
+ * is an Error is thrown.
+ */
 function bodyOf(pieces: readonly (string | Error)[], late: boolean): BodySource & { readonly canceled: () => boolean } {
 	const shared = Buffer.alloc(200);
 	let next = 0;
@@ -52,7 +55,7 @@ for (const late of [false, true]) {
 	const when = late ? 'later' : 'at once';
 
 	copies(`are complete if the body was read to its end, ${when}`, async () => {
-		const memory = gate();
+		const memory = createGate();
 		const got: string[] = [];
 		const body = new CopiedBody(bodyOf(['one ', 'two ', 'three'], late), memory, 50, {
 			onComplete: bytes => got.push(Buffer.from(bytes).toString()),
@@ -60,10 +63,10 @@ for (const late of [false, true]) {
 		});
 		assert.is(await readAll(body), 'one two three');
 		assert.equal(got, ['one two three']);
-		// The receiver gives the memory back.
-		assert.not.ok(memory.reserve(MEMORY));
+		// The memory belongs to the receiver, which releases it.
+		assert.not.ok(memory.reserve(MEMORY_BYTES));
 		memory.release(13);
-		assert.ok(memory.reserve(MEMORY));
+		assert.ok(memory.reserve(MEMORY_BYTES));
 	});
 
 	copies(
@@ -71,10 +74,10 @@ for (const late of [false, true]) {
 		async () => {
 			for (const [pieces, limit, reserved, reason] of [
 				[['12345', '67890', '!'], 10, 0, 'body_too_large'],
-				[['12345', '67890', '!'], 50, MEMORY - 7, 'out_of_memory'],
+				[['12345', '67890', '!'], 50, MEMORY_BYTES - 7, 'out_of_memory'],
 				[['12345', new Error('cut short')], 50, 0, 'body_unread'],
 			] as const) {
-				const memory = gate();
+				const memory = createGate();
 				memory.reserve(reserved);
 				const got: string[] = [];
 				const body = new CopiedBody(bodyOf(pieces, late), memory, limit, {
@@ -86,7 +89,7 @@ for (const late of [false, true]) {
 				body.giveUp('body_unread');
 				assert.equal(got, [reason]);
 				memory.release(reserved);
-				assert.ok(memory.reserve(MEMORY), reason);
+				assert.ok(memory.reserve(MEMORY_BYTES), reason);
 			}
 		},
 	);
@@ -94,7 +97,7 @@ for (const late of [false, true]) {
 
 copies('are given up when the body is canceled or nobody reads on', async () => {
 	for (const end of ['cancel', 'give up'] as const) {
-		const memory = gate();
+		const memory = createGate();
 		const got: string[] = [];
 		const source = bodyOf(['12345', '67890'], false);
 		const body = new CopiedBody(source, memory, 50, {
@@ -108,7 +111,7 @@ copies('are given up when the body is canceled or nobody reads on', async () => 
 		assert.is(source.canceled(), end === 'cancel');
 		assert.equal(got, ['body_unread']);
 		assert.is(body.heldBytes, 0);
-		assert.ok(memory.reserve(MEMORY));
+		assert.ok(memory.reserve(MEMORY_BYTES));
 		assert.is(Buffer.from((await body.pull())!).toString(), '67890');
 		assert.equal(got, ['body_unread']);
 	}
@@ -116,7 +119,7 @@ copies('are given up when the body is canceled or nobody reads on', async () => 
 
 copies('prevent that the kernel moves bytes past them', async () => {
 	const source: BodySource = { ...bodyOf(['1'], false), sendTo: () => 7 };
-	const body = new CopiedBody(source, gate(), 50, { onComplete: () => {}, onDropped: () => {} });
+	const body = new CopiedBody(source, createGate(), 50, { onComplete: () => {}, onDropped: () => {} });
 	assert.is(body.sendTo, undefined);
 	await readAll(body);
 	assert.is(body.sendTo!(1), 7);

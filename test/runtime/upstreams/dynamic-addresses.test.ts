@@ -99,7 +99,7 @@ test('stale addresses are used while new ones are looked up, and then the new on
 	assert.equal(await addresses.lookUp(names), ['10.0.0.1:80']);
 	server.records = { 'A app.test': ['10.0.0.9'], 'AAAA app.test': [] };
 	await waitForClock(70);
-	// In the second interval, the request gets the known addresses without waiting, and the lookup runs in the background.
+	// In the second interval, a request gets the known addresses at once, and a lookup runs in the background.
 	assert.equal(addresses.lookUp(names), ['10.0.0.1:80']);
 	await eventually('the new address is known', () => {
 		const found = addresses.lookUp(names);

@@ -1,6 +1,6 @@
 /**
- * Upstreams that respond before they have read the whole request body, and then close the connection. A failed write counts
- * as a failure only after the received part of the response has been read.
+ * Upstreams that respond before they have read the whole request body, and then close the connection. If a write then fails, this
+ * counts as a failure only after the part of the response that was received has been read.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -24,8 +24,8 @@ import { type TestCertificate, testAuthority } from './transports/certificates.t
 const test = suite('early responses of upstreams');
 
 /** Number of times that each case is run. */
-const TIMES = 20;
-const PIECE = 50_000;
+const RUNS_PER_CASE = 20;
+const PIECE_BYTES = 50_000;
 
 let tls: TestCertificate;
 
@@ -38,9 +38,9 @@ const TEXT = 'too much';
 const LENGTH = `HTTP/1.1 413 Too Large\r\nContent-Length: ${TEXT.length}\r\n\r\n${TEXT}`;
 const CHUNKED = `HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n${TEXT.length}\r\n${TEXT}\r\n0\r\n\r\n`;
 const UNTIL_THE_END = `HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\n${TEXT}`;
-/** SETTINGS and WINDOW_UPDATE that leave room for everything the test sends. */
-const HELLO = Buffer.concat([settings(4, 0x7fffffff), frame(8, 0, 0, encodeUint32s(0x7fff0000))]);
-const HTTP2 = Buffer.concat([
+/** SETTINGS and WINDOW_UPDATE frames whose windows are large enough for everything that the test sends. */
+const HTTP2_HELLO = Buffer.concat([settings(4, 0x7fffffff), frame(8, 0, 0, encodeUint32s(0x7fff0000))]);
+const HTTP2_RESPONSE = Buffer.concat([
 	frame(1, 4, 1, encodeFieldBlock([[':status', '413']])),
 	frame(0, 1, 1, Buffer.from(TEXT)),
 	frame(7, 0, 0, encodeUint32s(1, 0)),
@@ -73,10 +73,10 @@ const CASES: { readonly [name: string]: Case } = {
 	'HTTP/1.1, a response that ends with its connection': { answer: UNTIL_THE_END },
 	'HTTP/1.1, a request body sent at once': { answer: LENGTH, whole: true },
 	'HTTP/1.1 over TLS': { answer: LENGTH, overTls: true, transport: OVER_TLS },
-	'HTTP/2': { answer: HTTP2, hello: HELLO, transport: HTTP2_TRANSPORT },
+	'HTTP/2': { answer: HTTP2_RESPONSE, hello: HTTP2_HELLO, transport: HTTP2_TRANSPORT },
 	'HTTP/2, by handles': {
-		answer: HTTP2,
-		hello: HELLO,
+		answer: HTTP2_RESPONSE,
+		hello: HTTP2_HELLO,
 		transport: HTTP2_TRANSPORT,
 		byHandles: true,
 	},
@@ -90,7 +90,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 		const workerData: ResettingUpstreamInput = {
 			answer: Buffer.from(answer as string),
 			hello: hello ?? new Uint8Array(0),
-			reads: PIECE,
+			reads: PIECE_BYTES,
 			tls: overTls ? tls : undefined,
 			done,
 		};
@@ -98,27 +98,27 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 		const [port] = await once(thread, 'message');
 		if (byHandles) setPollerEnabled(false);
 		const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`], ...(transport && { transport }) });
-		/** Blocks the thread until both the response and the reset have arrived, so that it reads them together. */
+		/** Blocks the thread until both the response and the reset have arrived, so that the thread reads them together. */
 		const blockUntilDone = () => {
 			assert.is.not(Atomics.wait(done, 0, 0, 5000), 'timed-out');
 			done[0] = 0;
 		};
 		let pulls = 0;
 		const body: BodySource = {
-			length: chunked ? undefined : PIECE * 1000,
+			length: chunked ? undefined : PIECE_BYTES * 1000,
 			pull() {
-				if (++pulls === 1) return Buffer.alloc(PIECE + 1000, 'a');
+				if (++pulls === 1) return Buffer.alloc(PIECE_BYTES + 1000, 'a');
 				return new Promise(resolve =>
 					setImmediate(() => {
 						if (pulls === 2) blockUntilDone();
-						resolve(Buffer.alloc(PIECE, 'b'));
+						resolve(Buffer.alloc(PIECE_BYTES, 'b'));
 					}),
 				);
 			},
 			cancel() {},
 		};
 		try {
-			for (let i = 0; i < TIMES; i++) {
+			for (let i = 0; i < RUNS_PER_CASE; i++) {
 				pulls = 0;
 				const x = fakeClientExchange('POST');
 				const request = {

@@ -27,7 +27,7 @@ let ports: { site: number; h2: number; sni: number; redirecting: number; wrapped
 const servers: Server[] = [];
 const sockets = new Set<Socket>();
 /** What the upstreams have received so far. */
-const seen: { streams: IncomingHttpHeaders[]; headers: string[]; uploaded: number } = {
+const received: { streams: IncomingHttpHeaders[]; headers: string[]; uploaded: number } = {
 	streams: [],
 	headers: [],
 	uploaded: 0,
@@ -44,7 +44,7 @@ async function listen(server: Server): Promise<number> {
 	return (server.address() as AddressInfo).port;
 }
 
-/** Wraps a server: strips the PROXY header from each connection, records it, and passes the connection on. */
+/** Returns a server that strips the PROXY header from each connection, records the header, and passes the connection to `take`. */
 function behindProxyHeader(take: (socket: Socket) => void): Server {
 	return createServer(socket => {
 		let all = Buffer.alloc(0);
@@ -56,7 +56,7 @@ function behindProxyHeader(take: (socket: Socket) => void): Server {
 			if (end < 2 || all.length < end) return;
 			socket.off('data', read);
 			socket.pause();
-			seen.headers.push(two ? `v2 ${[...all.subarray(16, 20)].join('.')}` : all.toString('latin1', 0, end - 2));
+			received.headers.push(two ? `v2 ${[...all.subarray(16, 20)].join('.')}` : all.toString('latin1', 0, end - 2));
 			socket.unshift(all.subarray(end));
 			take(socket);
 		};
@@ -71,7 +71,7 @@ facts.before(async () => {
 	writeFileSync(path.join(folder, 'cert.pem'), cert);
 	writeFileSync(path.join(folder, 'key.pem'), key);
 	const stream = (one: ServerHttp2Stream, headers: IncomingHttpHeaders): void => {
-		seen.streams.push(headers);
+		received.streams.push(headers);
 		one.on('error', () => {});
 		one.respond({ ':status': 200 });
 		one.pipe(one);
@@ -81,7 +81,7 @@ facts.before(async () => {
 	const secure = createSecureServer({ cert, key }).on('stream', stream);
 	const plain = createHttpServer((request, response) => {
 		request.on('data', bytes => {
-			seen.uploaded += bytes.length;
+			received.uploaded += bytes.length;
 		});
 		request.on('end', () => response.writeHead(request.method === 'POST' ? 204 : 200).end());
 	});
@@ -190,13 +190,13 @@ facts('P8: HTTP/2 streams are bidirectional, with the client’s Host', async ()
 		call.setEncoding('utf8');
 		for (const word of ['one', 'two', 'three']) {
 			call.write(word);
-			// The next piece is written only after this one has been echoed, which shows that nothing is buffered.
+			// Each piece is written only after the previous one has been echoed, which shows that nothing is buffered.
 			assert.is((await once(call, 'data'))[0], word);
 		}
 		call.end();
 		await once(call, 'end');
-		assert.is(seen.streams.at(-1)![':authority'], `localhost:${ports.h2}`);
-		assert.is(seen.streams.at(-1)![':method'], 'POST');
+		assert.is(received.streams.at(-1)![':authority'], `localhost:${ports.h2}`);
+		assert.is(received.streams.at(-1)![':method'], 'POST');
 	} finally {
 		session.destroy();
 	}
@@ -204,21 +204,21 @@ facts('P8: HTTP/2 streams are bidirectional, with the client’s Host', async ()
 
 facts('X1: the PROXY header precedes the request', async () => {
 	for (const version of ['v1', 'v2']) assert.is((await get(`/x1/${version}`)).status, 200);
-	assert.match(seen.headers[0]!, /^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+$/);
-	assert.is(seen.headers[1], 'v2 127.0.0.1');
+	assert.match(received.headers[0]!, /^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+$/);
+	assert.is(received.headers[1], 'v2 127.0.0.1');
 });
 
 facts('X2: sequential requests share HTTP/2 connections that start with the PROXY header', async () => {
-	const before = seen.headers.length;
+	const before = received.headers.length;
 	for (let i = 0; i < 5; i++) assert.is((await get('/x2')).status, 200);
-	const headers = seen.headers.slice(before);
+	const headers = received.headers.slice(before);
 	assert.ok(headers.length < 5, "a client's connection was not reused");
 	assert.equal(new Set(headers), new Set(['v2 127.0.0.1']));
 });
 
 facts('X3: the PROXY header precedes the TLS handshake', async () => {
 	assert.is((await get('/x3')).status, 200);
-	assert.match(seen.headers.at(-1)!, /^PROXY TCP4 127\.0\.0\.1 /);
+	assert.match(received.headers.at(-1)!, /^PROXY TCP4 127\.0\.0\.1 /);
 });
 
 facts('X4: a listener trusts the PROXY header of allowed peers', async () => {
@@ -247,7 +247,7 @@ facts('T4: with the wrappers http_redirect and tls, a body of one megabyte and o
 			.on('error', reject)
 			.end(Buffer.alloc(1_048_577, 'x'));
 	});
-	assert.equal([status, seen.uploaded], [204, 1_048_577]);
+	assert.equal([status, received.uploaded], [204, 1_048_577]);
 	const plain = await fetch(`http://127.0.0.1:${ports.redirecting}/a`, {
 		redirect: 'manual',
 		headers: { Host: `localhost:${ports.redirecting}` },

@@ -1,4 +1,4 @@
-/** Active health checks: what passes, what fails, when the state changes, and how that is logged. */
+/** Active health checks: which results pass and which fail, when the state of an upstream changes, and how the change is logged. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -90,7 +90,7 @@ test('the state changes after the configured number of consecutive results', asy
 	});
 	watched = watch([up], { uri: '/', fails: 3, passes: 2 });
 	await eventually('more than ten checks have run', () => asked > 10);
-	// Each entry is the state before the response with that number.
+	// Each entry is the state of the upstream before the response with the same index.
 	assert.equal(states.slice(0, 11), [true, true, true, true, true, true, false, false, false, false, true]);
 });
 

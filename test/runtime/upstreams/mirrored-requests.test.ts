@@ -1,4 +1,7 @@
-/** `mirror` in a running server: what arrives, and mirrors that fail, hang, answer endlessly, or lead to each other. */
+/**
+ * `mirror` in a running server: which copies arrive, and what happens if mirrors fail, hang, answer endlessly, or mirror to each
+ * other.
+ */
 import { once } from 'node:events';
 import {
 	createServer as createHttpServer,
@@ -19,29 +22,29 @@ import { jsonInput, respondingSite, type TestServer, withServer } from '../runni
 const mirrored = suite('mirrored requests');
 
 /** Servers that are closed at the end, even if tests fail. */
-const opened: { close(): void }[] = [];
+const openServers: { close(): void }[] = [];
 
 mirrored.after(() => {
-	for (const one of opened) one.close();
+	for (const one of openServers) one.close();
 });
 
 /** A request that an upstream received. */
-interface Arrived {
+interface ArrivedRequest {
 	readonly line: string;
 	readonly fields: readonly (readonly [name: string, value: string])[];
 	readonly body: string;
 }
 
-/** An upstream that records what arrives. */
+/** An upstream that records the requests that arrive. */
 class RecordingUpstream {
-	readonly arrived: Arrived[] = [];
+	readonly arrived: ArrivedRequest[] = [];
 	readonly #server: Server;
 	answer: (request: IncomingMessage, response: ServerResponse) => void = (_, response) =>
 		response.end('from the upstream');
 
 	constructor(server: Server = createHttpServer()) {
 		this.#server = server;
-		opened.push(this);
+		openServers.push(this);
 		server.on('request', async (request: IncomingMessage, response: ServerResponse) => {
 			const parts: Buffer[] = [];
 			try {
@@ -78,7 +81,7 @@ class RecordingUpstream {
 	}
 }
 
-/** An upstream that treats each connection as a test defines. */
+/** An upstream that handles each connection by a function of the test. */
 class RawUpstream {
 	readonly sockets = new Set<Socket>();
 	/** Number of connections so far. */
@@ -86,7 +89,7 @@ class RawUpstream {
 	readonly #server: NetServer;
 
 	constructor(treat: (socket: Socket) => void) {
-		opened.push(this);
+		openServers.push(this);
 		this.#server = createServer(socket => {
 			this.accepted++;
 			this.sockets.add(socket);
@@ -125,7 +128,7 @@ const site = (...steps: Step[]): Document => ({
 });
 
 /** Sends a request with a body, and returns the status and the body of the response. */
-async function send(
+async function sendRequest(
 	port: number,
 	path: string,
 	body: string | readonly string[],
@@ -143,7 +146,7 @@ async function send(
 }
 
 /** Waits until a metric of the mirror has a value. */
-async function metric({ runtime }: TestServer, family: string, label: string, value: number): Promise<void> {
+async function waitForMetric({ runtime }: TestServer, family: string, label: string, value: number): Promise<void> {
 	let last = '';
 	await until(`${family}{${label}} is ${value}`, async () => {
 		last = (await runtime.metrics())
@@ -169,16 +172,16 @@ mirrored('arrive as the upstream receives them, marked, and without the fields o
 			Expect: '100-continue',
 			TE: 'gzip',
 		};
-		const answer = await send(server.port, '/a%2Fb/../c?x=1&y', ['first ', 'second'], headers, 'PUT');
+		const answer = await sendRequest(server.port, '/a%2Fb/../c?x=1&y', ['first ', 'second'], headers, 'PUT');
 		assert.equal(answer, { status: 200, body: 'from the upstream' });
 		await until('the copy has arrived', () => mirror.arrived.length === 1);
-		const [original] = upstream.arrived as [Arrived];
-		const [copy] = mirror.arrived as [Arrived];
+		const [original] = upstream.arrived as [ArrivedRequest];
+		const [copy] = mirror.arrived as [ArrivedRequest];
 		assert.is(copy.line, original.line);
 		assert.is(copy.body, 'first second');
-		// `reverse_proxy` asks for a coding that it decodes.
+		// `reverse_proxy` itself asks for a coding that it can decode.
 		const framing = /^(?:accept-encoding|content-length|transfer-encoding|expect|x-mirrored|connection)$/i;
-		const same = ({ fields }: Arrived): string[] =>
+		const same = ({ fields }: ArrivedRequest): string[] =>
 			fields.filter(([name]) => !framing.test(name)).map(([name, value]) => `${name}: ${value}`);
 		assert.equal(same(copy), same(original));
 		const value = (name: string): string[] =>
@@ -200,7 +203,7 @@ mirrored('have no body with `body: false`, and none of the framing of the origin
 		header_up: { set: [{ name: 'X-Copy', value: '{http.request.uri.path}' }] },
 	});
 	await withServer(site(step, proxyStep(upstream.port)), {}, async server => {
-		assert.is((await send(server.port, '/p', ['GET /smuggled HTTP/1.1\r\n', 'Host: a\r\n\r\n'])).status, 200);
+		assert.is((await sendRequest(server.port, '/p', ['GET /smuggled HTTP/1.1\r\n', 'Host: a\r\n\r\n'])).status, 200);
 		await until('the copy has arrived', () => mirror.arrived.length === 1);
 		assert.is(mirror.arrived[0]!.body, '');
 		assert.ok(mirror.arrived[0]!.fields.some(([name, value]) => name === 'X-Copy' && value === '/p'));
@@ -217,7 +220,7 @@ mirrored('keep a request inside a body where it is, whatever framing the client 
 		assert.match(await rawExchange(server.port, chunked), /^HTTP\/1.1 200 /);
 		const both = `POST /both HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n${inner}`;
 		await rawExchange(server.port, both);
-		assert.is((await send(server.port, '/last', 'x')).status, 200);
+		assert.is((await sendRequest(server.port, '/last', 'x')).status, 200);
 		await until('the last copy has arrived', () => mirror.arrived.some(({ line }) => line === 'POST /last'));
 		for (const { arrived } of [upstream, mirror]) assert.not.ok(arrived.some(({ line }) => line.includes('/smuggled')));
 		assert.is(mirror.arrived.find(({ line }) => line === 'POST /chunked')?.body, inner);
@@ -235,19 +238,19 @@ mirrored('of large, unread or aborted bodies are not sent, and each reason is co
 	];
 	await withServer(site(...steps), {}, async server => {
 		const large = 'x'.repeat(1001);
-		assert.is((await send(server.port, '/declared', large)).status, 200);
-		assert.is((await send(server.port, '/chunked', [large.slice(1), 'x'])).status, 200);
-		await metric(server, 'svc_mirror_dropped_total', 'reason="body_too_large"', 2);
+		assert.is((await sendRequest(server.port, '/declared', large)).status, 200);
+		assert.is((await sendRequest(server.port, '/chunked', [large.slice(1), 'x'])).status, 200);
+		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="body_too_large"', 2);
 		assert.is(upstream.arrived.at(-1)!.body, `${large.slice(1)}x`);
-		assert.is((await send(server.port, '/unread', ['part'])).body, 'unread');
+		assert.is((await sendRequest(server.port, '/unread', ['part'])).body, 'unread');
 		const socket = connect(server.port, '127.0.0.1');
 		socket.write('POST /aborted HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\npart');
 		await until('the request is in flight', async () =>
 			server.runtime.metrics().then(text => /std_http_requests_in_flight\S* [1-9]/.test(text)),
 		);
 		socket.destroy();
-		await metric(server, 'svc_mirror_dropped_total', 'reason="body_unread"', 2);
-		assert.is((await send(server.port, '/allowed', large.slice(1))).status, 200);
+		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="body_unread"', 2);
+		assert.is((await sendRequest(server.port, '/allowed', large.slice(1))).status, 200);
 		await until('the copy has arrived', () => mirror.arrived.length === 1);
 		assert.equal([mirror.arrived[0]!.line, mirror.arrived[0]!.body.length], ['POST /allowed', 1000]);
 	});
@@ -259,17 +262,17 @@ mirrored('to a frozen mirror delay nobody: their number is bounded, and they end
 	const steps = [mirrorStep(frozen.port, { max_in_flight: 4, timeout: 3_600_000 }), proxyStep(upstream.port)];
 	await withServer(site(...steps), { threads: 1 }, async server => {
 		const answers = await Promise.all(
-			Array.from({ length: 200 }, (_, at) => send(server.port, `/${at}`, at % 2 === 0 ? 'body' : '')),
+			Array.from({ length: 200 }, (_, at) => sendRequest(server.port, `/${at}`, at % 2 === 0 ? 'body' : '')),
 		);
 		assert.ok(answers.every(({ status, body }) => status === 200 && body === 'from the upstream'));
-		await metric(server, 'svc_mirror_dropped_total', 'reason="too_many"', 196);
+		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="too_many"', 196);
 		assert.ok(frozen.accepted <= 4, String(frozen.accepted));
-		// The limit holds across reloads: what the old configuration sent still counts.
+		// The limit includes copies that the old configuration sent before the reload.
 		await server.runtime.load(
 			jsonInput(site(...steps, { handler: 'edit_headers', response: { set: [{ name: 'X-New', value: '1' }] } })),
 		);
 		assert.is((await server.get('/more')).status, 200);
-		await metric(server, 'svc_mirror_dropped_total', 'reason="too_many"', 197);
+		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="too_many"', 197);
 	});
 });
 
@@ -279,7 +282,7 @@ mirrored('that are not answered in time are given up, and make room for others',
 	await withServer(document, { threads: 1 }, async server => {
 		for (let count = 1; count <= 3; count++) {
 			assert.is((await server.get()).body, 'from the site');
-			await metric(server, 'svc_mirror_requests_total', 'outcome="timed_out"', count);
+			await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="timed_out"', count);
 		}
 		await until('the connections are closed', () => frozen.sockets.size === 0);
 		assert.is(frozen.accepted, 3);
@@ -301,7 +304,7 @@ mirrored('whose answers never end are read up to a limit, and then their connect
 	}).listen();
 	await withServer(site(mirrorStep(endless.port)), { threads: 1 }, async server => {
 		assert.is((await server.get()).body, 'from the site');
-		await metric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
+		await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
 		await until('the connection is closed', () => endless.accepted === 1 && endless.sockets.size === 0);
 		assert.ok(written < 64 * 1024 * 1024, String(written));
 		assert.is((await server.get()).body, 'from the site');
@@ -318,7 +321,7 @@ mirrored('that answer byte by byte are given up, too', async () => {
 	}).listen();
 	await withServer(site(mirrorStep(slow.port, { timeout: 100 })), {}, async server => {
 		assert.is((await server.get()).body, 'from the site');
-		await metric(server, 'svc_mirror_requests_total', 'outcome="timed_out"', 1);
+		await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="timed_out"', 1);
 		await until('the connection is closed', () => slow.sockets.size === 0);
 	});
 });
@@ -331,11 +334,11 @@ mirrored('that fail are counted and seen by nobody else', async () => {
 	unused.close();
 	const steps = [closing.port, garbage.port, port].map(one => mirrorStep(one));
 	await withServer(site(...steps), {}, async server => {
-		assert.equal(await send(server.port, '/', 'body'), { status: 200, body: 'from the site' });
+		assert.equal(await sendRequest(server.port, '/', 'body'), { status: 200, body: 'from the site' });
 		const { status, body } = await server.get('/');
 		assert.equal({ status, body }, { status: 200, body: 'from the site' });
 		for (const one of [closing.port, garbage.port, port])
-			await metric(server, 'svc_mirror_requests_total', `upstream="127.0.0.1:${one}",outcome="failed"`, 1);
+			await waitForMetric(server, 'svc_mirror_requests_total', `upstream="127.0.0.1:${one}",outcome="failed"`, 1);
 	});
 });
 
@@ -344,11 +347,11 @@ mirrored('are not copied again, so that a mirror that leads back to its server e
 	await withServer(document, {}, async server => {
 		const to = `127.0.0.1:${server.port}`;
 		assert.is((await server.get('/', { to })).status, 200);
-		await metric(server, 'svc_mirror_dropped_total', 'reason="already_mirrored"', 1);
-		await metric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
-		// A value from the request that is not an address leads nowhere.
+		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="already_mirrored"', 1);
+		await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
+		// If the request's value is not an address, the copy is dropped.
 		assert.is((await server.get('/', { to: 'http://' })).status, 200);
-		await metric(server, 'svc_mirror_dropped_total', 'reason="no_upstream"', 1);
+		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="no_upstream"', 1);
 	});
 });
 
@@ -357,7 +360,7 @@ mirrored('neither upgrade nor wait for the client: a request for another protoco
 	await withServer(site(mirrorStep(mirror.port)), {}, async server => {
 		const upgrade = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n';
 		await rawExchange(server.port, upgrade);
-		await metric(server, 'svc_mirror_dropped_total', 'reason="upgrade"', 1);
+		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="upgrade"', 1);
 		await rawExchange(server.port, 'TRACE / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
 		assert.is((await server.get('/last')).status, 200);
 		await until('the last copy has arrived', () => mirror.arrived.length > 0);
@@ -380,13 +383,13 @@ mirrored('finish after a reload that removes the mirror, and do not delay the en
 		await server.runtime.load(jsonInput(site()));
 		assert.is((await server.get('/new')).status, 200);
 		finish!();
-		await metric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
+		await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
 		await server.runtime.load(jsonInput(site(mirrorStep(mirror.port, { timeout: 3_600_000 }))));
 		assert.is((await server.get('/last')).status, 200);
 		await until('the last copy has arrived', () => mirror.arrived.some(({ line }) => line === 'GET /last'));
 		const began = performance.now();
 		await server.runtime.stop();
-		// The copy would be answered in an hour.
+		// The mirror would answer only in an hour.
 		assert.ok(performance.now() - began < 8000);
 	});
 });
@@ -406,8 +409,8 @@ mirrored('go over TLS with the settings of the transport', async () => {
 		{},
 		async server => {
 			assert.is((await server.get('/secret')).status, 200);
-			await metric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
-			await metric(server, 'svc_mirror_requests_total', 'outcome="failed"', 1);
+			await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
+			await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="failed"', 1);
 			assert.equal(
 				mirror.arrived.map(({ line }) => line),
 				['GET /secret'],

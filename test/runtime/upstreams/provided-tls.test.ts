@@ -101,7 +101,7 @@ async function get(target: string): Promise<string> {
 }
 
 test('an internal authority of this server is trusted only where configured', async () => {
-	// A TLS upstream gets its own address as Host, which no site has. It only matters that the upstream responded.
+	// Upstreams over TLS get their own address as Host, which no site has. The test only checks that the upstream has responded.
 	assert.match(await get('/own'), /^200/);
 	assert.match(await get('/system'), /^502/);
 });

@@ -1,6 +1,6 @@
 /**
- * A worker thread with an upstream that responds before it has read the whole request and then resets the connection.
- * Shared memory signals when both have been sent.
+ * A worker thread with an upstream that responds before it has read the whole request, and then resets the connection. It signals
+ * through shared memory when both have been sent.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
@@ -23,7 +23,7 @@ const { answer, hello, reads, tls, done } = workerData as ResettingUpstreamInput
 
 function accept(socket: Socket): void {
 	socket.on('error', () => {});
-	// Unacknowledged data would be lost with the reset.
+	// The reset would discard data that is still waiting to be sent.
 	socket.setNoDelay(true);
 	socket.write(hello);
 	let seen = 0;

@@ -1,4 +1,4 @@
-/** An upstream that sends exactly the bytes that a test specifies, and an exchange with which to call it. */
+/** An upstream that sends exactly the bytes that a test specifies, and fake exchanges for requests to it. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Body, BodySource } from '../../../compiler/exchange/body.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
@@ -14,7 +14,7 @@ export interface ScriptedUpstream {
 	close(): Promise<void>;
 }
 
-/** Listens on a free port. The script receives each connection and its number, starting at 1. */
+/** Starts an upstream on a free port. The script receives each connection and its number, which starts at 1. */
 export async function scriptedUpstream(script: (socket: Socket, number: number) => void): Promise<ScriptedUpstream> {
 	const sockets = new Set<Socket>();
 	let accepted = 0;
@@ -40,7 +40,7 @@ export async function scriptedUpstream(script: (socket: Socket, number: number) 
 	};
 }
 
-/** Calls `answer` with each complete request head on a connection, and whatever followed it. */
+/** Calls `answer` for each complete request head on a connection, with the head and the number of the request. */
 export function onRequestHead(socket: Socket, answer: (head: string, number: number) => void): void {
 	let text = '';
 	let number = 0;

@@ -10,8 +10,10 @@ import { scriptedUpstream } from './scripted-upstream.ts';
 
 const test = suite('trailers through a proxy');
 
-/** Fields not allowed in trailers (RFC 9110 §6.5.1, §7.6.1). Those that no HTTP/2 message may contain come last. */
-const FORBIDDEN = [
+/**
+ * Fields that are not allowed in trailers (RFC 9110 §6.5.1, §7.6.1). The last ones are those that no HTTP/2 message may contain.
+ */
+const FORBIDDEN_FIELDS = [
 	...['Authorization', 'WWW-Authenticate', 'Proxy-Authorization', 'Proxy-Authentication-Info', 'Cookie', 'Set-Cookie'],
 	...['X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto', 'Forwarded', 'X-Real-IP', 'True-Client-IP'],
 	...['Content-Type', 'Content-Encoding', 'Content-Range', 'Content-Location', 'Content-Security-Policy'],
@@ -21,10 +23,10 @@ const FORBIDDEN = [
 	...['TE', 'Host', 'Upgrade', 'Keep-Alive', 'Proxy-Connection'],
 ];
 const ONLY_HTTP1 = 5;
-/** Fields not allowed in the trailers of requests, which include fields that tell applications who a user is. */
-const FORBIDDEN_REQUEST = ['Remote-User', 'X-Remote-User', 'X-Auth-Request-Email', ...FORBIDDEN];
+/** Fields that are not allowed in the trailers of requests. They include fields by which applications identify users. */
+const FORBIDDEN_REQUEST_FIELDS = ['Remote-User', 'X-Remote-User', 'X-Auth-Request-Email', ...FORBIDDEN_FIELDS];
 
-const ALLOWED = [
+const ALLOWED_FIELDS = [
 	...['grpc-status', 'grpc-message', 'grpc-status-details-bin', 'x-custom-metadata', 'x-checksum'],
 	...['content-digest', 'repr-digest', 'etag', 'server-timing', 'accept-ranges'],
 ];
@@ -43,7 +45,7 @@ const namesOf = (message: string) =>
 interface Peer {
 	readonly address: string;
 	/** Returns the trailer names that the last request had upstream. */
-	got(): readonly string[];
+	receivedNames(): readonly string[];
 	close(): Promise<unknown>;
 }
 
@@ -56,13 +58,13 @@ async function http1Upstream(): Promise<Peer> {
 			if (!text.includes('\r\n0\r\n') || !text.endsWith('\r\n\r\n')) return;
 			got = namesOf(text);
 			text = '';
-			const trailers = lines(['x-hop', ...FORBIDDEN, ...ALLOWED]);
+			const trailers = lines(['x-hop', ...FORBIDDEN_FIELDS, ...ALLOWED_FIELDS]);
 			socket.write(
 				`HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${trailers}\r\n`,
 			);
 		});
 	});
-	return { address: upstream.address, got: () => got, close: upstream.close };
+	return { address: upstream.address, receivedNames: () => got, close: upstream.close };
 }
 
 async function http2Upstream(): Promise<Peer> {
@@ -74,7 +76,9 @@ async function http2Upstream(): Promise<Peer> {
 		});
 		stream.resume().on('end', () => {
 			stream.respond({ ':status': 200 }, { waitForTrailers: true });
-			stream.on('wantTrailers', () => stream.sendTrailers(fields([...FORBIDDEN.slice(0, -ONLY_HTTP1), ...ALLOWED])));
+			stream.on('wantTrailers', () =>
+				stream.sendTrailers(fields([...FORBIDDEN_FIELDS.slice(0, -ONLY_HTTP1), ...ALLOWED_FIELDS])),
+			);
 			stream.end('ok');
 		});
 	});
@@ -83,13 +87,13 @@ async function http2Upstream(): Promise<Peer> {
 	const { port } = server.address() as AddressInfo;
 	return {
 		address: `h2c://127.0.0.1:${port}`,
-		got: () => got,
+		receivedNames: () => got,
 		close: () => new Promise(resolve => server.close(resolve)),
 	};
 }
 
 async function askHttp1(port: number, path: string): Promise<readonly string[]> {
-	const trailers = lines(['X-Hop', ...FORBIDDEN_REQUEST, ...ALLOWED]);
+	const trailers = lines(['X-Hop', ...FORBIDDEN_REQUEST_FIELDS, ...ALLOWED_FIELDS]);
 	const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close, X-Hop\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n\r\n`;
 	return namesOf(await rawExchange(port, Buffer.from(`${head}2\r\nhi\r\n0\r\n${trailers}\r\n`, 'latin1')));
 }
@@ -98,7 +102,7 @@ async function askHttp2(port: number, path: string): Promise<readonly string[]> 
 	const client = connect(`http://127.0.0.1:${port}`);
 	const stream = client.request({ ':path': path, ':method': 'POST', te: 'trailers' }, { waitForTrailers: true });
 	stream.on('wantTrailers', () =>
-		stream.sendTrailers(fields([...FORBIDDEN_REQUEST.slice(0, -ONLY_HTTP1), ...ALLOWED])),
+		stream.sendTrailers(fields([...FORBIDDEN_REQUEST_FIELDS.slice(0, -ONLY_HTTP1), ...ALLOWED_FIELDS])),
 	);
 	stream.end('hi');
 	stream.resume();
@@ -119,11 +123,11 @@ test('allowed trailers pass and forbidden ones are dropped between every pair of
 	const options = '{\nadmin off\nservers {\nprotocols h1 h2c\n}\n}\n';
 	const text = `${options}http://:0 {\nbind 127.0.0.1\n${routes.join('')}}\n`;
 	const input = { format: 'configfile' as const, text, name: 'Configfile' };
-	const allowed = [...ALLOWED].sort();
+	const allowed = [...ALLOWED_FIELDS].sort();
 	try {
 		await withServer(undefined, { input, threads: 1 }, async ({ port }) => {
 			for (const ask of [askHttp1, askHttp2]) {
-				for (const [name, { got }] of Object.entries(upstreams)) {
+				for (const [name, { receivedNames: got }] of Object.entries(upstreams)) {
 					for (const variant of Object.keys(VARIANTS)) {
 						const pair = `${ask.name} ${name} ${variant}`;
 						assert.equal([...(await ask(port, `/${name}/${variant}`))].sort(), allowed, `${pair}: of the response`);

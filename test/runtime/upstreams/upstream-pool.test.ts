@@ -75,7 +75,7 @@ async function failure(promise: Promise<unknown>): Promise<UpstreamError> {
 	throw new Error('the request did not fail');
 }
 
-/** Waits for a condition, whose source text serves as the description. */
+/** Waits until `holds` returns true. The source text of `holds` describes it in a failure. */
 const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
 test('a small response arrives completely, and its connection is reused', async () => {
@@ -375,7 +375,7 @@ test('a slow response head times out, and a timeout longer than a timer can run 
 });
 
 test('a connection attempt times out', async () => {
-	// A suspended process accepts nothing, so further connection attempts get no reply once its backlog is full.
+	// A suspended process accepts no connections. Once its backlog is full, further connection attempts get no reply.
 	const script =
 		"require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })";
 	const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -511,7 +511,7 @@ test('10 MB to a slow reader: backpressure reaches the upstream, and memory use 
 		if (read < 1 << 20) await pauseFor(1);
 	}
 	assert.is(read, total);
-	// The kernel's buffers hold part of the body, but not all of it.
+	// The kernel's buffers hold a part of the body, but not all of it.
 	assert.ok(ahead < total, `${ahead} bytes were read ahead of the reader`);
 });
 
@@ -746,14 +746,14 @@ test('bytes after a response that fills the read buffer are not taken as a respo
 				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright');
 				return;
 			}
-			// Together with its head, the response is exactly as long as one read, so the attacker's bytes come with the next read.
+			// The response with its head is exactly as long as one read, so the attacker's bytes come with the next read.
 			const fields = 'HTTP/1.1 200 OK\r\nContent-Length: 65400\r\nX-Fill: ';
 			const whole = `${fields}${'f'.repeat(65_536 - 65_400 - fields.length - 4)}\r\n\r\n${'b'.repeat(65_400)}`;
 			socket.write(`${whole}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`);
 		});
 	});
 	const pool = poolOf({ to: [up.address], transport: { type: 'http', max_conns_per_host: 1 } });
-	// The second request waits for the connection of the first, and gets it as soon as it is idle.
+	// The second request waits for the connection of the first request, and gets it as soon as it is idle.
 	const answers = await Promise.all(['/first', '/second'].map(target => send(pool, { target })));
 	assert.is(String(await readBody(answers[1]!.body)), 'right');
 	assert.is(connections, 2);

@@ -1,6 +1,6 @@
 /**
- * Upstreams in a child process: `node upstream-process.ts <port>:<behavior>…`. Prints `ready` when all ports listen, and
- * appends a line for each request to the file that RECORD names before it responds.
+ * Upstreams in a child process: `node upstream-process.ts <port>:<behavior>…`. Prints `ready` when all ports listen. Before it
+ * responds to a request, appends a line for the request to the file that the environment variable RECORD names.
  *
  * Behaviors: `well`, `slow=<milliseconds>`, `reset` (during the body), `garbage`, `early` (413 before the body was read),
  * `closing` (closes idle connections when the next request may be on its way), `status=<code>`.
@@ -82,7 +82,7 @@ function answer(socket: Socket, manner: string, value: string, port: string, ans
 			return;
 		case 'closing':
 			socket.write(whole('200'));
-			// The upstream closes at once in some cases, and in others just after the proxy has reused the connection.
+			// Sometimes closes the connection at once, and sometimes just after the proxy has reused it.
 			if (answered >= 3) setTimeout(() => socket.destroy(), Math.random() * 3);
 			return;
 		default:

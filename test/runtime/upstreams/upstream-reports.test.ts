@@ -1,5 +1,5 @@
 /**
- * What the Admin API, metrics and access log report about upstreams, and what happens to upgraded connections when the
+ * What the Admin API, metrics and access logs report about upstreams, and what happens to upgraded connections when the
  * configuration is reloaded.
  */
 import { connect, createServer, type Socket } from 'node:net';
@@ -13,10 +13,10 @@ import { onRequestHead, type ScriptedUpstream, scriptedUpstream } from './script
 
 const test = suite('reports about upstreams');
 
-const closing: ScriptedUpstream[] = [];
+const closingUpstreams: ScriptedUpstream[] = [];
 
 test.after.each(async () => {
-	for (const one of closing.splice(0)) await one.close();
+	for (const one of closingUpstreams.splice(0)) await one.close();
 });
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
@@ -31,7 +31,7 @@ async function deadPort(): Promise<number> {
 
 test("each upstream appears in the Admin API's list, the metrics and log entries", async () => {
 	const up = await scriptedUpstream(socket => onRequestHead(socket, () => socket.write(OK)));
-	closing.push(up);
+	closingUpstreams.push(up);
 	const dead = `127.0.0.1:${await deadPort()}`;
 	const pool = { to: [dead, up.address], retries: 1, balance: { policy: 'first' }, fail_duration: 60_000, circuit: {} };
 	const document = {
@@ -97,7 +97,7 @@ test("each upstream appears in the Admin API's list, the metrics and log entries
 			.sort((a, b) => a.tries - b.tries);
 		assert.equal([first!.address, first!.tries, second!.tries], [up.address, 2, 1]);
 		assert.ok(first!.latency > 0);
-		// A different balancing policy creates a new pool with the same upstreams, whose state is kept.
+		// Another balancing policy creates a new pool with the same upstreams. The state of the upstreams is kept.
 		const changed = structuredClone(document) as { upstreams: { api: { balance: object } } };
 		changed.upstreams.api.balance = { policy: 'round_robin' };
 		assert.is((await runtime.load(jsonInput(JSON.stringify(changed)))).result, 'applied');
@@ -109,7 +109,7 @@ test("each upstream appears in the Admin API's list, the metrics and log entries
 });
 
 /** Returns the upstreams listed by `GET /reverse_proxy/upstreams`, in order. */
-async function listed(runtime: TestServer['runtime']): Promise<{ address: string; pool?: string }[]> {
+async function listUpstreams(runtime: TestServer['runtime']): Promise<{ address: string; pool?: string }[]> {
 	const admin = await startAdmin(runtime, { settings: { listen: '127.0.0.1:0' }, log: () => {}, onStop: () => {} });
 	try {
 		return (await (await fetch(`http://${admin.address}/reverse_proxy/upstreams`)).json()) as { address: string }[];
@@ -150,7 +150,7 @@ test('the list contains every upstream of the configuration, used or not', async
 		],
 	} as unknown as Document;
 	await withServer(document, {}, async ({ runtime }) => {
-		const list = await listed(runtime);
+		const list = await listUpstreams(runtime);
 		const ports = ['5', '6', '7', '8', '9', '10'].map(port => `127.0.0.1:90${port.padStart(2, '0')}`);
 		assert.equal(
 			list
@@ -169,13 +169,13 @@ test('the list contains every upstream of the configuration, used or not', async
 		delete changed.upstreams.unused;
 		delete changed.routes.idle;
 		assert.is((await runtime.load(jsonInput(JSON.stringify(changed)))).result, 'applied');
-		assert.is((await listed(runtime)).length, 6, 'upstreams removed from the configuration are still listed');
+		assert.is((await listUpstreams(runtime)).length, 6, 'upstreams removed from the configuration are still listed');
 	});
 });
 
 test('the list contains dynamically found upstreams with their state', async () => {
 	const up = await scriptedUpstream(socket => onRequestHead(socket, () => socket.write(OK)));
-	closing.push(up);
+	closingUpstreams.push(up);
 	const port = up.address.split(':').pop()!;
 	const dynamic = { source: 'a', name: 'localhost', port: '{http.request.header.to}', versions: ['ipv4'] };
 	const upstreams = { to: ['127.0.0.1:9011'], dynamic, retries: 0, fail_duration: 60_000 };
@@ -183,7 +183,7 @@ test('the list contains dynamically found upstreams with their state', async () 
 	const document = { sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline }] } as unknown as Document;
 	await withServer(document, {}, async ({ get, runtime }) => {
 		assert.equal(
-			(await listed(runtime)).map(({ address }) => address),
+			(await listUpstreams(runtime)).map(({ address }) => address),
 			['127.0.0.1:9011'],
 		);
 		assert.is((await get('/', { to: port })).status, 200);
@@ -207,7 +207,7 @@ test('a truncated response is logged and counted, although the client already go
 			setTimeout(() => socket.destroy(), 20);
 		}),
 	);
-	closing.push(up);
+	closingUpstreams.push(up);
 	const document = {
 		settings: { metrics: {} },
 		sites: [
@@ -236,7 +236,7 @@ test('a truncated response is logged and counted, although the client already go
 	});
 });
 
-/** The fields of an entry that this test reads. */
+/** The fields of a log entry that this test reads. */
 interface Entry {
 	readonly level: string;
 	readonly cause: string;
@@ -244,7 +244,7 @@ interface Entry {
 }
 
 /** Starts an upstream that switches protocols and then echoes what it receives. */
-function echoing(): Promise<ScriptedUpstream> {
+function startEchoUpstream(): Promise<ScriptedUpstream> {
 	return scriptedUpstream(socket => {
 		socket.once('data', () => {
 			socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
@@ -298,8 +298,8 @@ async function load(server: TestServer, document: Document): Promise<void> {
 }
 
 test('a stream ends at its timeout, survives a load that keeps its pool, and ends after its delay when no pool uses it', async () => {
-	const up = await echoing();
-	closing.push(up);
+	const up = await startEchoUpstream();
+	closingUpstreams.push(up);
 	const delayed = { stream_close_delay: 300 };
 	await withServer(streaming(up.address, 'one', delayed), {}, async server => {
 		const short = await upgraded(server.port, '/short');
@@ -313,7 +313,7 @@ test('a stream ends at its timeout, survives a load that keeps its pool, and end
 		assert.is((await server.get('/text')).body, 'three');
 		stream.socket.write(', and here');
 		await eventually('the stream echoes', () => stream.text().endsWith(', and here'));
-		// The pool is used again before the delay has passed, so the stream continues.
+		// The first pool is used again before the delay has passed, so the stream continues.
 		await load(server, streaming(up.address, 'four', delayed));
 		assert.is((await server.get('/text')).body, 'four');
 		await waitForNothing(500);

@@ -1,4 +1,4 @@
-/** State of upstreams: failures, circuits, slow start, latencies and retry budgets, all shared between threads. */
+/** State of upstreams that all threads share: failures, circuits, slow start, latencies and retry budgets. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { UpstreamSettings } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
@@ -14,7 +14,7 @@ import { fakeClientExchange } from './scripted-upstream.ts';
 
 const test = suite('state of upstreams');
 
-function memories(settings: UpstreamSettings, threads = 2): PoolMemory[] {
+function createMemories(settings: UpstreamSettings, threads = 2): PoolMemory[] {
 	const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, threads));
 	return Array.from({ length: threads }, (_, row) => new PoolMemory(settings, { buffer, rows: threads, row }));
 }
@@ -25,7 +25,7 @@ function health(memory: PoolMemory, settings: UpstreamSettings, slot = 0): Upstr
 
 test('failures count for their duration, whichever thread they occurred on', () => {
 	const settings: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 1000, max_fails: 3 };
-	const [one, two] = memories(settings).map(memory => health(memory, settings));
+	const [one, two] = createMemories(settings).map(memory => health(memory, settings));
 	one!.fail(100);
 	two!.fail(400);
 	assert.ok(one!.isPassing(500));
@@ -36,7 +36,7 @@ test('failures count for their duration, whichever thread they occurred on', () 
 	assert.is(two!.fails(1099), 3);
 	assert.ok(two!.isPassing(1100));
 	assert.is(two!.fails(1100), 2);
-	// Ten more failures displace the earlier ones from the memory. Only the last three matter.
+	// Ten further failures displace the earlier ones from the memory, which keeps only the last three.
 	for (let i = 0; i < 10; i++) one!.fail(2000 + i);
 	assert.not.ok(two!.isPassing(3006));
 	assert.ok(two!.isPassing(3007));
@@ -44,7 +44,7 @@ test('failures count for their duration, whichever thread they occurred on', () 
 
 test('failures are counted correctly when the clock wraps', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 1000, max_fails: 1 };
-	const of = health(memories(settings)[0]!, settings);
+	const of = health(createMemories(settings)[0]!, settings);
 	of.fail(2 ** 31 - 10);
 	assert.not.ok(of.isPassing((2 ** 31 - 10 + 500) | 0));
 	assert.ok(of.isPassing((2 ** 31 - 10 + 1000) | 0));
@@ -52,7 +52,7 @@ test('failures are counted correctly when the clock wraps', () => {
 
 test('a recovering upstream gets gradually more requests', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 100, slow_start: 1000 };
-	const of = health(memories(settings)[0]!, settings);
+	const of = health(createMemories(settings)[0]!, settings);
 	assert.is(of.share(0), 1);
 	of.setDown(true, 1000);
 	assert.ok(of.setDown(false, 2000));
@@ -60,7 +60,7 @@ test('a recovering upstream gets gradually more requests', () => {
 	assert.is(of.share(2000), 0.1);
 	assert.is(of.share(2500), 0.5);
 	assert.is(of.share(3000), 1);
-	// When a failure expires, the upstream also counts as recovering.
+	// After a failure has expired, the upstream also counts as recovering.
 	of.fail(5000);
 	assert.not.ok(of.isPassing(5050));
 	assert.ok(of.isPassing(5100));
@@ -69,7 +69,7 @@ test('a recovering upstream gets gradually more requests', () => {
 
 test('the latency estimate is a decaying peak', () => {
 	const settings: UpstreamSettings = { to: ['a:1'] };
-	const of = health(memories(settings)[0]!, settings);
+	const of = health(createMemories(settings)[0]!, settings);
 	assert.is(of.latency(0), undefined);
 	of.observeLatency(10, 0);
 	of.observeLatency(2000, 10);
@@ -87,7 +87,7 @@ test('a circuit opens when too many requests fail, lets probes through, and clos
 		to: ['a:1'],
 		circuit: { min_requests: 10, error_ratio: 0.5, window: 1000, open_for: 500, probes: 2 },
 	};
-	const [here, there] = memories(settings).map(memory => new CircuitBreaker(memory, 0, settings.circuit!));
+	const [here, there] = createMemories(settings).map(memory => new CircuitBreaker(memory, 0, settings.circuit!));
 	for (let i = 0; i < 5; i++) here!.ended(false, false, 1, 10);
 	for (let i = 0; i < 4; i++) there!.ended(false, true, 1, 20);
 	assert.is(here!.state, 'closed');
@@ -99,7 +99,7 @@ test('a circuit opens when too many requests fail, lets probes through, and clos
 	assert.is(here!.state, 'half_open');
 	assert.ok(here!.began(531));
 	assert.not.ok(here!.allows(532));
-	// Requests sent before the circuit opened no longer count.
+	// Requests that were sent before the circuit opened no longer count.
 	assert.not.ok(here!.ended(false, true, 1, 533));
 	assert.not.ok(here!.ended(true, false, 1, 534));
 	assert.ok(there!.ended(true, false, 1, 535));
@@ -112,7 +112,7 @@ test('a failed probe reopens the circuit, an abandoned one allows another, and l
 		to: ['a:1'],
 		circuit: { min_requests: 1, open_for: 100, probes: 1, slow_after: 50 },
 	};
-	const breaker = new CircuitBreaker(memories(settings)[0]!, 0, settings.circuit!);
+	const breaker = new CircuitBreaker(createMemories(settings)[0]!, 0, settings.circuit!);
 	breaker.ended(false, false, 60, 0);
 	assert.is(breaker.state, 'open');
 	assert.ok(breaker.began(100));
@@ -132,7 +132,7 @@ test('a failed probe reopens the circuit, an abandoned one allows another, and l
 
 test('errors of an earlier window are forgotten', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], circuit: { min_requests: 4, window: 100 } };
-	const breaker = new CircuitBreaker(memories(settings)[0]!, 0, settings.circuit!);
+	const breaker = new CircuitBreaker(createMemories(settings)[0]!, 0, settings.circuit!);
 	for (let at = 0; at < 3000; at += 60) breaker.ended(false, true, 1, at);
 	assert.is(breaker.state, 'closed');
 	for (let at = 3000; at < 3040; at += 10) breaker.ended(false, true, 1, at);
@@ -141,7 +141,7 @@ test('errors of an earlier window are forgotten', () => {
 
 test('a retry budget allows a fraction of the requests, plus a few per second', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], retry_budget: { ratio: 0.2, per_second: 2 } };
-	const [here, there] = memories(settings).map(memory => new RetryBudget(memory, settings.retry_budget));
+	const [here, there] = createMemories(settings).map(memory => new RetryBudget(memory, settings.retry_budget));
 	let taken = 0;
 	while (here!.take(1000)) taken++;
 	assert.is(taken, 20);
@@ -154,7 +154,7 @@ test('a retry budget allows a fraction of the requests, plus a few per second', 
 
 test('a dynamic address has the same slot on all threads, and unused slots are reused', () => {
 	const settings: UpstreamSettings = { to: ['{http.request.header.X}'] };
-	const [here, there] = memories(settings);
+	const [here, there] = createMemories(settings);
 	const slot = here!.claimSlot(12345, 1000)!;
 	assert.is(there!.claimSlot(12345, 2000), slot);
 	assert.is.not(there!.claimSlot(12345 + 256, 2000), slot);

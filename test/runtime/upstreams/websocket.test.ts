@@ -1,6 +1,6 @@
 /**
- * WebSockets behave the same with and without the server in between. The cases follow the categories of the common
- * conformance suite: framing, pings, reserved bits and opcodes, fragmentation, UTF-8, closing, limits.
+ * WebSockets behave the same with and without the server in between. The cases follow the categories of the common conformance
+ * suite: framing, pings, reserved bits and opcodes, fragmentation, UTF-8, closing, and limits.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ import { freePorts, pauseFor, serve, temporaryFolder, until } from '../../harnes
 const test = suite('WebSockets');
 
 let backend: Server;
-let direct = 0;
+let directPort = 0;
 let proxied = 0;
 const closing: (() => unknown)[] = [];
 
@@ -32,8 +32,8 @@ test.before(async () => {
 		socket.on('message', (data, binary) => socket.send(data, { binary }));
 	});
 	await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve));
-	direct = (backend.address() as AddressInfo).port;
-	const site = await proxiedSite(`reverse_proxy 127.0.0.1:${direct}`);
+	directPort = (backend.address() as AddressInfo).port;
+	const site = await proxiedSite(`reverse_proxy 127.0.0.1:${directPort}`);
 	proxied = site.port;
 	closing.push(
 		() => site.close(),
@@ -49,7 +49,7 @@ test.after(async () => {
 	for (const close of closing) await close();
 });
 
-/** Builds a frame as sent by a client (RFC 6455 §5.2). */
+/** Returns a frame as a client sends it (RFC 6455 §5.2). `first` is its first byte. */
 function frame(first: number, payload: Uint8Array | string, masked = true): Buffer {
 	const bytes = Buffer.from(payload as string);
 	const mask = randomBytes(4);
@@ -59,8 +59,8 @@ function frame(first: number, payload: Uint8Array | string, masked = true): Buff
 	return Buffer.concat([Buffer.from([first, ...size]), masked ? mask : Buffer.alloc(0), body]);
 }
 
-/** Sends bytes. Returns the server's reply once it is silent, ends the connection, or has sent the expected bytes. */
-async function conversation(port: number, pieces: readonly Buffer[], expected?: string): Promise<string> {
+/** Sends bytes. Returns the server's reply once the server is silent, ends the connection, or has sent the expected bytes. */
+async function exchangeFrames(port: number, pieces: readonly Buffer[], expected?: string): Promise<string> {
 	const socket: Socket = connect(port, '127.0.0.1');
 	const key = randomBytes(16).toString('base64');
 	socket.write(
@@ -143,12 +143,13 @@ const CASES: { readonly [name: string]: readonly Buffer[] } = {
 test('every kind of frame gets the same reply as without the server', async () => {
 	const outcomes = await Promise.all(
 		Object.entries(CASES).map(async ([name, pieces]) => {
-			let one = await conversation(direct, pieces);
-			let two = await conversation(proxied, pieces, one);
-			// On a busy machine a reply can be late, so the comparison is repeated. A wrong reply would stay wrong.
+			let one = await exchangeFrames(directPort, pieces);
+			let two = await exchangeFrames(proxied, pieces, one);
+			// On a busy machine, a reply may come too late, so the comparison is repeated. A wrong reply would be wrong each
+			// time.
 			for (let i = 0; i < 2 && one !== two; i++) {
-				one = await conversation(direct, pieces);
-				two = await conversation(proxied, pieces, one);
+				one = await exchangeFrames(directPort, pieces);
+				two = await exchangeFrames(proxied, pieces, one);
 			}
 			return { name, one, two };
 		}),
@@ -212,7 +213,7 @@ test('extended CONNECT (RFC 8441) works to HTTP/2 upstreams and from HTTP/2 clie
 			'}',
 			'}',
 		],
-		...[`http://127.0.0.1:${back} {`, `reverse_proxy 127.0.0.1:${direct}`, '}'],
+		...[`http://127.0.0.1:${back} {`, `reverse_proxy 127.0.0.1:${directPort}`, '}'],
 	];
 	writeFileSync(path.join(folder, 'Configfile'), `${lines.join('\n')}\n`);
 	const server = await serve(['Configfile'], front, { cwd: folder });

@@ -1,6 +1,6 @@
 /**
- * Generations (loaded configurations) on one thread: what a new generation reuses, when old ones are released, and the cost
- * of changing one of ten thousand sites.
+ * Generations (loaded configurations) on one thread: what a new generation reuses, when old generations are released, and what it
+ * costs to change one of ten thousand sites.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -40,13 +40,13 @@ function image(sites: readonly Site[], more: Partial<Document> = {}): DocumentIm
 }
 
 /** The generations of a worker thread, without sockets. */
-class Bench {
+class TestGenerations {
 	readonly registry = new LeaseRegistry();
 	readonly closed: string[] = [];
 	readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * 4));
 	readonly generations = new Generations(this.control, this.registry);
 	/** Keys of the leases that need shared memory before they can be built. */
-	wanting = new Set<string>();
+	keysToAwait = new Set<string>();
 	before: DocumentImage | undefined;
 	shared = NOTHING;
 	number = 0;
@@ -54,7 +54,7 @@ class Bench {
 		acquire: <K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) => {
 			const handle = leaseKey(kind, settings);
 			const name = (settings as { logger: string }).logger.slice('http.log.access.'.length);
-			if (this.wanting.has(name)) throw new NeedsSharedMemory();
+			if (this.keysToAwait.has(name)) throw new NeedsSharedMemory();
 			const lease = this.registry.acquire(handle, () => ({
 				value: { record() {} },
 				close: () => void this.closed.push(name),
@@ -62,7 +62,7 @@ class Bench {
 			return { lease: lease as unknown as LeaseKinds[K]['lease'], handle };
 		},
 		release: handle => this.registry.release(handle),
-		whenMemoryArrives: async () => this.wanting.clear(),
+		whenMemoryArrives: async () => this.keysToAwait.clear(),
 	};
 
 	async build(after: DocumentImage): Promise<void> {
@@ -83,7 +83,7 @@ class Bench {
 const generations = suite('generations');
 
 generations('a change keeps the closures of every other site', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a'), site(1, 'b'), site(2, 'c')]));
 	const first = bench.generations.current();
 	await bench.load(image([site(0, 'a'), site(1, 'B'), site(2, 'c')]));
@@ -99,7 +99,7 @@ generations('a change keeps the closures of every other site', async () => {
 });
 
 generations('sites are moved, added and removed', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a'), site(1, 'b'), site(2, 'c'), site(3, 'd')]));
 	const [a, , c, d] = bench.generations.current().sites;
 	await bench.load(image([site(3, 'd'), site(9, 'new'), site(2, 'c'), site(0, 'a')]));
@@ -113,7 +113,7 @@ generations('sites are moved, added and removed', async () => {
 });
 
 generations('a setting that sites depend on rebuilds them, and a process-wide setting does not', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a')]));
 	const [unit] = bench.generations.current().sites;
 	await bench.load(image([site(0, 'a')], { settings: { grace_period: 5 } }));
@@ -135,7 +135,7 @@ generations('a changed named upstream rebuilds the sites that use it, also throu
 });
 
 generations('leases are released with the last exchange of the last generation that holds them, in order', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a', 'one')]));
 	const first = bench.generations.current();
 	first.exchanges++;
@@ -154,7 +154,7 @@ generations('leases are released with the last exchange of the last generation t
 });
 
 generations('a lease held by both generations is never closed in between', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a', 'kept')]));
 	bench.generations.current();
 	await bench.load(image([site(0, 'b', 'kept')]));
@@ -166,7 +166,7 @@ generations('a lease held by both generations is never closed in between', async
 });
 
 generations('an aborted build releases its leases', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a', 'kept'), site(1, 'b')]));
 	bench.generations.current();
 	await bench.build(image([site(0, 'a', 'kept'), site(1, 'b', 'tried')]));
@@ -182,7 +182,7 @@ generations('an aborted build releases its leases', async () => {
 });
 
 generations('a site that needs shared memory for many leases waits for all of it at once', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	const names = Array.from({ length: 30 }, (_, index) => `log${index}`);
 	const [requested, arrived] = [new Set<string>(), new Set<string>()];
 	let waits = 0;
@@ -204,15 +204,15 @@ generations('a site that needs shared memory for many leases waits for all of it
 	const { generation } = await new GenerationBuild(source, FACTS).run(delta, 1, bench.generations, NOTHING);
 	assert.is(generation.sites[0]!.leases.length, names.length);
 	assert.is(bench.registry.size, names.length);
-	// There is one wait for the first lease, and one for all others.
+	// The build waits once for the first lease, and once for all the others.
 	assert.is(waits, 2);
 	for (const handle of generation.sites[0]!.leases) bench.registry.release(handle);
 	assert.is(bench.registry.size, 0);
 });
 
 generations('a site that needs shared memory is built once the memory has arrived', async () => {
-	const bench = new Bench();
-	bench.wanting.add('pool');
+	const bench = new TestGenerations();
+	bench.keysToAwait.add('pool');
 	await bench.load(image([site(0, 'a', 'pool'), site(1, 'b', 'log')]));
 	assert.equal(
 		bench.generations.current().sites.map(unit => unit.built.name),
@@ -221,14 +221,14 @@ generations('a site that needs shared memory is built once the memory has arrive
 	assert.is(bench.registry.size, 2);
 });
 
-/** Returns the milliseconds of CPU time that this thread has used, which do not depend on other processes. */
-function threadTime(): number {
+/** Returns the CPU milliseconds that this thread has used. They do not depend on other processes. */
+function cpuMilliseconds(): number {
 	const { user, system } = process.threadCpuUsage();
 	return (user + system) / 1000;
 }
 
 generations('changing one of ten thousand sites takes a thread less than five milliseconds of CPU time', async () => {
-	const bench = new Bench();
+	const bench = new TestGenerations();
 	const sites = Array.from({ length: 10_000 }, (_, index) => site(index, 'a'));
 	await bench.load(image(sites));
 	bench.generations.current();
@@ -238,7 +238,7 @@ generations('changing one of ten thousand sites takes a thread less than five mi
 		sites[5000 + round] = site(5000 + round, `b${round}`);
 		const after = image(sites);
 		const delta = structuredClone(generationDelta(bench.before, after));
-		const began = threadTime();
+		const began = cpuMilliseconds();
 		const built = await new GenerationBuild(bench.source, FACTS).run(
 			delta,
 			bench.number + 1,
@@ -248,10 +248,10 @@ generations('changing one of ten thousand sites takes a thread less than five mi
 		bench.generations.prepare(built.generation);
 		Atomics.store(bench.control, 0, ++bench.number);
 		bench.generations.current();
-		cost += threadTime() - began;
+		cost += cpuMilliseconds() - began;
 		bench.before = after;
 	}
-	// The system counts this time in steps of up to 4 ms, so only an average is meaningful.
+	// The system counts this time in steps of up to 4 ms, so only the average over many rounds is meaningful.
 	assert.ok(cost / rounds < 5, `${cost / rounds} ms`);
 });
 

@@ -1,4 +1,4 @@
-/** Malicious clients against the real server: forged log entries, credentials in logs, password guessing. */
+/** Malicious clients of a real server: they forge log entries, send credentials that might be logged, and guess passwords. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { availableParallelism } from 'node:os';
@@ -14,7 +14,7 @@ const HASH = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
 const SLOW_HASH = HASH.replace('$04$', '$10$');
 const basic = (text: string) => `Authorization: Basic ${Buffer.from(text).toString('base64')}\r\n`;
 
-async function configured(lines: string): Promise<{ server: ServerProcess; port: number; folder: string }> {
+async function startConfigured(lines: string): Promise<{ server: ServerProcess; port: number; folder: string }> {
 	const folder = temporaryFolder();
 	const [port] = (await freePorts(1)) as [number];
 	writeFileSync(path.join(folder, 'Compatfile'), `{\n\tadmin off\n\tdebug\n}\n:${port} {\n${lines}\n}\n`);
@@ -29,7 +29,7 @@ function request(port: number, target: string, fields: string, method = 'GET'): 
 	);
 }
 
-/** Resolves to the status of a request with credentials, from a local address. */
+/** Sends a request with credentials from a local address. Resolves to the status. */
 function login(port: number, auth: string, localAddress: string, agent?: Agent): Promise<number> {
 	return new Promise((resolve, reject) => {
 		get({ host: '127.0.0.1', port, localAddress, auth, agent }, response => {
@@ -41,7 +41,7 @@ function login(port: number, auth: string, localAddress: string, agent?: Agent):
 const hostile = suite('hostile clients');
 
 hostile('clients cannot forge log entries, and no credentials are logged', async () => {
-	const { server, port, folder } = await configured(`
+	const { server, port, folder } = await startConfigured(`
 	log {
 		output file access.json
 		format json
@@ -98,7 +98,7 @@ hostile('clients cannot forge log entries, and no credentials are logged', async
 });
 
 hostile('clients that guess passwords are refused, and other requests do not wait for them', async () => {
-	const { server, port } = await configured(`
+	const { server, port } = await startConfigured(`
 	basic_auth /in/* {
 		bob ${SLOW_HASH}
 	}
@@ -132,7 +132,7 @@ hostile('clients that guess passwords are refused, and other requests do not wai
 
 hostile('a flood of wrong passwords does not delay the first logins of others', async () => {
 	const users = Array.from({ length: 4 }, (_, i) => ({ name: `user${i}`, hash: hashSync(`login${i}`, 10) }));
-	const { server, port } = await configured(`
+	const { server, port } = await startConfigured(`
 	basic_auth {
 		bob ${SLOW_HASH}
 ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
@@ -164,7 +164,7 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 		over = true;
 		await Promise.all(flooding);
 		flood.destroy();
-		// On each thread, one guess may be running when the login arrives, and another may end before it.
+		// On each thread, one guess may be running when the login arrives, and another one may end before the login.
 		const most = 3 * passwordThreadCount(availableParallelism());
 		assert.ok(Math.max(...overtaking) <= most, `guesses verified before a login: ${overtaking.join(', ')}`);
 	} finally {
@@ -173,7 +173,7 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 });
 
 hostile('a site serves the metrics of the process to concurrent clients', async () => {
-	const { server, port } = await configured('\tmetrics /metrics');
+	const { server, port } = await startConfigured('\tmetrics /metrics');
 	try {
 		const answers = await Promise.all(Array.from({ length: 10 }, () => request(port, '/metrics', '')));
 		for (const answer of answers) {

@@ -1,4 +1,4 @@
-/** Shared resources with reference counts, by key. */
+/** Leases of shared resources, which are found by key and have reference counts. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-registry.ts';

@@ -1,4 +1,6 @@
-/** What happens to an exchange between the protocol and its handlers: site selection, errors, counters and logs. */
+/**
+ * What happens to an exchange between the protocol and its handlers: a site is selected, and errors, counts and logs are handled.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SiteTable } from '../../../compiler/codegen/site-table.ts';
@@ -16,7 +18,7 @@ import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { Generation, Generations } from '../../../runtime/worker/generation.ts';
 import { RequestHost, type RequestHostThread } from '../../../runtime/worker/request-host.ts';
 
-function exchange(host = 'a.example', path = '/'): Exchange {
+function fakeExchange(host = 'a.example', path = '/'): Exchange {
 	const received = { method: 'GET', path, query: 'token=s3cret', authority: host };
 	const connection = {
 		remoteAddress: '127.0.0.1',
@@ -60,7 +62,7 @@ const host = suite('request host');
 host('a request without a site, and one that no handler answers, get an empty 200', () => {
 	const { host } = hostOf(() => {});
 	for (const name of ['a.example', 'b.example']) {
-		const x = exchange(name);
+		const x = fakeExchange(name);
 		assert.is(host.handle(x), undefined);
 		assert.is(x.response.status, 200);
 		assert.is(x.response.body, null);
@@ -78,7 +80,7 @@ host('an HttpError sets its status and fields over earlier ones, and removes ear
 		x.response.body = 'half';
 		throw new HttpError(405, 'no', { headers: [['Allow', 'GET']] });
 	});
-	const x = exchange();
+	const x = fakeExchange();
 	assert.is(host.handle(x), undefined);
 	assert.is(x.response.status, 405);
 	assert.not(x.response.headers.has('connection'), 'an intended error keeps the connection open');
@@ -103,7 +105,7 @@ host('a handler that throws or rejects gives 500, closes the connection, and is 
 	];
 	for (const handle of handlers) {
 		const { host, entries } = hostOf(handle);
-		const x = exchange();
+		const x = fakeExchange();
 		await host.handle(x);
 		assert.is(x.response.status, 500);
 		assert.is(x.response.headers.get('connection'), 'close');
@@ -119,7 +121,7 @@ host('a bug is logged even if an error route answered', () => {
 			x.error = { status, message: 'm', cause: new HttpError(status, 'm', cause ? { cause } : {}) };
 			x.response.status = status;
 		});
-		host.handle(exchange());
+		host.handle(fakeExchange());
 		return entries.map(({ level }) => level);
 	};
 	assert.equal(handled(404), []);
@@ -132,7 +134,7 @@ host('an unforeseen 500 closes the connection, an intended one does not', () => 
 		const { host } = hostOf(() => {
 			throw new HttpError(500, 'm', { cause: new Error('m'), unforeseen });
 		});
-		const x = exchange();
+		const x = fakeExchange();
 		host.handle(x);
 		return x.response.headers.has('connection');
 	};
@@ -142,14 +144,14 @@ host('an unforeseen 500 closes the connection, an intended one does not', () => 
 
 host('a handler that throws something other than an error gives 500', async () => {
 	const { host } = hostOf(() => Promise.reject(undefined));
-	const x = exchange();
+	const x = fakeExchange();
 	await host.handle(x);
 	assert.is(x.response.status, 500);
 });
 
 host('an exchange holds its generation until it has finished', () => {
 	const { host, row, generations } = hostOf(() => {});
-	const x = exchange();
+	const x = fakeExchange();
 	host.handle(x);
 	assert.is(row[ROW_SLOT.inFlight], 1);
 	assert.is(generations.newest.exchanges, 1);
@@ -166,7 +168,7 @@ host('access logs record finished exchanges, unless the exchange is excluded', (
 		x.accessLogs = [{ record: entry => void recorded.push(entry) }];
 		if (x.request.path === '/quiet') x.log = { skip: true };
 	});
-	const [loud, quiet] = [exchange(), exchange('a.example', '/quiet')];
+	const [loud, quiet] = [fakeExchange(), fakeExchange('a.example', '/quiet')];
 	for (const x of [loud, quiet]) {
 		host.handle(x);
 		host.finished(x);

@@ -40,7 +40,7 @@ trace('every handler that runs is logged, without secrets', async () => {
 			const line = text.split('\n').findIndex(one => one.includes('respond "in"')) + 1;
 			assert.is(at, `Compatfile:${line}`);
 			assert.not.match(log.text(), 'secret');
-			// A reload without `trace` ends tracing, also for unchanged sites.
+			// A reload without `trace` also ends the tracing of sites that have not changed.
 			await runtime.load({ format: 'compatfile', text: `{\n\tdebug\n}\n${site}`, name: 'Compatfile' });
 			assert.is((await get('/')).body, 'out');
 			await runtime.load({ format: 'compatfile', text, name: 'Compatfile' });

@@ -10,12 +10,12 @@ import { connect, freeSession, QuicClient, type QuicClientOptions } from './quic
 
 const test = http3Suite('TLS over QUIC');
 const folder = temporaryFolder();
-/** Error codes of TLS alerts (RFC 8446 §6) in QUIC, which adds them to CRYPTO_ERROR (RFC 9001 §4.8). */
+/** The error codes of TLS alerts in QUIC are CRYPTO_ERROR (RFC 9001 §4.8) plus the alert's code (RFC 8446 §6). */
 const CRYPTO_ERROR = 0x100;
 const UNRECOGNIZED_NAME = 112;
 const NO_APPLICATION_PROTOCOL = 120;
-/** Options for a ClientHello that fits in one datagram, and for one that needs two. */
-const SIZES: readonly QuicClientOptions[] = [{ groups: 'X25519' }, {}];
+/** Options for two clients: one whose ClientHello fits in one datagram, and one whose ClientHello needs two. */
+const HELLO_SIZES: readonly QuicClientOptions[] = [{ groups: 'X25519' }, {}];
 let server: ServerProcess;
 let port = 0;
 
@@ -56,7 +56,10 @@ test('placeholders tell the facts', async () => {
 	client.close();
 });
 
-/** Returns how the server ends a handshake. It must do so at once, because clients wait for seconds before they try TCP. */
+/**
+ * Returns how the server ends a handshake. Fails if the server does not end it at once, because clients wait for seconds before
+ * they try TCP.
+ */
 async function refusalOf(terms: QuicClientOptions): Promise<unknown> {
 	const client = new QuicClient(port, terms);
 	const started = performance.now();
@@ -71,14 +74,14 @@ async function refusalOf(terms: QuicClientOptions): Promise<unknown> {
 
 test('a name that no certificate covers is refused with the alert of TCP', async () => {
 	const expected = { code: CRYPTO_ERROR + UNRECOGNIZED_NAME, transport: true, byServer: true };
-	for (const size of SIZES) {
+	for (const size of HELLO_SIZES) {
 		for (let i = 0; i < 5; i++) assert.equal(await refusalOf({ ...size, serverName: 'nobody.test' }), expected);
 	}
 });
 
 test('a client that does not offer h3 is refused, also for the ACME challenge over TLS', async () => {
 	const expected = { code: CRYPTO_ERROR + NO_APPLICATION_PROTOCOL, transport: true, byServer: true };
-	for (const size of SIZES) {
+	for (const size of HELLO_SIZES) {
 		for (const alpn of ['h2', 'acme-tls/1']) assert.equal(await refusalOf({ ...size, alpn }), expected);
 	}
 });

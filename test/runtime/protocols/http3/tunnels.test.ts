@@ -47,8 +47,8 @@ test.after.each(() => {
 	for (const server of servers.splice(0)) server.stop();
 });
 
-/** Returns the content received so far. */
-function content(stream: ClientStream): string {
+/** Returns the content of all DATA frames that a stream has received so far. */
+function receivedContent(stream: ClientStream): string {
 	return Buffer.concat(framesOf(stream.bytes).flatMap(({ type, payload }) => (type === 0 ? [payload] : []))).toString();
 }
 
@@ -58,8 +58,8 @@ async function head(client: QuicClient, stream: ClientStream): Promise<{ readonl
 	return framesOf(stream.bytes)[0]!.fields!;
 }
 
-/** Echoes in upper case what it receives, and ends when the client does. */
-const echo: Handler = x => {
+/** A handler that echoes in upper case what it receives, and ends when the client ends. */
+const echoHandler: Handler = x => {
 	x.response.headers.add('Upgrade', 'websocket');
 	x.response.headers.add('Connection', 'Upgrade');
 	x.response.headers.add('Sec-WebSocket-Accept', 'abc');
@@ -71,7 +71,7 @@ const echo: Handler = x => {
 };
 
 test('an extended CONNECT is an upgrade for handlers and a tunnel for the client', async () => {
-	const [server, client] = await start(echo);
+	const [server, client] = await start(echoHandler);
 	const stream = client.open().write(Buffer.concat([headers(WEBSOCKET), data('early ')]));
 	const fields = await head(client, stream);
 	assert.is(fields[':status'], '200');
@@ -83,7 +83,7 @@ test('an extended CONNECT is an upgrade for handlers and a tunnel for the client
 	assert.is(request.headers.get('connection'), 'Upgrade');
 	assert.is(Buffer.from(request.headers.get('sec-websocket-key')!, 'base64').length, 16);
 	stream.write(Buffer.concat([data('later'), frame(0x21, Buffer.from('ignored'))]));
-	await client.until('the echo', () => content(stream) === 'EARLY LATER');
+	await client.until('the echo', () => receivedContent(stream) === 'EARLY LATER');
 	stream.write(data(' last'), true);
 	assert.is((await response(client, stream)).body, 'EARLY LATER LAST');
 	await until('the end of the exchange', () => server.finished.length === 1);
@@ -109,7 +109,7 @@ test('a reset from either side ends a tunnel', async () => {
 	first.reset(H3_ERROR.cancel);
 	assert.instance(await ended, Error);
 	await until('the end of the exchange', () => server.finished.length === 1);
-	// A broken byte stream is a canceled request in an extended CONNECT, and has its own code in a plain one.
+	// In an extended CONNECT, a broken byte stream is reported as a canceled request; in a plain CONNECT, with its own code.
 	for (const [fields, word, code] of [
 		[WEBSOCKET, 'end', H3_ERROR.cancel],
 		[WEBSOCKET, 'fail', H3_ERROR.cancel],
@@ -170,7 +170,7 @@ test('a tunnel has backpressure in both directions', async () => {
 	stream.write(upload, true);
 	const [x] = server.exchanges;
 	let before = '';
-	// After two hundred rounds of packets without progress, both directions have stopped.
+	// If packets are exchanged two hundred times without progress, both directions have stopped.
 	for (let quiet = 0; quiet < 200; ) {
 		await new Promise(resolve => setImmediate(resolve));
 		client.look();

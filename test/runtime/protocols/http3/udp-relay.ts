@@ -18,9 +18,9 @@ export interface UdpRelay {
 	close(): void;
 }
 
-/** Starts a relay between clients of its own port and the server at `port`. */
+/** Starts a relay on its own port between clients and the server at `port`. */
 export async function udpRelay(port: number, { delay = 0, loses, repeats }: RelayOptions): Promise<UdpRelay> {
-	const [own] = (await freePorts(1)) as [number];
+	const [relayPort] = (await freePorts(1)) as [number];
 	const front = createSocket('udp4');
 	const backs = new Map<number, Socket>();
 	let open = true;
@@ -45,9 +45,9 @@ export async function udpRelay(port: number, { delay = 0, loses, repeats }: Rela
 		const to = back;
 		pass(false, bytes, () => to.send(bytes, port, '127.0.0.1'));
 	});
-	await new Promise<void>(resolve => front.bind(own, '127.0.0.1', resolve));
+	await new Promise<void>(resolve => front.bind(relayPort, '127.0.0.1', resolve));
 	return {
-		port: own,
+		port: relayPort,
 		close(): void {
 			open = false;
 			front.close();

@@ -1,4 +1,7 @@
-/** HTTP/3 in the whole server: all threads, certificates by name, reloads under load, and where HTTP/3 is unavailable. */
+/**
+ * HTTP/3 in the whole server: requests on all threads, certificates by name, reloads under load, and configurations for which
+ * HTTP/3 is unavailable.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import { request as secureRequest } from 'node:https';
 import path from 'node:path';
@@ -101,7 +104,7 @@ async function get(client: QuicClient, authority = `localhost:${port}`): Promise
 }
 
 /** Returns the `Alt-Svc` field of a response over TCP. */
-function advertised(to: number, servername: string): Promise<string | undefined> {
+function altSvcOf(to: number, servername: string): Promise<string | undefined> {
 	return new Promise((resolve, reject) => {
 		const options = { host: '127.0.0.1', port: to, servername, rejectUnauthorized: false, agent: false };
 		const sent = secureRequest({ ...options, headers: { host: `${servername}:${to}` } }, answer => {
@@ -144,9 +147,9 @@ test('certificates and sites are selected by name', async () => {
 });
 
 test('Alt-Svc is sent over TCP, only for sites served over HTTP/3', async () => {
-	assert.is(await advertised(port, 'localhost'), `h3=":${port}"; ma=2592000`);
-	assert.is(await advertised(port, 'old.test'), undefined);
-	assert.is(await advertised(tcpOnly, 'localhost'), undefined);
+	assert.is(await altSvcOf(port, 'localhost'), `h3=":${port}"; ma=2592000`);
+	assert.is(await altSvcOf(port, 'old.test'), undefined);
+	assert.is(await altSvcOf(tcpOnly, 'localhost'), undefined);
 });
 
 test('a site whose newest version is TLS 1.2 is not served over HTTP/3', async () => {
@@ -166,7 +169,8 @@ test('reloads and new certificates lose no request on open connections', async (
 		Array.from({ length: 4 }, async () => {
 			while (!done) {
 				seen.add(await get(client));
-				// A connection ends after a number of requests, which an unlimited loop reaches if reloads are slow.
+				// The server ends a connection after a number of requests. Without a pause, this loop would reach the number if
+				// reloads are slow.
 				await pauseFor(20);
 			}
 		}),
@@ -192,11 +196,11 @@ test('HTTP/3 can be turned off and on again', async () => {
 	openControlStream(client);
 	assert.match(await get(client), /HTTP\/3\.0/);
 	await reload(configuration('off', 'h1 h2'));
-	assert.is(await advertised(port, 'localhost'), undefined);
+	assert.is(await altSvcOf(port, 'localhost'), undefined);
 	assert.is((await client.end()).code, 0x100);
 	client.close();
 	await reload(configuration('on'));
-	assert.is(await advertised(port, 'localhost'), `h3=":${port}"; ma=2592000`);
+	assert.is(await altSvcOf(port, 'localhost'), `h3=":${port}"; ma=2592000`);
 	const again = await connect(port);
 	assert.is(await get(again), 'on HTTP/3.0 localhost');
 	again.close();
@@ -232,7 +236,7 @@ test('an unsupported QUIC version is answered with the supported ones', async ()
 	const got = await answer;
 	clearInterval(resend);
 	assert.equal([...got.subarray(1, 5)], [0, 0, 0, 0]);
-	// The answer swaps the two connection IDs.
+	// In the reply, the two connection IDs are swapped.
 	assert.equal([...got.subarray(5, 19)], [4, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
 	assert.is(got.readUInt32BE(19), 1);
 	socket.close();

@@ -17,7 +17,7 @@ test('ports and the last 64 bits of IPv6 addresses do not matter, everything els
 			['2001:db8:1:3::1', '2001:db9:1:2::1'],
 		],
 	] as const) {
-		// Two clients may share a counter by chance, but not for each of several seeds.
+		// Two clients may share a counter by chance, but not with each of several seeds.
 		const distinct = new Set<string>();
 		for (let round = 0; round < 8; round++) {
 			const shares = new ClientShares();

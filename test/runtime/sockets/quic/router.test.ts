@@ -11,8 +11,8 @@ import { readSocketAddress, writeSocketAddress } from '../../../../runtime/socke
 
 const test = suite('the QUIC router');
 
-/** Builds a long-header packet; `type` 0 is an Initial. */
-function long(type: number, version: number, destination: number[], source: number[], length = 1200): Buffer {
+/** Returns a long-header packet. `type` 0 is an Initial packet. */
+function longPacket(type: number, version: number, destination: number[], source: number[], length = 1200): Buffer {
 	const packet = Buffer.alloc(length);
 	packet[0] = 0xc0 | (type << 4);
 	packet.writeUInt32BE(version, 1);
@@ -35,11 +35,11 @@ const ask = (router: DatagramRouter<RouteTarget>, bytes: Buffer, now = 0) => rou
 
 test('only an Initial packet of the full size starts a connection', () => {
 	const router = new DatagramRouter<RouteTarget>();
-	assert.is(ask(router, long(0, 1, ID, OTHER)), 'new');
+	assert.is(ask(router, longPacket(0, 1, ID, OTHER)), 'new');
 	assert.is(router.header.destination, text(ID));
-	assert.is(ask(router, long(0, 1, ID, OTHER, 1199)), 'drop');
-	assert.is(ask(router, long(0, 1, ID.slice(1), OTHER)), 'drop');
-	assert.is(ask(router, long(2, 1, ID, OTHER)), 'drop');
+	assert.is(ask(router, longPacket(0, 1, ID, OTHER, 1199)), 'drop');
+	assert.is(ask(router, longPacket(0, 1, ID.slice(1), OTHER)), 'drop');
+	assert.is(ask(router, longPacket(2, 1, ID, OTHER)), 'drop');
 	assert.is(ask(router, short(ID)), 'drop');
 });
 
@@ -47,11 +47,11 @@ test('datagrams reach the connection whose id they carry, until the connection i
 	const router = new DatagramRouter<RouteTarget>();
 	const connection = target();
 	router.register(text(ID), connection);
-	const answer = long(0, 1, OTHER, [9, 9, 9, 9, 9, 9, 9, 9]);
+	const answer = longPacket(0, 1, OTHER, [9, 9, 9, 9, 9, 9, 9, 9]);
 	router.registerFromPacket(answer, 0, answer.length, connection);
 	assert.is(ask(router, short(ID)), connection);
 	assert.is(ask(router, short([9, 9, 9, 9, 9, 9, 9, 9])), connection);
-	assert.is(ask(router, long(2, 1, ID, OTHER, 100)), connection);
+	assert.is(ask(router, longPacket(2, 1, ID, OTHER, 100)), connection);
 	assert.is(router.size, 2);
 	router.forget(connection);
 	assert.is(router.size, 0);
@@ -77,18 +77,18 @@ test('the number of ids per connection is limited', () => {
 
 test('version negotiation is rate-limited', () => {
 	const router = new DatagramRouter<RouteTarget>();
-	const unknown = long(0, 0xbabababa, ID, OTHER);
+	const unknown = longPacket(0, 0xbabababa, ID, OTHER);
 	let answered = 0;
 	for (let i = 0; i < 1000; i++) if (ask(router, unknown, 5000) === 'negotiate') answered++;
 	assert.is(answered, 100);
 	assert.is(ask(router, unknown, 6001), 'negotiate');
-	assert.is(ask(router, long(0, 0xbabababa, ID, OTHER, 1000), 9000), 'drop');
-	assert.is(ask(router, long(0, 0, ID, OTHER), 9000), 'drop');
+	assert.is(ask(router, longPacket(0, 0xbabababa, ID, OTHER, 1000), 9000), 'drop');
+	assert.is(ask(router, longPacket(0, 0, ID, OTHER), 9000), 'drop');
 });
 
 test('a version negotiation packet swaps the ids and offers version 1', () => {
 	const header = new PacketHeader();
-	const packet = long(0, 5, ID, [9, 9]);
+	const packet = longPacket(0, 5, ID, [9, 9]);
 	header.read(packet, 0, packet.length);
 	const answer = createVersionNegotiation(header, 0x5a);
 	assert.equal([...answer.subarray(0, 1 + 4 + 1 + 2 + 1 + 8)], [0xda, 0, 0, 0, 0, 2, 9, 9, 8, ...ID]);

@@ -23,7 +23,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 			const offset = Number(at - datagrams.outgoingPointer);
 			const isLong = datagrams.outgoing.readBigUInt64LE(offset + 24) > 1n;
 			if (isLong) long++;
-			// The result depends on the first message, as in the kernel.
+			// As in the kernel, the first message determines the result.
 			if (isLong && refusing.has(datagrams.outgoing.readBigUInt64LE(offset))) return -1;
 			return library.functions.sendmmsg(fd, at, isLong ? 1 : count, flags) as number;
 		},
@@ -57,7 +57,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	assert.equal(got[0], all);
 	assert.is(socket.lostCount, 0);
 	assert.is(long, 1);
-	// For a while, segmentation is not attempted again on this path.
+	// On this path, segmentation is not attempted again for a while.
 	send(paths[0]!);
 	assert.is(long, 1);
 	calls = 0;

@@ -1,4 +1,4 @@
-/** Certificates for tests: an authority, and leaf certificates for names and addresses of this machine. */
+/** Certificates for tests: an authority, and leaf certificates for names and addresses on this machine. */
 import { makePrivateKey, privateKeyPem } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 

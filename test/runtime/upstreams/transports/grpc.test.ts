@@ -152,7 +152,7 @@ for (const name of ['plain', 'secure'] as const) {
 		assert.is(count, 100);
 		const talk = client().talk();
 		for (let i = 0; i < 5; i++) {
-			// Each message is echoed before the next is sent, which shows that nothing is buffered.
+			// Each message is sent only after the previous one has been echoed, which shows that nothing is buffered.
 			const echoed = new Promise(resolve => talk.once('data', resolve));
 			talk.write(Buffer.from(`message ${i}`));
 			assert.is(String(await echoed), `message ${i}`);

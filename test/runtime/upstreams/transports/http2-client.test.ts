@@ -9,12 +9,12 @@ import { eventually } from '../../running-server.ts';
 
 const test = suite('HTTP/2 to upstreams');
 
-const open: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 test.after.each(async () => {
-	for (const close of open.splice(0).reverse()) await close();
+	for (const close of cleanups.splice(0).reverse()) await close();
 });
 
-/** Builds a frame (RFC 9113 §4.1). */
+/** Returns the bytes of a frame (RFC 9113 §4.1). */
 function frame(type: number, flags: number, stream: number, payload: Uint8Array | string = ''): Buffer {
 	const bytes = Buffer.from(payload as string);
 	const head = Buffer.alloc(9);
@@ -31,7 +31,7 @@ const numbers = (...values: number[]): Buffer => {
 	return bytes;
 };
 const SETTINGS = frame(4, 0, 0);
-/** `:status: 200`, as indexed in the static table. */
+/** The field `:status: 200`, as its index in the static table. */
 const OK = Buffer.from([0x88]);
 const literal = (name: string, value: string): Buffer =>
 	Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)]);
@@ -43,8 +43,8 @@ interface Received {
 	readonly payload: Buffer;
 }
 
-/** Starts an upstream that sends its SETTINGS and then calls the script with each frame it receives. */
-async function upstream(script: (frame: Received, socket: Socket, connection: number) => void): Promise<string> {
+/** Starts an upstream that sends its SETTINGS, and then calls the script with each frame that it receives. */
+async function startUpstream(script: (frame: Received, socket: Socket, connection: number) => void): Promise<string> {
 	const sockets = new Set<Socket>();
 	let connections = 0;
 	const server = createServer(socket => {
@@ -73,12 +73,12 @@ async function upstream(script: (frame: Received, socket: Socket, connection: nu
 		});
 	});
 	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-	open.push(() => {
+	cleanups.push(() => {
 		for (const socket of sockets) socket.destroy();
 		return new Promise(resolve => server.close(resolve));
 	});
 	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(server.address() as AddressInfo).port}`);
-	open.push(() => site.close());
+	cleanups.push(() => site.close());
 	return `http://127.0.0.1:${site.port}`;
 }
 
@@ -93,7 +93,7 @@ async function get(url: string, init: RequestInit = {}): Promise<string> {
 
 test('the client handles padding, priorities, split header blocks, unknown frames, trailers and PINGs', async () => {
 	const answered: Received[] = [];
-	const url = await upstream((received, socket) => {
+	const url = await startUpstream((received, socket) => {
 		if (received.type === 6) answered.push(received);
 		if (received.type !== 1) return;
 		const { stream } = received;
@@ -116,7 +116,7 @@ test('the client handles padding, priorities, split header blocks, unknown frame
 
 test('only spaces and tabs are trimmed around a value, as in HTTP/1.1', async () => {
 	let head: Buffer = Buffer.alloc(0);
-	const url = await upstream((received, socket) => {
+	const url = await startUpstream((received, socket) => {
 		if (received.type !== 1) return;
 		head = received.payload;
 		socket.write(frame(1, 5, received.stream, OK));
@@ -133,7 +133,7 @@ test('an upstream that floods control frames and reads no replies is disconnecte
 		left = resolve;
 	});
 	const pings = Buffer.concat(Array.from({ length: 4000 }, () => frame(6, 0, 0, '12345678')));
-	const url = await upstream((received, socket) => {
+	const url = await startUpstream((received, socket) => {
 		if (received.type !== 1) return;
 		socket.pause();
 		socket.on('close', left);
@@ -164,7 +164,7 @@ const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[]
 			],
 		]),
 	),
-	// The bytes are `:method: GET` and `:path: /`, as indexed in the static table.
+	// The second bytes are the fields `:method: GET` and `:path: /`, as their indexes in the static table.
 	':method of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x82]))],
 	':path of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x84]))],
 	'the status after a field': stream => [frame(1, 5, stream, Buffer.concat([literal('x-a', 'b'), OK]))],
@@ -193,7 +193,7 @@ const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[]
 
 for (const [name, frames] of Object.entries(MISTAKES)) {
 	test(`a response with ${name} is an error, and nothing of it is forwarded`, async () => {
-		const url = await upstream(({ type, stream }, socket) => {
+		const url = await startUpstream(({ type, stream }, socket) => {
 			if (type === 1) for (const one of frames(stream)) socket.write(one);
 		});
 		assert.match(await get(url, { method: 'POST' }), /^502 /);
@@ -209,7 +209,7 @@ test('a malformed response is reset with a stream error', async () => {
 		stream => Buffer.concat([frame(1, 4, stream, OK), frame(1, 5, stream, literal(':method', 'GET'))]),
 	];
 	let connections = 0;
-	const url = await upstream(({ type, stream, payload }, socket, connection) => {
+	const url = await startUpstream(({ type, stream, payload }, socket, connection) => {
 		connections = connection;
 		if (type === 3) codes.push(payload.readUInt32BE(0));
 		if (type === 1) socket.write(malformed[(stream - 1) / 2]!(stream));
@@ -224,7 +224,7 @@ test('a malformed response is reset with a stream error', async () => {
 test('a response without a body may end with an empty frame', async () => {
 	const resets: number[] = [];
 	let statuses = ['200', '204', '304'];
-	const url = await upstream(({ type, stream, payload }, socket) => {
+	const url = await startUpstream(({ type, stream, payload }, socket) => {
 		if (type === 3) resets.push(payload.readUInt32BE(0));
 		if (type !== 1) return;
 		const [status] = statuses;
@@ -257,7 +257,7 @@ test('a body of the wrong length or a truncated one does not look complete', asy
 		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal('connection', 'close'))]),
 	];
 	for (const ending of endings) {
-		const url = await upstream(({ type, stream }, socket) => {
+		const url = await startUpstream(({ type, stream }, socket) => {
 			if (type !== 1) return;
 			socket.write(frame(1, 4, stream, Buffer.concat([OK, length])));
 			socket.write(frame(0, 0, stream, 'hel'));
@@ -270,7 +270,7 @@ test('a body of the wrong length or a truncated one does not look complete', asy
 test('a refused stream, and one beyond a GOAWAY, are retried on a new connection', async () => {
 	for (const refusal of [(stream: number) => frame(3, 0, stream, numbers(7)), () => frame(7, 0, 0, numbers(0, 0))]) {
 		let requests = 0;
-		const url = await upstream(({ type, stream }, socket, connection) => {
+		const url = await startUpstream(({ type, stream }, socket, connection) => {
 			if (type !== 1) return;
 			requests++;
 			if (connection === 1) socket.write(refusal(stream));
@@ -292,9 +292,9 @@ test('small windows are respected in both directions, and many streams share few
 		stream.pipe(stream);
 	});
 	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-	open.push(() => new Promise(resolve => server.close(resolve)));
+	cleanups.push(() => new Promise(resolve => server.close(resolve)));
 	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(server.address() as AddressInfo).port}`);
-	open.push(() => site.close());
+	cleanups.push(() => site.close());
 	const body = Buffer.alloc(200_000, 'windows ');
 	const answers = await Promise.all(
 		Array.from({ length: 12 }, () =>
@@ -310,7 +310,7 @@ test("a body waits for the upstream's SETTINGS for a limited time, and not at al
 	await new Promise(resolve => silent.once('listening', resolve));
 	const sockets = new Set<Socket>();
 	silent.on('connection', socket => sockets.add(socket));
-	open.push(() => {
+	cleanups.push(() => {
 		for (const socket of sockets) socket.destroy();
 		silent.close();
 	});
@@ -320,7 +320,7 @@ test("a body waits for the upstream's SETTINGS for a limited time, and not at al
 			write_timeout 100ms
 		}
 	}`);
-	open.push(() => site.close());
+	cleanups.push(() => site.close());
 	const begun = performance.now();
 	const body = new Uint8Array(100_000);
 	assert.is(await get(`http://127.0.0.1:${site.port}`, { method: 'POST', body }), '504 ');
@@ -328,13 +328,14 @@ test("a body waits for the upstream's SETTINGS for a limited time, and not at al
 
 	let heads = 0;
 	let content = 0;
-	const url = await upstream(({ type, stream, payload }, socket) => {
+	const url = await startUpstream(({ type, stream, payload }, socket) => {
 		if (type === 0 && stream === 3) {
 			content += payload.length;
 			if (content === 10) socket.write(frame(1, 5, 3, OK));
 		}
 		if (type !== 1) return;
-		// The first response never ends. The new limit allows only one stream, but the second request has already been accepted.
+		// The first response never ends. The new limit allows only one stream, but the upstream has already accepted the second
+		// request.
 		if (++heads === 1) socket.write(frame(1, 4, stream, OK));
 		else {
 			socket.write(frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 1])));
@@ -364,14 +365,14 @@ test('at the connection limit, further requests wait for a free stream', async (
 		}, 5);
 	});
 	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-	open.push(() => new Promise(resolve => server.close(resolve)));
+	cleanups.push(() => new Promise(resolve => server.close(resolve)));
 	const { port } = server.address() as AddressInfo;
 	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${port} {
 		transport http {
 			max_conns_per_host 2
 		}
 	}`);
-	open.push(() => site.close());
+	cleanups.push(() => site.close());
 	const get = () =>
 		fetch(`http://127.0.0.1:${site.port}`).then(async response => `${response.status} ${await response.text()}`);
 	assert.is(await get(), '200 ok');
@@ -381,7 +382,7 @@ test('at the connection limit, further requests wait for a free stream', async (
 
 test('a response that ends before the request stops the upload', async () => {
 	let resets = 0;
-	const url = await upstream(({ type, stream }, socket) => {
+	const url = await startUpstream(({ type, stream }, socket) => {
 		if (type === 3) resets++;
 		if (type !== 1) return;
 		socket.write(Buffer.concat([frame(1, 4, stream, literal(':status', '413')), frame(0, 1, stream, 'too much')]));
@@ -409,7 +410,7 @@ test('a slow reader applies backpressure to the upstream', async () => {
 	});
 	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
 	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(server.address() as AddressInfo).port}`);
-	open.push(
+	cleanups.push(
 		() => new Promise(resolve => server.close(resolve)),
 		() => site.close(),
 	);
@@ -433,7 +434,7 @@ test('after random bytes from an upstream, the server answers and keeps working'
 		seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;
 		return seed % below;
 	};
-	const url = await upstream(({ type, stream }, socket) => {
+	const url = await startUpstream(({ type, stream }, socket) => {
 		if (type !== 1) return;
 		const good = Buffer.concat([
 			frame(1, 4, stream, Buffer.concat([OK, literal('x-a', 'b'), Buffer.from([0x48, 3, 50, 48, 48])])),

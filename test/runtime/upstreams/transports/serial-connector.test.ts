@@ -10,8 +10,8 @@ import { SerialConnector } from '../../../../runtime/upstreams/transports/serial
 
 const connectors = suite('connector for one call per connection');
 
-/** Creates a connector whose dial results the test controls. */
-function setUp(maxConnections: number) {
+/** Creates a connector. The test determines the results of its dials. */
+function createConnector(maxConnections: number) {
 	const dials: DialOwner[] = [];
 	const events: string[] = [];
 	const connections: { keeper: ConnectionKeeper; connection: KeptConnection }[] = [];
@@ -53,7 +53,7 @@ function setUp(maxConnections: number) {
 const TIMEOUT = new UpstreamError('timeout', 'connecting timed out', undefined, true);
 
 connectors('waiting requests share the failure of the last connection attempt, instead of one timeout each', () => {
-	const { dials, events, call } = setUp(2);
+	const { dials, events, call } = createConnector(2);
 	for (const name of ['a', 'b', 'c', 'd', 'e']) call(name);
 	assert.is(dials.length, 2);
 	dials[0]!.dialFailed(TIMEOUT);
@@ -69,7 +69,7 @@ connectors('waiting requests share the failure of the last connection attempt, i
 });
 
 connectors('if one connection exists, waiting requests use it or newly dialed ones', () => {
-	const { dials, events, connections, call } = setUp(2);
+	const { dials, events, connections, call } = createConnector(2);
 	for (const name of ['a', 'b', 'c', 'd']) call(name);
 	dials[0]!.dialed(undefined as unknown as UpstreamSocket);
 	dials[1]!.dialFailed(TIMEOUT);
@@ -81,7 +81,7 @@ connectors('if one connection exists, waiting requests use it or newly dialed on
 });
 
 connectors('a request canceled while waiting for its connection gives its slot to the next', () => {
-	const { dials, events, call } = setUp(1);
+	const { dials, events, call } = createConnector(1);
 	const first = call('a');
 	call('b');
 	first.carrier.cancel(first);

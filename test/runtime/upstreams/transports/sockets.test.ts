@@ -11,20 +11,20 @@ import { testAuthority } from './certificates.ts';
 
 const test = suite('sockets to upstreams');
 
-const open: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 test.after.each(async () => {
-	for (const close of open.splice(0).reverse()) await close();
+	for (const close of cleanups.splice(0).reverse()) await close();
 });
 
 async function upstream(script: (socket: Socket, number: number) => void) {
 	const made = await scriptedUpstream(script);
-	open.push(() => made.close());
+	cleanups.push(() => made.close());
 	return made;
 }
 
 async function site(lines: string) {
 	const made = await proxiedSite(lines);
-	open.push(() => made.close());
+	cleanups.push(() => made.close());
 	return { ...made, url: `http://127.0.0.1:${made.port}` };
 }
 
@@ -235,7 +235,7 @@ test('names are resolved by the configured name server, and connections use the 
 		);
 	});
 	await new Promise<void>(resolve => dns.bind(0, '127.0.0.1', resolve));
-	open.push(() => new Promise<void>(resolve => dns.close(() => resolve())));
+	cleanups.push(() => new Promise<void>(resolve => dns.close(() => resolve())));
 	let from = '';
 	const server = await upstream(socket => {
 		from = socket.remoteAddress!;

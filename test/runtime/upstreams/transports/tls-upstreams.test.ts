@@ -1,4 +1,4 @@
-/** Upstreams over TLS and HTTP/2, tested through a whole site: what is trusted, negotiated and refused. */
+/** Upstreams over TLS and HTTP/2, tested with a whole site: what is trusted, negotiated and refused. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import {
@@ -156,7 +156,7 @@ test('an unusable client certificate that appears after the load fails each requ
 	write(1024);
 	// The first request must leave no state that makes the second one hang.
 	for (const weak of sites) for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
-	// A timer left by the first request must not end the process either.
+	// A timer that the first request has left must not end the process, either.
 	await waitForNothing(100);
 });
 
