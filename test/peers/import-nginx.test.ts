@@ -5,10 +5,11 @@
  * A case is a folder. The folders in `fixtures/import-nginx` are about single directives, and those in
  * `fixtures/import-nginx-sites` are whole configurations. `http.conf` is the content of the `http` block, in which PORT,
  * UPSTREAM, SITE and the other words of `WORDS` stand for values that are known only at run time. `requests` lists requests, each
- * as `[METHOD ]target[ [https://][user:password@]host][ Field:value]…` with the value percent-encoded. Random requests are added
- * to these, unless the first line is `# only these`. `kept` lists the directives that become comments. `differences` lists
- * accepted differences as `PATTERN | JUDGEMENT`, where the pattern is a regular expression for requests. All cases are joined to
- * one configuration, so no two may use the same name for a map, zone or upstream.
+ * as `[METHOD ]target[ [https://][user:password@]host][ Field:value]…[ from=ADDRESS]` with the value percent-encoded; the request
+ * is sent from the address, which is one of this machine. Random requests are added to these, unless the first line is
+ * `# only these`. `kept` lists the directives that become comments. `differences` lists accepted differences as
+ * `PATTERN | JUDGEMENT`, where the pattern is a regular expression for requests. All cases are joined to one configuration, so no
+ * two may use the same name for a map, zone or upstream.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -159,6 +160,7 @@ interface Ports {
 async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
 	const words = line.split(' ');
 	const method = /^[A-Z]+$/.test(words[0]!) ? words.shift()! : 'GET';
+	const from = words.at(-1)!.startsWith('from=') ? words.pop()!.slice('from='.length) : undefined;
 	const target = words.shift()!;
 	const origin = words[0] !== undefined && !/^[A-Z][\w-]*:/.test(words[0]) ? words.shift()! : 'localhost';
 	const [, scheme, login, host] = /^(https:\/\/)?(?:(.*)@)?(.+)$/.exec(origin)!;
@@ -166,7 +168,7 @@ async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
 		.map(word => /^([\w-]+):(.*)$/.exec(word)!)
 		.map(([, name, value]) => [name!, decodeURIComponent(value!)]);
 	const options = {
-		...{ host: '127.0.0.1', method, path: target, auth: login },
+		...{ host: '127.0.0.1', method, path: target, auth: login, localAddress: from },
 		headers: { Host: host, 'Accept-Encoding': 'identity', ...Object.fromEntries(sentFields) },
 	};
 	const sent =

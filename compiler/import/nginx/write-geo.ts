@@ -4,7 +4,7 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { Untranslatable } from './untranslatable.ts';
 
 /** An address range with its value. */
-interface GeoEntry {
+export interface GeoEntry {
 	readonly range: string;
 	readonly prefixBits: number;
 	readonly value: string;
@@ -30,9 +30,7 @@ export function geoLines({ args, block }: NginxDirective, variable: string, matc
 	if (block!.some(({ name }) => name === 'proxy' || name === 'proxy_recursive'))
 		throw new Untranslatable('write its proxies as `trusted_proxies`, and the `geo` without them');
 	const subject = address === '$remote_addr' ? matcher : 'remote_ip';
-	const hasRanges = block!.some(({ name }) => name === 'ranges');
-	const fallback = block!.findLast(({ name }) => name === 'default')?.args[0] ?? '';
-	const entries = hasRanges ? rangeEntries(block!) : networkEntries(block!);
+	const { entries, fallback } = geoChoice({ block });
 	const lines: string[] = [];
 	const setLine = (value: string): string => `\tvars ${variable} ${quoted(value.replace(/[{}]/g, '\\$&'))}`;
 	for (const { ranges, value } of joinByValue(entries))
@@ -40,6 +38,18 @@ export function geoLines({ args, block }: NginxDirective, variable: string, matc
 	if (lines.length === 0) return [setLine(fallback).slice(1)];
 	if (fallback !== '') lines.push('} else {', setLine(fallback));
 	return [...lines, '}'];
+}
+
+/** Returns the ranges of a `geo` in the order in which they must be tried, and the value for all other addresses. */
+export function geoChoice({ block }: Pick<NginxDirective, 'block'>): {
+	readonly entries: readonly GeoEntry[];
+	readonly fallback: string;
+} {
+	const hasRanges = block!.some(({ name }) => name === 'ranges');
+	return {
+		entries: hasRanges ? rangeEntries(block!) : networkEntries(block!),
+		fallback: block!.findLast(({ name }) => name === 'default')?.args[0] ?? '',
+	};
 }
 
 /**
@@ -79,7 +89,7 @@ function rangeEntries(lines: readonly NginxDirective[]): GeoEntry[] {
 }
 
 /** Returns an IPv4 address as a number; undefined if the text is not an IPv4 address. */
-function parseIpv4(text: string): number | undefined {
+export function parseIpv4(text: string): number | undefined {
 	const octets = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? text.split('.').map(Number) : [];
 	if (octets.length !== 4 || octets.some(octet => octet > 255)) return undefined;
 	return octets.reduce((sum, octet) => sum * 256 + octet, 0);

@@ -1,5 +1,5 @@
 /** Writes the locations of a server as branches of a `when`, in the order in which nginx considers them. */
-import { word } from './configfile-writer.ts';
+import { quoted, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { escapedRegexp, hasVariable, regexpOf, type Variables } from './nginx-values.ts';
@@ -339,7 +339,7 @@ export function mayBelongElsewhere(
 function writeTest(
 	{ location, place }: LocationBranch,
 	locations: readonly Location[],
-	{ out, testAddress: address, directives }: ServerContext,
+	{ out, maps, testAddress: address, directives }: ServerContext,
 ): void {
 	const path = place.kind === 'prefix' || place.kind === 'exact' ? place.path : undefined;
 	if (address === undefined || path === undefined || !/^\/[\w\-./~@+,:=!&']*$/.test(path) || path.includes('//'))
@@ -357,6 +357,16 @@ function writeTest(
 		return;
 	}
 	const returnDirective = block.find(({ name }) => name === 'return');
+	const hasErrorPage = (status: string): boolean =>
+		[...directives, ...block].some(({ name, args }) => name === 'error_page' && args.slice(0, -1).includes(status));
+	const clientTest = isGuarded ? [] : testByClient(block, maps, hasErrorPage);
+	if (clientTest.length > 0) {
+		out.test(
+			name,
+			clientTest.flatMap(({ client, lines }) => [request, `from ${client}`, ...lines]),
+		);
+		return;
+	}
 	if (isGuarded || (returnDirective && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
 	if (returnDirective) {
 		const [status = '', target = ''] = returnDirective.args;
@@ -376,6 +386,58 @@ function writeTest(
 	) {
 		out.test(name, [request, 'upstream answers 200 "from the upstream"', 'expect body "from the upstream"']);
 	}
+}
+
+/** A request of a client, and the lines of a test that say what it is answered. */
+interface ClientExpectation {
+	readonly client: string;
+	readonly lines: readonly string[];
+}
+
+/**
+ * Returns what different clients are answered if that depends on a `geo` or `split_clients`: because a `return` has its variable, or
+ * because one `if` refuses requests by it. Returns nothing for any other location.
+ */
+function testByClient(
+	block: readonly NginxDirective[],
+	maps: ServerContext['maps'],
+	hasErrorPage: (status: string) => boolean,
+): readonly ClientExpectation[] {
+	const answer = block.findLast(({ name }) => name === 'return');
+	const steps = block.filter(({ name }) => isRewriteName(name));
+	if (answer && steps.length === 1) {
+		const [status = '', target = ''] = answer.args;
+		const names = new Set([...target.matchAll(/\$\{?(\w+)\}?/g)].map(([, found]) => found!));
+		const [variable] = names;
+		if (variable === undefined || names.size > 1 || !/^(?:200|30[12378])$/.test(status)) return [];
+		return maps.clientSamples(variable).flatMap(({ address, value }) => {
+			const text = target.replace(/\$\{?\w+\}?/g, () => value);
+			if (/[{}\\`]/.test(text)) return [];
+			const expected = status === '200' ? `body ${quoted(text)}` : `header Location ${word(text)}`;
+			return [{ client: address, lines: [`expect status ${status}`, `expect ${expected}`] }];
+		});
+	}
+	const [guard] = steps;
+	if (guard?.name !== 'if') return [];
+	if (steps.length > (answer ? 2 : 1)) return [];
+	const [, variable, operator, operand] =
+		/^\(\s*\$(\w+)(?:\s*(!?=)\s*["']?([^"'\s()]*)["']?)?\s*\)$/.exec(guard.args.join(' ')) ?? [];
+	const [refusal, ...others] = guard.block ?? [];
+	const status = refusal?.args[0] ?? '';
+	if (variable === undefined || refusal?.name !== 'return' || others.length > 0) return [];
+	if (!/^[45]\d\d$/.test(status) || status === '444' || hasErrorPage(status)) return [];
+	const [otherStatus = '', otherText = ''] = answer?.args ?? [];
+	if (answer && (!/^2\d\d$/.test(otherStatus) || /[${}]/.test(otherText))) return [];
+	const isProxied = block.some(({ name, args }) => name === 'proxy_pass' && !args[0]?.includes('$'));
+	return maps.clientSamples(variable).flatMap(({ address, value }) => {
+		const isRefused =
+			operator === undefined ? value !== '' && value !== '0' : (value === operand) === (operator === '=');
+		if (isRefused) return [{ client: address, lines: [`expect status ${status}`] }];
+		if (answer) return [{ client: address, lines: [`expect status ${otherStatus}`] }];
+		return isProxied
+			? [{ client: address, lines: ['upstream answers 200 "from the upstream"', 'expect body "from the upstream"'] }]
+			: [];
+	});
 }
 
 /** Reports whether access to a location requires the password of a user in a fixed file, and nothing answers before. */

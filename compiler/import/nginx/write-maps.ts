@@ -1,4 +1,6 @@
 /** Writes `map`, `geo` and `split_clients` as snippets, which sites use if they read the variable. */
+
+import { type ClientSample, clientSamples } from './client-samples.ts';
 import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -75,6 +77,15 @@ export class MapTable {
 		return outputs.some(value => value.includes('$')) ? undefined : outputs;
 	}
 
+	/**
+	 * Returns clients for which a variable has its different values; none if it does not depend only on the client's address, or if
+	 * it could not be translated.
+	 */
+	clientSamples(name: string): readonly ClientSample[] {
+		const entry = this.#entriesByVariable.get(name);
+		return entry?.snippet === undefined ? [] : clientSamples(entry.directive);
+	}
+
 	/** Writes the snippets that sites use, and keeps the blocks that could not be translated as comments. */
 	write(): void {
 		for (const [name, lines] of this.#linesBySnippet) {
@@ -83,8 +94,12 @@ export class MapTable {
 			});
 			this.#out.line('');
 		}
-		for (const { directive, reason } of this.#entriesByVariable.values()) {
+		for (const { directive, reason, snippet } of this.#entriesByVariable.values()) {
 			if (reason !== undefined) this.#out.keep(directive, reason);
+			else if (snippet === undefined && directive.name === 'map' && directive.args[0] === '$http_upgrade') {
+				// It computes the field `Connection` of a WebSocket for an upstream, which `reverse_proxy` does by itself.
+				for (const line of [directive, ...directive.block!]) this.#out.count(line);
+			}
 		}
 	}
 

@@ -88,7 +88,7 @@ function percentageSchema() {
 }
 
 /** Converts a percentage to a hash: the share of all hashes below this hash is the percentage. */
-function hashThreshold(percentage: number): number {
+export function hashThreshold(percentage: number): number {
 	const hundredths = Math.round(percentage * 100);
 	return hundredths >= TOTAL_HUNDREDTHS ? 2 ** 32 : Math.floor((hundredths * 0xffffffff) / TOTAL_HUNDREDTHS);
 }
