@@ -1,4 +1,4 @@
-/** Compiles one site: provides the context for its directives and matchers, with the JSON pointer of the place being compiled. */
+/** Compiles one site: provides directives and matchers with the context for the place in the document that is being compiled. */
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { decodeFieldText } from '../exchange/field-syntax.ts';
@@ -26,13 +26,13 @@ import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError, RegexpTooLarge } fro
 import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
 
-/** Observes every closure while the handler graph is built, and may replace it. Used by `explain`. */
+/** Observes every handler and predicate while the handler graph is built, and may replace it. Used by `explain`. */
 export interface BuildTracer {
 	handler(pointer: string, step: Step, handler: Handler): Handler;
 	matcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
 }
 
-/** State shared by all places of one site while it is built. */
+/** State that all places of a site share while it is built. */
 export interface SiteScope {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
@@ -47,17 +47,18 @@ export interface SiteScope {
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
-	/** Code shared by sites that are built together. */
+	/** Code that sites share which are built together; undefined if nothing is shared. */
 	readonly sharedCode: SharedCode | undefined;
 	/** The handler of the whole site, including error routes; undefined until the site is built. */
 	readonly builtSite: { handle: Handler | undefined };
 	/**
-	 * Incremented by each use of site-specific state. Code during whose compilation it changes cannot be shared between sites.
+	 * Incremented by each use of site-specific state. Code during whose compilation the number changes cannot be shared between
+	 * sites.
 	 */
 	siteSpecificUses: number;
 	/** Number of the next exclusive group whose members are not adjacent; see compile-pipeline.ts. */
 	nextExclusive: number;
-	/** Whether a handler sets `x.errorPage`. */
+	/** True if a handler sets `x.errorPage`. */
 	answersErrors: boolean;
 	/** Numbers of the site's steps and of the steps in named routes. */
 	readonly numbers: StepNumbers;
@@ -67,14 +68,14 @@ export interface SiteScope {
 export class SiteCompiler implements CompileContext, PlaceholderScope {
 	readonly #pointer: string;
 	readonly scope: SiteScope;
-	/** True once a template at this place needs the whole request body. */
+	/** Set if a template at this place needs the whole request body. */
 	needsWholeBody = false;
 	/**
-	 * Number of the step being compiled, counted from the start of its pipeline and not of the site, because sites may share the
-	 * pipeline.
+	 * Number of the step that is being compiled. It counts from the start of the pipeline rather than of the site, because sites
+	 * may share the pipeline.
 	 */
 	step = 0;
-	/** Number, in this site, of the first step of the pipeline being compiled. */
+	/** Number, within the site, of the first step of the pipeline that is being compiled. */
 	readonly #stepBase: number;
 
 	constructor(scope: SiteScope, pointer: string, stepBase = 0) {
@@ -114,9 +115,9 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	get wholeSite(): Handler {
-		const { builtSite: whole } = this.scope;
+		const { builtSite } = this.scope;
 		this.scope.siteSpecificUses++;
-		return x => whole.handle!(x);
+		return x => builtSite.handle!(x);
 	}
 
 	answerErrors(): void {
@@ -149,7 +150,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
-		// A pipeline that continues with anything but the end is specific to its site.
+		// A pipeline that continues with any handler but `endPipeline` is specific to its site.
 		if (next !== endPipeline || scope.sharedCode === undefined || this.isTraced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
@@ -239,8 +240,8 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 }
 
 /**
- * Offsets the step numbers of a shared pipeline, which count from its own first step. The offset need not be undone, because no
- * step outside the pipeline runs after it.
+ * Offsets the step numbers of a shared pipeline, which count from its own first step. The offset is never undone, because no step
+ * outside of the pipeline runs after it.
  */
 function offsetSteps(offset: number, handler: Handler): Handler {
 	if (offset === 0) return handler;
@@ -254,7 +255,7 @@ function shorten(text: string): string {
 	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
 
-/** The end of every pipeline. If no handler has answered, sets the status to 200, with an empty body. */
+/** Ends a pipeline: if no handler has answered, sets the status to 200, with an empty body. */
 export function endPipeline(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }

@@ -1,4 +1,4 @@
-/** Determines which of a site's access logs receive the entry of a request. */
+/** Determines which access logs of a site record a request. */
 
 import type { Settings, SiteLog } from '../document/document.ts';
 import type { AccessLogSettings } from '../document/log-namespaces.ts';
@@ -7,18 +7,21 @@ import { canonicalHost, hostMatches } from '../exchange/authority.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { AccessLog, Leases } from '../exchange/leases.ts';
 
-/** Selects the access logs for a request. */
+/** Returns the access logs that record a request. */
 export type AccessLogSelector = (x: Exchange) => readonly AccessLog[];
 
 /** The access logs that a site leases. */
 export class SiteLogs {
 	/** All logs that the site writes to by default. */
 	readonly defaultLogs: readonly AccessLog[];
-	/** Selects logs by the request's host, except logs used only through `log_name`. Undefined if there are none to select. */
+	/**
+	 * Selects logs by the host of the request. Logs that are used only through `log_name` are never selected. Undefined if there
+	 * are no others.
+	 */
 	readonly selectLogs: AccessLogSelector | undefined;
 	/** True if any log receives entries, even if only through `log_name`. */
 	hasLogs: boolean;
-	readonly #byName = new Map<string, readonly AccessLog[]>();
+	readonly #logsByName = new Map<string, readonly AccessLog[]>();
 	readonly #settings: Settings;
 	readonly #leases: Leases;
 
@@ -27,7 +30,8 @@ export class SiteLogs {
 		this.#leases = leases;
 		const logsByEntry = logs.map(log => this.#lease(accessLogTargets(log, settings)));
 		logs.forEach(({ name }, index) => {
-			if (name !== undefined) this.#byName.set(name, [...(this.#byName.get(name) ?? []), ...logsByEntry[index]!]);
+			if (name !== undefined)
+				this.#logsByName.set(name, [...(this.#logsByName.get(name) ?? []), ...logsByEntry[index]!]);
 		});
 		const selectable = logs.flatMap((log, index) => (log.no_hostname ? [] : [{ log, targets: logsByEntry[index]! }]));
 		this.defaultLogs = logsByEntry.flat();
@@ -51,13 +55,13 @@ export class SiteLogs {
 			);
 	}
 
-	/** Returns the logs for a logger name: those of the site, otherwise the process logs that include this logger. */
+	/** Returns the logs with a logger name: those of the site or, if it has none, the process logs that include this logger. */
 	logsNamed(name: string): readonly AccessLog[] {
-		let logs = this.#byName.get(name);
+		let logs = this.#logsByName.get(name);
 		if (!logs) {
 			logs = this.#lease(namedLogTargets(name, this.#settings));
 			this.hasLogs = true;
-			this.#byName.set(name, logs);
+			this.#logsByName.set(name, logs);
 		}
 		return logs;
 	}

@@ -1,16 +1,16 @@
-/** Finds the site that serves a request on a listener: by host, in constant time for any number of sites. */
+/** Finds the site that serves a request on a listener, by the request's host, in constant time for any number of sites. */
 import type { Request } from '../exchange/exchange.ts';
 import { TextTable } from '../exchange/text-table.ts';
 import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
 import type { ListenedSite } from './plan/plan.ts';
 
-/** One host of a site. */
+/** A host of a site. */
 interface Candidate {
-	/** Position in order of precedence: of all matches, the candidate with the lowest number serves. */
+	/** Position in order of precedence. Of all candidates that match a request, the one with the lowest number serves it. */
 	readonly order: number;
-	/** Index in `document.sites`, or a value for {@link redirectPort}. */
+	/** Index in `document.sites`, or the number of a redirect; see {@link redirectPort}. */
 	readonly site: number;
-	/** Tests the deprecated path of an address; undefined matches every path. */
+	/** Reports whether a request has the deprecated path of the site's address; undefined if the address has no path. */
 	readonly matchesPath: ((request: Request) => boolean) | undefined;
 }
 
@@ -18,30 +18,35 @@ const NO_CANDIDATES: readonly Candidate[] = [];
 
 const FIRST_REDIRECT_INDEX = -2;
 
-/** Returns the HTTPS port of a redirect, given its index; 0 if the URL omits it. Undefined for the index of a site. */
-export function redirectPort(index: number): number | undefined {
-	return index > FIRST_REDIRECT_INDEX ? undefined : FIRST_REDIRECT_INDEX - index;
+/**
+ * Returns the HTTPS port of a redirect, by the number of the redirect; 0 if the URL has no port. Undefined for the index of a site.
+ */
+export function redirectPort(siteOrRedirect: number): number | undefined {
+	return siteOrRedirect > FIRST_REDIRECT_INDEX ? undefined : FIRST_REDIRECT_INDEX - siteOrRedirect;
 }
 
 /**
- * The sites of one listener, in order of precedence. A `*` label matches exactly one label, and a site without hosts matches
- * every request. The table is immutable and contains only indices of sites. A generation that replaces some of ten thousand
- * sites but changes no addresses can therefore reuse it.
+ * The sites of one listener, in order of precedence. A `*` label in a host matches exactly one label, and a site without hosts
+ * matches every request. The table is immutable and contains only indices of sites, so that a new generation can reuse it if only
+ * the contents of some sites have changed.
  */
 export class SiteTable {
-	/** Sites by exact hosts that need no further checks: they have no path, and no inexact candidate precedes them. */
-	readonly #direct: TextTable<number>;
-	/** Candidates by exact host, or undefined if no host is exact. */
-	readonly #exact: TextTable<readonly Candidate[]> | undefined;
+	/**
+	 * Sites by exact host, for hosts that need no further checks because they have no path and no wildcard or catch-all candidate
+	 * precedes them.
+	 */
+	readonly #siteByHost: TextTable<number>;
+	/** Candidates by exact host; undefined if there are no exact hosts. */
+	readonly #candidatesByHost: TextTable<readonly Candidate[]> | undefined;
 	/** Candidates by wildcard host. */
-	readonly #wildcard = new Map<string, Candidate[]>();
-	/** For each number of labels, bit masks of which labels are `*` in some wildcard host; bit 0 is the first label. */
-	readonly #shapes: number[][] = [];
+	readonly #candidatesByWildcard = new Map<string, Candidate[]>();
+	/** For each number of labels, the bit masks of the positions at which wildcard hosts have a `*`. Bit 0 is the first label. */
+	readonly #wildcardShapes: number[][] = [];
 	readonly #catchAll: Candidate[] = [];
-	/** Lowest order of all candidates without an exact host. If an exact match precedes it, no other lookup is made. */
-	#firstInexact = Number.POSITIVE_INFINITY;
+	/** Lowest order of all wildcard and catch-all candidates. If an exact match precedes it, nothing else is looked up. */
+	#lowestInexactOrder = Number.POSITIVE_INFINITY;
 
-	/** `listedSites` is in order of precedence; hosts in canonical form (see `canonicalHost`). */
+	/** Builds the table. `listedSites` are in order of precedence, with hosts in canonical form (see `canonicalHost`). */
 	constructor(listedSites: readonly ListenedSite[]) {
 		const exactCandidates = new Map<string, Candidate[]>();
 		for (let order = 0; order < listedSites.length; order++) {
@@ -57,34 +62,34 @@ export class SiteTable {
 				if (!host.includes('*')) addCandidate(exactCandidates, host, candidate);
 				else {
 					this.#addShape(host);
-					addCandidate(this.#wildcard, host, candidate);
+					addCandidate(this.#candidatesByWildcard, host, candidate);
 					this.#addInexact(undefined, candidate);
 				}
 			}
 		}
-		const direct = new Map<string, number>();
-		this.#exact = exactCandidates.size > 0 ? new TextTable(exactCandidates) : undefined;
+		const siteByHost = new Map<string, number>();
+		this.#candidatesByHost = exactCandidates.size > 0 ? new TextTable(exactCandidates) : undefined;
 		for (const [host, [candidate]] of exactCandidates) {
-			if (!candidate!.matchesPath && candidate!.order < this.#firstInexact) direct.set(host, candidate!.site);
+			if (!candidate!.matchesPath && candidate!.order < this.#lowestInexactOrder) siteByHost.set(host, candidate!.site);
 		}
-		this.#direct = new TextTable(direct);
+		this.#siteByHost = new TextTable(siteByHost);
 	}
 
 	/**
-	 * Returns the index in `document.sites` of the site that serves a request, −1 if no site does, or a lower number for a
-	 * redirect (see {@link redirectPort}). Throws HttpError 400 if the path must be compared but is malformed.
+	 * Returns the index in `document.sites` of the site that serves a request, −1 if no site does, or a lower number for a redirect
+	 * (see {@link redirectPort}). Throws HttpError 400 if a path must be compared and the request's path is malformed.
 	 */
 	find(request: Request): number {
 		const host = request.host;
-		const direct = this.#direct.get(host, host.length);
-		if (direct !== undefined) return direct;
+		const site = this.#siteByHost.get(host, host.length);
+		if (site !== undefined) return site;
 		const exactMatch =
-			this.#exact === undefined
+			this.#candidatesByHost === undefined
 				? undefined
-				: firstMatching(this.#exact.get(host, host.length) ?? NO_CANDIDATES, request);
-		if (exactMatch && exactMatch.order < this.#firstInexact) return exactMatch.site;
+				: firstMatching(this.#candidatesByHost.get(host, host.length) ?? NO_CANDIDATES, request);
+		if (exactMatch && exactMatch.order < this.#lowestInexactOrder) return exactMatch.site;
 		let bestCandidate = exactMatch;
-		if (this.#wildcard.size > 0) bestCandidate = this.#bestWildcard(request, host, bestCandidate);
+		if (this.#candidatesByWildcard.size > 0) bestCandidate = this.#bestWildcard(request, host, bestCandidate);
 		const catchAllMatch = firstMatching(this.#catchAll, request);
 		if (catchAllMatch && (!bestCandidate || catchAllMatch.order < bestCandidate.order)) bestCandidate = catchAllMatch;
 		return bestCandidate ? bestCandidate.site : -1;
@@ -92,7 +97,7 @@ export class SiteTable {
 
 	#addInexact(list: Candidate[] | undefined, candidate: Candidate): void {
 		list?.push(candidate);
-		if (candidate.order < this.#firstInexact) this.#firstInexact = candidate.order;
+		if (candidate.order < this.#lowestInexactOrder) this.#lowestInexactOrder = candidate.order;
 	}
 
 	#addShape(host: string): void {
@@ -101,20 +106,20 @@ export class SiteTable {
 		labels.forEach((label, i) => {
 			if (label === '*' && i < 31) shape |= 1 << i;
 		});
-		this.#shapes[labels.length] ??= [];
-		const shapes = this.#shapes[labels.length]!;
+		this.#wildcardShapes[labels.length] ??= [];
+		const shapes = this.#wildcardShapes[labels.length]!;
 		if (!shapes.includes(shape)) shapes.push(shape);
 	}
 
 	#bestWildcard(request: Request, host: string, bestCandidate: Candidate | undefined): Candidate | undefined {
 		const labels = host.split('.');
-		const shapes = this.#shapes[labels.length];
+		const shapes = this.#wildcardShapes[labels.length];
 		// `*` matches one label, but not an empty one.
 		if (!shapes || labels.includes('')) return bestCandidate;
 		let bestSoFar = bestCandidate;
 		for (const shape of shapes) {
 			const key = labels.map((label, i) => (i < 31 && (shape & (1 << i)) !== 0 ? '*' : label)).join('.');
-			const candidate = firstMatching(this.#wildcard.get(key) ?? NO_CANDIDATES, request);
+			const candidate = firstMatching(this.#candidatesByWildcard.get(key) ?? NO_CANDIDATES, request);
 			if (candidate && (!bestSoFar || candidate.order < bestSoFar.order)) bestSoFar = candidate;
 		}
 		return bestSoFar;

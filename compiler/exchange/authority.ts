@@ -1,4 +1,4 @@
-/** Parses hosts and authorities: the `Host` field, `:authority`, and host names in a configuration, all to the same form. */
+/** Parses hosts and authorities to a canonical form: the `Host` field, `:authority`, and host names in a configuration. */
 import { domainToASCII } from 'node:url';
 import { formatIp, parseIp } from './ip-address.ts';
 
@@ -11,8 +11,8 @@ export interface Authority {
 }
 
 /**
- * For each character code: 1 if the character is allowed in a host unchanged (unreserved and sub-delims of RFC 3986 §3.2.2), 2 for
- * an upper-case letter, 0 for any other.
+ * For each character code: 1 if a host may contain the character as it is (unreserved and sub-delims of RFC 3986 §3.2.2), 2 for an
+ * upper-case letter, and 0 for any other character.
  */
 const HOST_CHAR = new Uint8Array(128);
 for (const c of "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=") HOST_CHAR[c.charCodeAt(0)] = 1;
@@ -52,8 +52,8 @@ export function parseAuthority(text: string): Authority | undefined {
 }
 
 /**
- * Returns the host of a valid authority as sent, including its case and trailing dot. An IPv6 address without a port keeps its
- * brackets, as in the compatible server.
+ * Returns the host of a valid authority as it was sent, including its case and trailing dot. An IPv6 address without a port keeps
+ * its brackets, as in the compatible server.
  */
 export function hostAsSent(authority: string): string {
 	if (authority.charCodeAt(0) === 91)
@@ -91,8 +91,9 @@ function parsePort(text: string, start: number): number {
 }
 
 /**
- * Returns a configured host name in the form that requests have: lower case, internationalized names as ASCII (UTS 46), no
- * trailing dot, IPv6 in canonical form without brackets. `*` labels stay. Undefined if the host is invalid.
+ * Returns a configured host in the form that requests have: in lower case, internationalized names as ASCII (UTS 46), without a
+ * trailing dot, and IPv6 addresses in canonical form without brackets. Labels `*` are kept. Returns undefined if the host is
+ * invalid.
  */
 export function canonicalHost(text: string): string | undefined {
 	if (text.startsWith('[') || text.includes(':')) {
@@ -102,7 +103,7 @@ export function canonicalHost(text: string): string | undefined {
 	let host = text.toLowerCase();
 	if (host.length > 1 && host.endsWith('.')) host = host.slice(0, -1);
 	if (/[\u0080-\uffff]/.test(host)) {
-		// `*` is not valid in a domain name, so labels are converted one by one.
+		// `*` is not valid in a domain name, so each label is converted on its own.
 		const labels = host.split('.').map(label => (label === '*' ? label : domainToASCII(label)));
 		if (labels.some(label => label === '')) return undefined;
 		host = labels.join('.');

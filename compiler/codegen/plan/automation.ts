@@ -9,15 +9,15 @@ import type { TlsAddress } from './served-names.ts';
 import { coveringWildcards, isInternalName, qualifiesForCertificate } from './server-names.ts';
 import type { LoadedCertificate } from './site-tls.ts';
 
-/** Which parts of automatic HTTPS are disabled. */
+/** The parts of automatic HTTPS that are in effect. */
 export interface AutoHttpsModes {
 	readonly certificates: boolean;
 	readonly redirects: boolean;
 	readonly ignoreLoaded: boolean;
 }
 
-/** Returns which parts of automatic HTTPS a document disables. */
-export function autoHttpsModes(settings: Settings): AutoHttpsModes {
+/** Returns which parts of automatic HTTPS the settings leave in effect. */
+export function activeAutoHttps(settings: Settings): AutoHttpsModes {
 	const modes = (settings.auto_https ?? []) as readonly string[];
 	const isOff = modes.includes('off');
 	return {
@@ -27,33 +27,37 @@ export function autoHttpsModes(settings: Settings): AutoHttpsModes {
 	};
 }
 
-/** All properties of a certificate except its name. */
+/** The settings of a certificate: all properties of an automation policy except its names. */
 type PolicySettings = Omit<AutomationPolicy, 'subjects'>;
 
 interface ManagedName {
 	readonly policySettings: PolicySettings;
-	/** Whether the site itself configures its certificates. Two sites that configure them differently are a conflict. */
+	/**
+	 * True if the site itself configures its certificates. Two sites that configure them differently for one name are a conflict.
+	 */
 	readonly isExplicit: boolean;
 	readonly isForced: boolean;
 	readonly pointer: string;
 }
 
-/** Plans the certificates. Reports names that cannot have a certificate, and sites that contradict each other. */
+/**
+ * Plans the certificates of all TLS addresses. Reports names that cannot have a certificate, and sites that contradict each other.
+ */
 export function planCertificates(
 	addresses: readonly TlsAddress[],
 	settings: Settings,
 	loadedCertificates: readonly LoadedCertificate[],
 	report: Report,
 ): CertificatePlan {
-	const modes = autoHttpsModes(settings);
+	const modes = activeAutoHttps(settings);
 	const ports = { http_port: settings.http_port ?? 80, https_port: settings.https_port ?? 443 };
 	const policies = new PolicySet();
 	const poolAuthorities = addresses.flatMap(({ tls }) => authoritiesOfPool(tls?.client_auth?.trust_pool));
 	if (modes.certificates) {
 		const names = namesToManage(addresses, settings, report);
-		const coveredNames = loadedNames(loadedCertificates);
+		const loadedCertificateNames = loadedNames(loadedCertificates);
 		for (const [name, managedName] of names) {
-			if (!modes.ignoreLoaded && isCovered(name, coveredNames)) continue;
+			if (!modes.ignoreLoaded && hasNameOrWildcard(name, loadedCertificateNames)) continue;
 			const hasWildcard = coveringWildcards(name).some(wildcard => names.has(wildcard));
 			if (hasWildcard && !managedName.isForced) continue;
 			if (name.endsWith('.ts.net') && !managedName.isExplicit)
@@ -61,18 +65,23 @@ export function planCertificates(
 			policies.add(name, managedName.policySettings);
 		}
 	}
-	const list = policies.list();
+	const policyList = policies.list();
 	return {
-		policies: list,
-		authorities: [...new Set([...list.flatMap(({ issuers }) => internalAuthoritiesOf(issuers)), ...poolAuthorities])],
+		policies: policyList,
+		authorities: [
+			...new Set([...policyList.flatMap(({ issuers }) => internalAuthoritiesOf(issuers)), ...poolAuthorities]),
+		],
 		...ports,
 	};
 }
 
-/** Merges policies that differ only in their names. */
+/** A set of automation policies, in which names with the same settings share one policy. */
 class PolicySet {
-	readonly #entries = new Map<string, { readonly policySettings: PolicySettings; readonly subjects: string[] }>();
-	/** The serialized form of each {@link PolicySettings}. Many names share few settings, so each is serialized only once. */
+	readonly #entriesByKey = new Map<string, { readonly policySettings: PolicySettings; readonly subjects: string[] }>();
+	/**
+	 * The canonical JSON of each {@link PolicySettings}, which is the key of its entry. Many names share few settings, so each is
+	 * serialized only once.
+	 */
 	readonly #keys = new WeakMap<PolicySettings, string>();
 
 	add(name: string, policySettings: PolicySettings): void {
@@ -81,10 +90,10 @@ class PolicySet {
 			key = canonicalJson(policySettings);
 			this.#keys.set(policySettings, key);
 		}
-		let entry = this.#entries.get(key);
+		let entry = this.#entriesByKey.get(key);
 		if (!entry) {
 			entry = { policySettings, subjects: [] };
-			this.#entries.set(key, entry);
+			this.#entriesByKey.set(key, entry);
 		}
 		if (name !== '') entry.subjects.push(name);
 		else this.#anyNameSettings = policySettings;
@@ -94,14 +103,14 @@ class PolicySet {
 
 	list(): AutomationPolicy[] {
 		const list: AutomationPolicy[] = [];
-		for (const { policySettings, subjects } of this.#entries.values())
+		for (const { policySettings, subjects } of this.#entriesByKey.values())
 			if (subjects.length > 0) list.push({ subjects, ...policySettings });
 		if (this.#anyNameSettings) list.push({ subjects: [], ...this.#anyNameSettings });
 		return list;
 	}
 }
 
-/** Returns the names of sites, each with the settings of its certificate; '' stands for any name, on demand. */
+/** Returns the names for which certificates are managed, each with its settings. '' stands for any name, on demand. */
 function namesToManage(
 	addresses: readonly TlsAddress[],
 	settings: Settings,
@@ -116,8 +125,8 @@ function namesToManage(
 			const policySettings = settingsCache.settingsFor('', tls);
 			requirePermission(host, policySettings, settings, `/sites/${site}/tls`, report);
 			if (policySettings.on_demand || policySettings.managers) {
-				const earlier = names.get('');
-				if (earlier && canonicalJson(earlier.policySettings) !== canonicalJson(policySettings))
+				const earlierName = names.get('');
+				if (earlierName && canonicalJson(earlierName.policySettings) !== canonicalJson(policySettings))
 					reportConflict('', pointer, report);
 				names.set('', { policySettings, isExplicit, isForced: false, pointer });
 			}
@@ -163,11 +172,11 @@ function configuresCertificates(tls: SiteTls | undefined): boolean {
 	return firstSetting !== undefined;
 }
 
-/** Creates the settings of certificates. Names with the same settings share one object. */
+/** Creates the settings of certificates. Names for which they are the same share one object. */
 class PolicySettingsCache {
 	readonly #settings: Settings;
-	readonly #defaults = new Map<boolean, PolicySettings>();
-	readonly #bySite = new Map<SiteTls, Map<boolean, PolicySettings>>();
+	readonly #defaultSettings = new Map<boolean, PolicySettings>();
+	readonly #settingsBySite = new Map<SiteTls, Map<boolean, PolicySettings>>();
 
 	constructor(settings: Settings) {
 		this.#settings = settings;
@@ -175,15 +184,15 @@ class PolicySettingsCache {
 
 	settingsFor(name: string, tls: SiteTls | undefined): PolicySettings {
 		const isInternal = name !== '' && isInternalName(name);
-		let cached = this.#defaults;
+		let settingsByKind = this.#defaultSettings;
 		if (tls && configuresCertificates(tls)) {
-			cached = this.#bySite.get(tls) ?? new Map();
-			this.#bySite.set(tls, cached);
+			settingsByKind = this.#settingsBySite.get(tls) ?? new Map();
+			this.#settingsBySite.set(tls, settingsByKind);
 		}
-		let policySettings = cached.get(isInternal);
+		let policySettings = settingsByKind.get(isInternal);
 		if (!policySettings) {
-			policySettings = this.#createSettings(name, cached === this.#defaults ? undefined : tls);
-			cached.set(isInternal, policySettings);
+			policySettings = this.#createSettings(name, settingsByKind === this.#defaultSettings ? undefined : tls);
+			settingsByKind.set(isInternal, policySettings);
 		}
 		return policySettings;
 	}
@@ -204,7 +213,10 @@ class PolicySettingsCache {
 	}
 }
 
-/** Requires a permission for on-demand certificates of unknown names, because clients could request endlessly many. */
+/**
+ * Reports on-demand certificates for unknown names unless a permission module is configured, because clients could request any
+ * number of them.
+ */
 function requirePermission(
 	host: string,
 	policySettings: PolicySettings,
@@ -236,7 +248,10 @@ function reportConflict(host: string, pointer: string, report: Report): void {
 	report({ code: 'tls/ambiguous-automation', severity: 'error', pointer, message, hint });
 }
 
-/** Rejects names in a Tailscale network unless another source is configured: only the Tailscale daemon could certify them. */
+/**
+ * Reports a name in a Tailscale network, which only the Tailscale daemon could certify, unless another source of certificates is
+ * configured.
+ */
 function reportTailscale(name: string, pointer: string, settings: Settings, report: Report): void {
 	if (settings.cert_issuers !== undefined || settings.local_certs === true || settings.acme_ca !== undefined) return;
 	report({
@@ -254,7 +269,7 @@ function loadedNames(loadedCertificates: readonly LoadedCertificate[]): Readonly
 	return names;
 }
 
-function isCovered(name: string, names: ReadonlySet<string>): boolean {
+function hasNameOrWildcard(name: string, names: ReadonlySet<string>): boolean {
 	return names.has(name) || coveringWildcards(name).some(wildcard => names.has(wildcard));
 }
 

@@ -1,4 +1,4 @@
-/** Reads certificate and key files and checks that they match; results are cached by content. */
+/** Reads certificate and key files, and checks that they match. Results are cached by content. */
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canonicalHost } from '../../exchange/authority.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
@@ -15,7 +15,7 @@ export interface FileMistake {
 export interface CheckedCertificatePair {
 	/** Lower-case names and addresses of the certificate. */
 	readonly names: readonly string[];
-	/** End of the certificate's validity in milliseconds since the epoch. */
+	/** End of the certificate's validity, in milliseconds since 1970. */
 	readonly notAfter: number;
 	readonly digest: string;
 }
@@ -33,7 +33,7 @@ const MAX_CACHED_PAIRS = 50_000;
 export class CertificateCheck {
 	readonly #cache = new Map<string, CachedPair>();
 
-	/** Reads two files and checks that they match. If both paths are the same, the file is a bundle. */
+	/** Reads a certificate file and a key file, and checks that they match. If both paths are the same, the file is a bundle. */
 	checkPair(certificate: string, key: string, reader: Reader): CheckedCertificatePair | FileMistake {
 		const certificateBytes = readOrMistake(certificate, 'certificate', reader);
 		if ('code' in certificateBytes) return certificateBytes;
@@ -50,7 +50,6 @@ export class CertificateCheck {
 	}
 }
 
-/** Reports whether a result is a mistake. */
 export function isFileMistake(outcome: object): outcome is FileMistake {
 	return 'code' in outcome;
 }
@@ -69,12 +68,12 @@ function readOrMistake(path: string, fileKind: string, reader: Reader): Uint8Arr
 	}
 }
 
-/** Parses the certificate in PEM text. Throws if there is none. */
+/** Parses the first certificate in PEM text. Throws if there is none. */
 function parseCertificate(pem: Uint8Array): X509Certificate {
 	return new X509Certificate(pem);
 }
 
-/** Returns the names and addresses of a certificate: its subject alternative names, otherwise its common name. */
+/** Returns the names and addresses that a certificate covers: its subject alternative names, or its common name if it has none. */
 function namesOf(certificate: X509Certificate): string[] {
 	const names: string[] = [];
 	for (const { kind, value } of alternativeNames(certificate)) {
@@ -89,8 +88,8 @@ function namesOf(certificate: X509Certificate): string[] {
 }
 
 /**
- * Returns subject alternative names by kind: `DNS`, `IP Address`, `email`, `URI`. Entries are separated by `, `; an entry with
- * special characters is a JSON string (Node, CVE-2021-44532).
+ * Returns the subject alternative names of a certificate with their kinds: `DNS`, `IP Address`, `email` or `URI`. Node separates
+ * the entries by `, ` and writes an entry with special characters as a JSON string (CVE-2021-44532).
  */
 export function alternativeNames(certificate: X509Certificate): { readonly kind: string; readonly value: string }[] {
 	const entries = (certificate.subjectAltName ?? '').match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];

@@ -11,14 +11,14 @@ import type { LoadedCertificate } from './site-tls.ts';
 /** The certificate files that a document names. */
 export interface DocumentCertificates {
 	readonly loadedCertificates: readonly LoadedCertificate[];
-	/** IDs of the loaded certificates by site, most preferred first. Sites without certificates are missing. */
-	readonly bySite: ReadonlyMap<number, readonly string[]>;
+	/** IDs of the loaded certificates, by the index of the site, most preferred first. Sites without certificates are missing. */
+	readonly idsBySite: ReadonlyMap<number, readonly string[]>;
 }
 
 /** Maximum nesting of folders that are searched for bundles. */
 const MAX_DEPTH = 16;
 
-/** Reads every certificate and key that the sites name. Mistakes are reported at the pointer of the site. */
+/** Reads every certificate and key file that the sites name. Mistakes are reported at the `tls` of the site. */
 export function readDocumentCertificates(
 	document: Document,
 	reader: Reader,
@@ -57,10 +57,10 @@ export function readDocumentCertificates(
 		if (tls.client_auth?.trusted_leaves)
 			checkLeaves(tls.client_auth.trusted_leaves, reader, `${pointer}/client_auth`, report);
 	});
-	return { loadedCertificates: [...loadedById.values()], bySite };
+	return { loadedCertificates: [...loadedById.values()], idsBySite: bySite };
 }
 
-/** Returns the PEM files of a folder and its subfolders, in lexical order. */
+/** Returns the PEM files in a folder and its subfolders, in lexical order. */
 function bundlePaths(configuredPath: string, reader: Reader, pointer: string, report: Report, depth = 0): string[] {
 	const folder = resolve(reader.workingDirectory, configuredPath);
 	const paths: string[] = [];
@@ -82,7 +82,7 @@ function bundlePaths(configuredPath: string, reader: Reader, pointer: string, re
 	return paths;
 }
 
-/** Returns the certificates in PEM text, and checks each. Throws if there are none. */
+/** Returns the certificates in a PEM text, and checks that each can be parsed. Throws if one cannot or if there are none. */
 export function parsePemCertificates(text: string): string[] {
 	const certificates = text.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
 	if (certificates.length === 0) throw new TypeError('There is no certificate.');

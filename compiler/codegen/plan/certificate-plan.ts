@@ -1,11 +1,13 @@
-/** The plan for the certificate manager: which names get certificates and how, according to automatic HTTPS. */
+/** The plan for the certificate manager: which names get certificates, and how they are obtained. */
 import type { CertificateSource, IssuerSettings } from '../../document/tls-settings.ts';
 
 /** How the certificates of some names are obtained and maintained. */
 export interface AutomationPolicy {
-	/** Lower-case names, wildcards (`*.example.com`) and addresses. Empty: any name, for on-demand certificates. */
+	/** Lower-case names, wildcards (`*.example.com`) and addresses. Empty for a policy that applies to any name, on demand. */
 	readonly subjects: readonly string[];
-	/** Issuers in order of preference; never empty. They include the process-wide settings (`email`, `acme_ca`, …). */
+	/**
+	 * Issuers in order of preference; never empty. Settings of the process, such as `email` and `acme_ca`, are merged into them.
+	 */
 	readonly issuers: readonly IssuerSettings[];
 	/** Type of the certificate's key; default `p256`. */
 	readonly key_type?: string | undefined;
@@ -15,22 +17,22 @@ export interface AutomationPolicy {
 	/** Remaining share of a certificate's lifetime at which it is renewed, from 0 to 1. */
 	readonly renewal_window_ratio?: number | undefined;
 	/**
-	 * Sources that are queried for a certificate during the handshake, in this order and before any issuer:
+	 * Sources that are queried for a certificate during the handshake, before any issuer, in this order. An example is
 	 * `{"manager":"http","url":…}`.
 	 */
 	readonly managers?: readonly CertificateSource[] | undefined;
 }
 
-/** All certificates to be managed for a document. */
+/** All certificates that must be managed for a document. */
 export interface CertificatePlan {
 	/**
-	 * No name is in two policies. A name is first looked up exactly, then by wildcard, and then among the policies without
-	 * subjects.
+	 * The policies. No name is in two of them. A name is first looked up exactly, then by wildcards, and then among the policies
+	 * without subjects.
 	 */
 	readonly policies: readonly AutomationPolicy[];
 	/** IDs of the internal authorities in use, such as `local`. */
 	readonly authorities: readonly string[];
-	/** Ports on which challenges arrive. */
+	/** Port on which HTTP challenges arrive. */
 	readonly http_port: number;
 	readonly https_port: number;
 }

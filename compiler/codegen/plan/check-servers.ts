@@ -1,4 +1,4 @@
-/** Checks `settings.servers` beyond what a schema can express: addresses, ranges, and uniqueness. */
+/** Checks `settings.servers` beyond what a schema can express: addresses, ranges and uniqueness. */
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document } from '../../document/document.ts';
 import { parseServerListener, type ServerSettings } from '../../document/server-settings.ts';

@@ -22,13 +22,13 @@ export function handshakePolicy(tls: SiteTls, certificates: readonly string[]): 
 	};
 }
 
-/** A name or address with two policies that differ. */
+/** An address with two policies that differ in some fields. */
 export interface PolicyConflict {
 	readonly address: TlsAddress;
 	readonly fields: readonly string[];
 }
 
-/** Plans a listener's handshakes. `policyOf` returns the policy of a site; undefined for a site without `tls`. */
+/** Plans the handshakes of a listener. `policyOf` returns the policy of an address's site; undefined for a site without `tls`. */
 export function planHandshakes(
 	addresses: readonly TlsAddress[],
 	policyOf: (address: TlsAddress) => HandshakePolicy | undefined,
@@ -61,7 +61,7 @@ export function planHandshakes(
 		if (address.host === '') catchAllIndex ??= index;
 		else if (earlierIndex === undefined) names.set(address.host, index);
 	}
-	shieldFromWildcards(addresses, names, policies, indexOf);
+	shieldFromClientAuth(addresses, names, policies, indexOf);
 	const requestsClientAuth = policies.some(policy => policy.client_auth !== undefined);
 	const strictSniHost = server.strict_sni_host as boolean | undefined;
 	const { protocols, listener_wrappers: wrappers } = server;
@@ -78,7 +78,8 @@ export function planHandshakes(
 }
 
 /**
- * Returns the settings in which two policies for one name differ. Lists of certificates do not count, because they are combined.
+ * Returns the settings in which two policies for one name differ. Lists of certificates are not compared, because they are
+ * combined.
  */
 function differingFields(a: HandshakePolicy, b: HandshakePolicy): string[] {
 	const fields = [
@@ -93,8 +94,11 @@ function differingFields(a: HandshakePolicy, b: HandshakePolicy): string[] {
 	return fields.filter(field => canonicalJson(a[field] ?? null) !== canonicalJson(b[field] ?? null));
 }
 
-/** Keeps a site from inheriting client authentication from a wildcard site that also covers its names. */
-function shieldFromWildcards(
+/**
+ * Gives names without a policy their own one if a wildcard site that covers them requests client certificates, so that they do not
+ * inherit this request.
+ */
+function shieldFromClientAuth(
 	addresses: readonly TlsAddress[],
 	names: Map<string, number>,
 	policies: readonly HandshakePolicy[],

@@ -1,10 +1,10 @@
-/** The response with which automatic HTTPS redirects a client. */
+/** The response that redirects a client to HTTPS. */
 import type { Exchange } from '../../exchange/exchange.ts';
 
 /** Name of the answering handler, for logs and metrics. */
 export const HTTPS_REDIRECT_HANDLER = 'https_redirect';
 
-/** Redirects the client to the same URL over HTTPS; port 0 omits the port. */
+/** Answers with a redirect to the same URL over HTTPS. If `port` is 0, the URL has no port. */
 export function redirectToHttps(x: Exchange, port: number): void {
 	const { request, received, response } = x;
 	const host = request.host.includes(':') ? `[${request.host}]` : request.host;

@@ -1,7 +1,4 @@
-/**
- * Selects the issuers of a name's certificate: the issuers of its site, otherwise the issuers of the process, otherwise the
- * defaults.
- */
+/** Selects the issuers of a certificate: those of its site, or else those of the process, or else the defaults. */
 import type { Settings } from '../../document/document.ts';
 import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
 import { FALLBACK_ACME_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
@@ -19,7 +16,10 @@ export function issuersOf(name: string, tls: SiteTls | undefined, settings: Sett
 	return name !== '' && isInternalName(name) ? INTERNAL_ISSUERS : publicIssuers({}, settings);
 }
 
-/** Returns the default authority and, if an email is known and no directory is named, also the fallback authority. */
+/**
+ * Returns an issuer for the default ACME authority and, if an email is known and no directory is named, another for the fallback
+ * authority.
+ */
 function publicIssuers(acmeSettings: { readonly [setting: string]: unknown }, settings: Settings): IssuerSettings[] {
 	const mainIssuer = withDefaults({ issuer: 'acme', ...acmeSettings }, settings);
 	if (mainIssuer.email === undefined || mainIssuer.directory !== undefined) return [mainIssuer];
@@ -27,7 +27,7 @@ function publicIssuers(acmeSettings: { readonly [setting: string]: unknown }, se
 	return [mainIssuer, { ...withoutEab, issuer: 'acme', directory: FALLBACK_ACME_DIRECTORY }];
 }
 
-/** Returns an ACME issuer with the defaults from the settings of the process. */
+/** Returns an issuer; an ACME issuer gets defaults from the settings of the process. */
 function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSettings {
 	if (issuer.issuer !== 'acme') return issuer;
 	const { default_dns: usesDefaultDns, ...issuerSettings } = issuer;

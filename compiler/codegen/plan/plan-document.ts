@@ -1,4 +1,4 @@
-/** Plans the listeners of a checked document: which sites each serves, in order of precedence. */
+/** Plans the listeners of a checked document: which sites each listener serves, in order of precedence. */
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../../document/document.ts';
 import { isListenHost, parseListenHost } from '../../document/listen-host.ts';
@@ -25,10 +25,10 @@ interface Listener {
 	/** All addresses that use this listener. */
 	readonly addresses: PlacedAddress[];
 	readonly entries: ListenedEntry[];
-	/** Maps addresses without a scheme to their site. */
+	/** The site of each host and path on this listener, to detect ambiguous addresses. */
 	readonly siteByAddress: Map<string, { readonly site: number; readonly pointer: string }>;
-	/** Entries by site and path. Each entry groups the hosts of one site. */
-	readonly bySite: Map<string, ListenedEntry>;
+	/** Entries by site and path. An entry groups the hosts of a site that have the same path. */
+	readonly entryBySiteAndPath: Map<string, ListenedEntry>;
 }
 
 interface PlacedAddress {
@@ -45,25 +45,25 @@ interface ListenedEntry {
 }
 
 /**
- * Plans the listeners and the TLS of a document. Reports mistakes at `/sites/N/addresses/M` and `/sites/N/tls` and leaves the
- * mistaken entries out. Without `files`, certificate files are not read.
+ * Plans the listeners and the TLS of a document. Reports mistakes at `/sites/N/addresses/M` and `/sites/N/tls`, and omits the
+ * entries with mistakes. Without `files`, certificate files are not read.
  */
 export function planDocument(document: Document, report: Report, files?: PlanFiles): Plan {
 	const ports: SchemePorts = { http: document.settings?.http_port ?? 80, https: document.settings?.https_port ?? 443 };
 	const listeners = placeAddresses(document, ports, report);
 	const sites = document.sites ?? [];
 	const tlsListeners: TlsListener[] = [];
-	const schemes = new Map<string, 'http' | 'https'>();
+	const schemeByListener = new Map<string, 'http' | 'https'>();
 	for (const listener of listeners.values()) {
 		const scheme = schemeOf(listener, sites, ports, report);
-		schemes.set(listener.socket.key, scheme);
+		schemeByListener.set(listener.socket.key, scheme);
 		if (scheme === 'https') tlsListeners.push(tlsListener(listener, sites));
 	}
-	refuseUnservedTls(document, listeners, schemes, report);
+	refuseUnservedTls(document, listeners, schemeByListener, report);
 	const tls = planTls(document, tlsListeners, files, report);
-	const specs = [...listeners.values()].map(listener => {
+	const listenerSpecs = [...listeners.values()].map(listener => {
 		const { socket } = listener;
-		const scheme = schemes.get(socket.key)!;
+		const scheme = schemeByListener.get(socket.key)!;
 		const handshakes = tls.listeners.get(socket.key);
 		const protocols = protocolsOfBinds(listener, document);
 		if (scheme === 'https') {
@@ -76,8 +76,8 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 			...(protocols.length > 0 ? { protocols } : {}),
 		};
 	});
-	const redirected = withRedirects(specs, tls, ports);
-	return { document, listeners: redirected.sort(compareKeys), certificates: tls.certificates };
+	const specsWithRedirects = withRedirects(listenerSpecs, tls, ports);
+	return { document, listeners: specsWithRedirects.sort(compareKeys), certificates: tls.certificates };
 }
 
 function placeAddresses(document: Document, ports: SchemePorts, report: Report): Map<string, Listener> {
@@ -113,7 +113,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	return listeners;
 }
 
-/** Returns the protocols that the `bind`s of a listener's sites name, combined. */
+/** Returns all protocols that the `bind` entries for a listener name. `settings.default_bind` counts for sites without `bind`. */
 function protocolsOfBinds({ socket, addresses }: Listener, { settings, sites }: Document): string[] {
 	const protocols = new Set<string>();
 	for (const { site } of addresses) {
@@ -128,7 +128,7 @@ function protocolsOfBinds({ socket, addresses }: Listener, { settings, sites }: 
 	return [...protocols];
 }
 
-/** Rejects a TLS listener without any protocol available over TLS: it could serve no client. */
+/** Reports a TLS listener without any protocol that works over TLS, because it could serve no client. */
 function refuseTlsWithoutProtocols(
 	listener: Listener,
 	boundProtocols: readonly string[],
@@ -151,8 +151,8 @@ function refuseTlsWithoutProtocols(
 }
 
 /**
- * Rejects a listener that lists `h3` explicitly but has no IP address and port. An item of `servers` without a listener applies
- * to all listeners, so its `h3` does not count as explicit.
+ * Reports a listener that lists `h3` but has no IP address and port. An item of `servers` without a listener applies to all
+ * listeners, so its `h3` does not count.
  */
 function refuseHttp3(listener: Listener, boundProtocols: readonly string[], document: Document, report: Report): void {
 	const { socket } = listener;
@@ -169,7 +169,7 @@ function refuseHttp3(listener: Listener, boundProtocols: readonly string[], docu
 	});
 }
 
-/** Returns the pointer to a listener's protocols; `boundProtocols` are the protocols that `bind` names. */
+/** Returns the pointer to the protocols of a listener. `boundProtocols` are the protocols that `bind` names. */
 function protocolsPointer(
 	{ socket, addresses }: Listener,
 	boundProtocols: readonly string[],
@@ -183,12 +183,12 @@ function protocolsPointer(
 	return bindingAddress ? `/sites/${bindingAddress.site}/bind` : '/settings/default_bind';
 }
 
-/** Reports whether an address is served without TLS because of its scheme or the HTTP port, whatever else is configured. */
+/** Reports whether an address is served without TLS, because of its scheme or the HTTP port, whatever else is configured. */
 function isPlainHttp(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.scheme === 'http' || (address.scheme === undefined && effectivePort(address, ports) === ports.http);
 }
 
-/** Returns the scheme of a listener; reports addresses that contradict the first. */
+/** Returns the scheme of a listener. Reports the first address whose scheme differs from that of the addresses before it. */
 function schemeOf(
 	{ socket, addresses }: Listener,
 	sites: readonly Site[],
@@ -218,7 +218,7 @@ function schemeOf(
 	return scheme ?? 'http';
 }
 
-/** Rejects `tls` in a site without a TLS listener, where it would have no effect. */
+/** Reports `tls` in a site without a TLS listener, where it would have no effect. */
 function refuseUnservedTls(
 	document: Document,
 	listeners: ReadonlyMap<string, Listener>,
@@ -259,12 +259,15 @@ function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
 	return { key, host, port, addresses };
 }
 
-/** Adds the redirects: on an existing listener before its sites that match every host, otherwise on a new listener. */
+/**
+ * Adds the redirects to HTTPS. On an existing listener, they precede the sites that match every host; otherwise a new listener is
+ * added.
+ */
 function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: SchemePorts): ListenerSpec[] {
 	const result = new Map(specs.map(spec => [spec.key, spec]));
 	const managesCertificates = tls.certificates.managed.policies.length > 0;
 	for (const [host, entries] of tls.redirects) {
-		// Only TCP ports have a corresponding HTTP port.
+		// Unix sockets and passed descriptors have no corresponding HTTP port.
 		if (host.includes('/')) continue;
 		const socket = plannedSocket({ network: 'tcp', host, ipv6Only: false }, ports.http);
 		const { key } = socket;
@@ -296,7 +299,7 @@ function listenerOf(
 ): Listener {
 	let listener = listeners.get(socket.key);
 	if (!listener) {
-		listener = { socket, addresses: [], entries: [], siteByAddress: new Map(), bySite: new Map() };
+		listener = { socket, addresses: [], entries: [], siteByAddress: new Map(), entryBySiteAndPath: new Map() };
 		listeners.set(socket.key, listener);
 	}
 	if (listener.socket.mode !== socket.mode) {
@@ -324,10 +327,10 @@ function addAddress(listener: Listener, address: SiteAddress, site: number, poin
 	listener.addresses.push({ site, address, pointer });
 	if (!earlier) listener.siteByAddress.set(key, { site, pointer });
 	const entryKey = `${site} ${address.path}`;
-	let entry = listener.bySite.get(entryKey);
+	let entry = listener.entryBySiteAndPath.get(entryKey);
 	if (!entry) {
 		entry = { site, hosts: [], path: address.path, catchAll: false };
-		listener.bySite.set(entryKey, entry);
+		listener.entryBySiteAndPath.set(entryKey, entry);
 		listener.entries.push(entry);
 	}
 	if (host === '') entry.catchAll = true;
@@ -353,7 +356,10 @@ function servedSites(listener: Listener): ListenedSite[] {
 	}));
 }
 
-/** Measures how specific a host is. Longer hosts, not counting `*`, come first. Of equally long hosts, an exact one comes first. */
+/**
+ * Measures how specific the hosts of an entry are, by its most specific host: the longest one, not counting `*`, and an exact one
+ * rather than a wildcard of the same length.
+ */
 function specificity(entry: ListenedEntry): { length: number; isWild: boolean } {
 	let length = -1;
 	let isWild = true;

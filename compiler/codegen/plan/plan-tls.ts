@@ -1,4 +1,4 @@
-/** Plans the TLS of a document: its TLS listeners, their policies, the certificates to manage, and the redirects. */
+/** Plans the TLS of a document: handshake policies of its listeners, certificates to manage, and redirects. */
 
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import { canonicalJson } from '../../document/canonical-json.ts';
@@ -8,7 +8,7 @@ import type { ClientAuth } from '../../document/tls-settings.ts';
 import type { Reader } from '../../source/reader.ts';
 import type { HostFacts } from '../placeholders/placeholder.ts';
 import { checkAuthorityFiles } from './authority-files.ts';
-import { autoHttpsModes, planCertificates } from './automation.ts';
+import { activeAutoHttps, planCertificates } from './automation.ts';
 import type { CertificateCheck } from './certificate-check.ts';
 import { readDocumentCertificates } from './certificate-files.ts';
 import type { CertificatePlan } from './certificate-plan.ts';
@@ -18,20 +18,20 @@ import { planRedirects } from './redirects.ts';
 import type { TlsAddress } from './served-names.ts';
 import type { HandshakePolicy, ListenerTls, LoadedCertificate } from './site-tls.ts';
 
-/** The certificates that a document requires from the process, in addition to its listeners. */
+/** The certificates that a document requires from the process. */
 export interface PlannedCertificates {
 	readonly managed: CertificatePlan;
-	/** Certificates from files. */
+	/** Certificates that are read from files. */
 	readonly loaded: readonly LoadedCertificate[];
-	/** Names served over TLS, sorted; adding one needs a restart. */
+	/** Names that are served over TLS, sorted. Adding a name needs a restart. */
 	readonly names: readonly string[];
 	/** Listeners that request client certificates, as `host:port`. */
 	readonly mutual: readonly string[];
-	/** All different client certificate settings in use. */
+	/** All different settings for client certificates that listeners use. */
 	readonly client_auth: readonly ClientAuth[];
 }
 
-/** The file access that a plan needs. */
+/** What the planning of certificates needs in order to read files. */
 export interface PlanFiles {
 	readonly reader: Reader;
 	readonly certificateCheck: CertificateCheck;
@@ -44,11 +44,11 @@ export interface PlannedTls {
 	readonly certificates: PlannedCertificates;
 	/** TLS parameters by the listener's key. */
 	readonly listeners: ReadonlyMap<string, ListenerTls>;
-	/** Redirects by the host to which their listeners are bound; empty if there are none. */
+	/** Redirects by the host to which the TLS listener is bound; empty if there are none. */
 	readonly redirects: ReadonlyMap<string, readonly ListenedSite[]>;
 }
 
-/** TLS addresses of one listener, in order of precedence. */
+/** The TLS addresses of a listener, in order of precedence. */
 export interface TlsListener {
 	readonly key: string;
 	readonly host: string;
@@ -56,7 +56,7 @@ export interface TlsListener {
 	readonly addresses: readonly TlsAddress[];
 }
 
-/** Plans TLS. Without `files`, certificate files are assumed to exist but to contain no names. */
+/** Plans the TLS of a document. Without `files`, certificate files are assumed to exist and to contain no names. */
 export function planTls(
 	document: Document,
 	listeners: readonly TlsListener[],
@@ -64,9 +64,9 @@ export function planTls(
 	report: Report,
 ): PlannedTls {
 	const settings = document.settings ?? {};
-	const { loadedCertificates, bySite: certificatesBySite } = files
+	const { loadedCertificates, idsBySite: certificatesBySite } = files
 		? readDocumentCertificates(document, files.reader, files.certificateCheck, report)
-		: { loadedCertificates: [], bySite: new Map<number, readonly string[]>() };
+		: { loadedCertificates: [], idsBySite: new Map<number, readonly string[]>() };
 	const policies = new Map<number, HandshakePolicy>();
 	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
 		if (!tls) return undefined;
@@ -97,7 +97,7 @@ export function planTls(
 	const managed = planCertificates(allAddresses, settings, loadedCertificates, report);
 	if (files) checkAuthorityFiles(document, managed, files, report);
 	const ports = { http: managed.http_port, https: managed.https_port };
-	const redirects = autoHttpsModes(settings).redirects
+	const redirects = activeAutoHttps(settings).redirects
 		? planRedirects(allAddresses, ports)
 		: new Map<string, readonly ListenedSite[]>();
 	const mutual = listeners

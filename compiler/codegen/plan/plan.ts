@@ -1,18 +1,18 @@
-/** The plan of a document: everything that is known before it runs. It contains the listeners, and the sites of each. */
+/** The plan of a document: what is known about it before it runs, such as its listeners and the sites of each. */
 
 import type { Document } from '../../document/document.ts';
 import type { PlannedCertificates } from './plan-tls.ts';
 import type { PlannedSocket } from './planned-socket.ts';
 import type { ListenerTls } from './site-tls.ts';
 
-/** A listener. Two documents need the same sockets if they have the same set of listener keys. */
+/** A listener. Two documents need the same sockets if they have the same listener keys. */
 export interface ListenerSpec extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
 	/** Sites that the listener serves, in order of precedence: most specific host first, catch-all last. */
 	readonly sites: readonly ListenedSite[];
 	/** TLS parameters; present if the scheme is `https`. */
 	readonly tls?: ListenerTls;
-	/** Protocols (`h1`, `h2`, `h2c`, `h3`) that the sites' `bind`s set instead of `settings.servers`. */
+	/** Protocols (`h1`, `h2`, `h2c`, `h3`) that the sites' `bind` entries name; they override those of `settings.servers`. */
 	readonly protocols?: readonly string[];
 }
 
@@ -29,18 +29,15 @@ export interface ListenedSite {
 }
 
 /**
- * The files that a document names and that are read when the configuration is loaded. Each file is represented by a string that is
- * the same if and only if the contents are the same.
+ * The identities of the files that a document names and that are read when the configuration is loaded. An identity is a string
+ * that is the same if and only if the contents are the same.
  */
 export interface FileIdentities {
-	/**
-	 * A string for the contents of all files together: two equal documents are the same configuration only if their strings are
-	 * equal, too.
-	 */
+	/** The identity of all files together. Two equal documents are the same configuration only if this is equal as well. */
 	readonly identity: string;
-	/** For each site, a string for the contents of the files that are read when its handlers are built; '' if there are none. */
+	/** For each site, the identity of the files that are read when its handlers are built; '' if there are none. */
 	readonly sites: readonly string[];
-	/** A string for the contents of each file, by the file's path as written in the document. */
+	/** The identity of each file, by its path as written in the document. */
 	readonly contents: { readonly [path: string]: string };
 }
 

@@ -1,14 +1,13 @@
 /** The socket of a listener, as named in a document. */
 import type { ListenHost } from '../../document/listen-host.ts';
 
-/** What to bind, and how the socket is identified. */
+/** The address that a listener binds, and a key that identifies it. */
 export interface PlannedSocket {
-	/**
-	 * `tcp/127.0.0.1:8080`, `tcp6/[::]:80`, `unix//run/svc.sock` or `fd/3`: identifies the listener across reloads of the
-	 * configuration.
-	 */
+	/** Identifies the listener across reloads: `tcp/127.0.0.1:8080`, `tcp6/[::]:80`, `unix//run/svc.sock` or `fd/3`. */
 	readonly key: string;
-	/** Address to bind, '' for every interface of both families; `unix//path` and `fd/3` for sockets other than TCP. */
+	/**
+	 * Address to bind; '' for every interface of both address families. Sockets other than TCP have `unix//path` or `fd/3` here.
+	 */
 	readonly host: string;
 	/** The port; 0 for sockets other than TCP. */
 	readonly port: number;
@@ -18,7 +17,7 @@ export interface PlannedSocket {
 	readonly mode?: number;
 }
 
-/** Returns the socket of a host; the port applies to TCP only. */
+/** Returns the socket for a host; `port` applies to TCP only. */
 export function plannedSocket(listenHost: ListenHost, port: number): PlannedSocket {
 	switch (listenHost.network) {
 		case 'tcp': {
@@ -35,7 +34,7 @@ export function plannedSocket(listenHost: ListenHost, port: number): PlannedSock
 	}
 }
 
-/** Formats a socket for messages: `127.0.0.1:8080`, `[::1]:8080`, `:8080`, `unix//run/svc.sock`. */
+/** Formats a socket for messages, such as `127.0.0.1:8080`, `[::1]:8080`, `:8080` or `unix//run/svc.sock`. */
 export function socketText({ host, port }: { readonly host: string; readonly port: number }): string {
 	return host.includes('/') ? host : `${hostText(host)}:${port}`;
 }

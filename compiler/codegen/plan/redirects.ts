@@ -1,18 +1,22 @@
-/** Plans redirects from HTTP to HTTPS: which hosts of which HTTP listener redirect to which port. */
+/** Plans redirects from HTTP to HTTPS: which hosts an HTTP listener redirects, and to which port. */
 
 import type { SchemePorts } from '../../document/site-address.ts';
 import type { ListenedSite } from './plan.ts';
 import type { TlsAddress } from './served-names.ts';
 
 /**
- * Compares hosts by the precedence of their redirects: exact hosts, then wildcards, then all hosts; longer first, then by name.
+ * Compares hosts by the precedence of their redirects: exact hosts come before wildcards, and '' for all hosts comes last. Longer
+ * hosts come before shorter ones.
  */
 function byPrecedence(a: string, b: string): number {
 	const rank = (host: string) => (host === '' ? 2 : host.includes('*') ? 1 : 0);
 	return rank(a) - rank(b) || b.length - a.length || (a < b ? -1 : a > b ? 1 : 0);
 }
 
-/** Returns the redirects of the HTTP listener for each host to which TLS listeners are bound. Port 0 means no redirect. */
+/**
+ * Returns the redirects for each host to which TLS listeners are bound. If a name is served on several ports, the HTTPS port is
+ * preferred, then the lowest.
+ */
 export function planRedirects(
 	addresses: readonly TlsAddress[],
 	ports: SchemePorts,
@@ -33,7 +37,7 @@ export function planRedirects(
 	return redirects;
 }
 
-/** Groups hosts into entries: consecutive hosts that redirect to the same port share one. */
+/** Groups hosts into entries. Adjacent exact hosts that redirect to the same port share an entry. */
 function entriesOf(portByHost: ReadonlyMap<string, number>, ports: SchemePorts): ListenedSite[] {
 	const shownPort = (port: number) =>
 		port === ports.https || port === ports.http || port === 443 || port === 80 ? 0 : port;
@@ -52,5 +56,5 @@ function entriesOf(portByHost: ReadonlyMap<string, number>, ports: SchemePorts):
 	return entries;
 }
 
-/** Redirects all hosts that no other entry matches. */
+/** An entry that redirects all hosts that no other entry matches. */
 export const REDIRECT_ALL_HOSTS: ListenedSite = { site: -1, hosts: [], paths: [], redirect: 0 };

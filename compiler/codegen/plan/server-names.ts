@@ -1,4 +1,4 @@
-/** Classifies names for certificates: which are internal, which can be managed, which cover others. */
+/** Classifies host names for certificates: which are internal, which can be certified, and which wildcards cover them. */
 import { parseIp } from '../../exchange/ip-address.ts';
 import { IpRanges, PRIVATE_RANGES } from '../../exchange/ip-ranges.ts';
 
@@ -6,8 +6,8 @@ const NON_PUBLIC_RANGES = new IpRanges([...PRIVATE_RANGES, '169.254.0.0/16', 'fe
 const INTERNAL_SUFFIXES = ['.localhost', '.local', '.internal', '.home.arpa'];
 
 /**
- * Reports whether no public authority would certify a name: `localhost`, `.internal` and similar domains, single labels, and
- * private addresses.
+ * Reports whether a name is one that public authorities do not certify: `localhost`, names in `.internal` and similar domains,
+ * single labels, and private addresses.
  */
 export function isInternalName(name: string): boolean {
 	if (parseIp(name)) return NON_PUBLIC_RANGES.contains(name);
@@ -16,8 +16,8 @@ export function isInternalName(name: string): boolean {
 }
 
 /**
- * Reports whether a certificate can be obtained for a name: valid characters, no dot at either end, `*` only as whole leading
- * labels.
+ * Reports whether a certificate can be obtained for a name. The name must have valid characters, no dot at either end, and `*` only
+ * as complete labels at the start.
  */
 export function qualifiesForCertificate(name: string): boolean {
 	if (name === '' || name.startsWith('.') || name.endsWith('.')) return false;
@@ -31,7 +31,10 @@ export function qualifiesForCertificate(name: string): boolean {
 	});
 }
 
-/** Returns the wildcards that cover a name, narrowest first: `*.example.com`, `*.*.com`; none for addresses. */
+/**
+ * Returns the wildcards that cover a name, narrowest first: for `a.example.com`, `*.example.com` and `*.*.com`. Returns none for
+ * addresses.
+ */
 export function coveringWildcards(name: string): string[] {
 	if (name.includes(':') || parseIp(name)) return [];
 	const labels = name.split('.');
@@ -43,7 +46,7 @@ export function coveringWildcards(name: string): string[] {
 	return wildcards.filter(wildcard => wildcard !== name);
 }
 
-/** Looks up a name in a table of exact names and wildcards. Returns undefined if nothing matches. */
+/** Returns the value for a name in a table of exact names and wildcards; undefined if nothing matches. */
 export function lookUpName<T>(table: ReadonlyMap<string, T>, name: string): T | undefined {
 	const exact = table.get(name);
 	if (exact !== undefined) return exact;

@@ -1,14 +1,14 @@
 /** The TLS settings of a site and of a listener, as in documents and plans. */
 import type { ClientAuth } from '../../document/tls-settings.ts';
 
-/** The parameters of a handshake. */
+/** The parameters of a TLS handshake. */
 export interface HandshakePolicy {
 	readonly min_version?: 'tls1.2' | 'tls1.3';
 	readonly max_version?: 'tls1.2' | 'tls1.3';
 	readonly ciphers?: readonly string[];
 	readonly curves?: readonly string[];
 	readonly alpn?: readonly string[];
-	/** IDs of loaded certificates. The first certificate that covers the server name is served; if none does, the first of all. */
+	/** IDs of loaded certificates. The first one that covers the server name is served; if none does, the first of the list. */
 	readonly certificates?: readonly string[];
 	readonly client_auth?: ClientAuth;
 	readonly insecure_secrets_log?: string;
@@ -17,11 +17,11 @@ export interface HandshakePolicy {
 /** The TLS parameters of a listener. */
 export interface ListenerTls {
 	readonly policies: readonly HandshakePolicy[];
-	/** Maps server names, exact or with a wildcard, to the index of their policy. */
+	/** The index of the policy for each server name, which may be a wildcard. */
 	readonly names: { readonly [name: string]: number };
-	/** Index of the policy for all other names. */
+	/** Index of the policy for all other server names. */
 	readonly other: number;
-	/** Whether requests for a host other than the handshake's server name are rejected with 421. */
+	/** True if requests for a host other than the handshake's server name are rejected with 421. */
 	readonly strict_sni_host: boolean;
 	/** Server name assumed if the client sent none. */
 	readonly default_sni?: string;
@@ -29,13 +29,13 @@ export interface ListenerTls {
 	readonly fallback_sni?: string;
 	/** Protocols offered by ALPN unless a policy lists others: `h1`, `h2`. */
 	readonly protocols?: readonly string[];
-	/** Whether plain HTTP requests on the listener's port are redirected to HTTPS. */
+	/** True if plain HTTP requests on the listener's port are redirected to HTTPS. */
 	readonly http_redirect?: boolean;
 }
 
-/** A certificate to load from files. */
+/** A certificate that is loaded from files. */
 export interface LoadedCertificate {
-	/** Identifies the certificate; derived from its paths. */
+	/** Identifies the certificate. Derived from its path. */
 	readonly id: string;
 	/** PEM file of the certificate and its chain. */
 	readonly certificate: string;
@@ -43,7 +43,7 @@ export interface LoadedCertificate {
 	readonly key: string;
 	/** Names that the certificate covers, in lower case. */
 	readonly names: readonly string[];
-	/** End of the certificate's validity in milliseconds since the epoch. */
+	/** End of the certificate's validity, in milliseconds since 1970. */
 	readonly notAfter: number;
 	/** Digest of the bytes that were checked; see `certificatePairDigest`. */
 	readonly digest: string;

@@ -1,17 +1,17 @@
-/** The alphabet of a regular expression: characters that belong to the same character sets of the expression form one class. */
+/** The alphabet of a regular expression. Characters that belong to the same character sets of the expression form one class. */
 import type { CharacterSet } from './character-sets.ts';
 
 /** Classes of characters, numbered from 0. */
 export class Alphabet {
 	/** Number of classes. */
 	readonly size: number;
-	/** For each set passed to the constructor, an array with 1 at the classes that the set contains and 0 elsewhere. */
-	readonly members: readonly Uint8Array[];
+	/** For each set that was passed to the constructor, an array with 1 at the classes in the set and 0 elsewhere. */
+	readonly classFlags: readonly Uint8Array[];
 	/** The class of each character up to U+00FF. */
 	readonly latin1: Uint16Array = new Uint16Array(256);
-	/** The first character of each interval, in ascending order. */
+	/** The first character of each interval of characters that are in the same sets, in ascending order. */
 	readonly #intervalStarts: Uint32Array;
-	/** The class of each interval's characters. */
+	/** The class of the characters in each interval. */
 	readonly #classes: Uint16Array;
 
 	constructor(sets: readonly CharacterSet[]) {
@@ -37,14 +37,14 @@ export class Alphabet {
 			flagsBySet.set(set, intervalFlags);
 		}
 		this.size = size;
-		const members = new Map<Uint8Array, Uint8Array>();
+		const classFlagsByIntervalFlags = new Map<Uint8Array, Uint8Array>();
 		for (const intervalFlags of flagsByText.values()) {
 			const classes = new Uint8Array(size);
 			for (let interval = 0; interval < intervalFlags.length; interval++)
 				if (intervalFlags[interval] === 1) classes[this.#classes[interval]!] = 1;
-			members.set(intervalFlags, classes);
+			classFlagsByIntervalFlags.set(intervalFlags, classes);
 		}
-		this.members = sets.map(set => members.get(flagsBySet.get(set)!)!);
+		this.classFlags = sets.map(set => classFlagsByIntervalFlags.get(flagsBySet.get(set)!)!);
 		for (let code = 0, interval = 0; code < 256; code++) {
 			if (this.#intervalStarts[interval + 1] === code) interval++;
 			this.latin1[code] = this.#classes[interval]!;
@@ -52,21 +52,21 @@ export class Alphabet {
 	}
 
 	/**
-	 * Splits every class of which only a part is in a set. `intervalFlags` is 1 for the intervals in the set. Returns the number of
-	 * classes.
+	 * Splits every class that is only partly in a set, and renumbers the classes. `intervalFlags` is 1 for the intervals in the
+	 * set. Returns the number of classes.
 	 */
 	#split(intervalFlags: Uint8Array): number {
-		const renumbered = new Map<number, number>();
+		const newNumberByKey = new Map<number, number>();
 		for (let interval = 0; interval < intervalFlags.length; interval++) {
 			const key = this.#classes[interval]! * 2 + intervalFlags[interval]!;
-			let number = renumbered.get(key);
+			let number = newNumberByKey.get(key);
 			if (number === undefined) {
-				number = renumbered.size;
-				renumbered.set(key, number);
+				number = newNumberByKey.size;
+				newNumberByKey.set(key, number);
 			}
 			this.#classes[interval] = number;
 		}
-		return renumbered.size;
+		return newNumberByKey.size;
 	}
 
 	/** Returns the class of a character. */

@@ -1,9 +1,9 @@
 /**
- * Finds the subject length up to which a backtracking engine, such as that of `RegExp`, is fast with an expression.
+ * Finds the subject length up to which a backtracking engine, such as the engine of `RegExp`, is fast for an expression.
  *
- * In the worst case, such an engine tries every possible path through the expression. This analysis lengthens prefixes of
- * subjects character by character. For each prefix, it computes which states can follow and how many paths lead to each. If there
- * are few such combinations of states, each with few paths, no subject can make the engine try more than that many paths per
+ * In the worst case, such an engine tries every possible path through the expression. This analysis lengthens prefixes of subjects
+ * character by character. For each prefix, it computes which states can follow, and how many paths lead to each state. If only few
+ * different results occur, each with few paths, then no subject can make the engine try more than that number of paths per
  * character.
  */
 import { Alphabet } from './alphabet.ts';
@@ -12,23 +12,22 @@ import { GlushkovAutomaton } from './glushkov.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
 /**
- * Maximum numbers of paths: per character of a long subject, and in total for a short subject. The engine takes 1 or 2 ns for
- * each.
+ * Maximum number of paths per character of a long subject, and in total for a short subject. The engine takes 1 or 2 ns per path.
  */
 const MAX_PATHS = 250;
 const MAX_SHORT_SUBJECT_PATHS = 20_000;
-/** Nesting depth that most expressions do not exceed. The engine is slower on expressions that do. */
+/** Nesting depth up to which the time per path holds. On deeper expressions, the engine is slower in proportion. */
 const USUAL_DEPTH = 4;
 /** Number of steps after which the analysis stops. */
 const MAX_STEPS = 200_000;
 
 /**
- * Where an expression can start to match. An expression that begins with `.*` needs to be tried only at the start of a line, and an
+ * Where a search must attempt a match. An expression that begins with `.*` must be tried only at the start of each line, and an
  * expression that begins with `(?s).*` only at the start of the text.
  */
 export type MatchStarts = 'anywhere' | 'lines' | 'text';
 
-/** Returns where a search for the expression has to start an attempt. */
+/** Returns where a search for the expression must attempt a match. */
 export function matchStartsOf(node: RegexpNode): MatchStarts {
 	switch (node.kind) {
 		case 'cat':
@@ -45,23 +44,23 @@ export function matchStartsOf(node: RegexpNode): MatchStarts {
 }
 
 /**
- * Returns the length of subject, in UTF-16 units, up to which `RegExp` is fast with an expression. The result is Infinity if
- * `RegExp` never takes more than 1 µs per character, and otherwise the length for which it takes at most about 50 µs in total. It
- * is -1 if the expression is so large that even compiling it could take a long time.
+ * Returns the length of subjects, in UTF-16 units, up to which `RegExp` is fast for an expression. The result is Infinity if
+ * `RegExp` never takes more than 1 µs per character; otherwise it is the length for which `RegExp` takes about 50 µs in total. The
+ * result is −1 if the expression is so large that even compiling it could take long.
  */
 export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): number {
 	let automaton = new GlushkovAutomaton(root, 'all');
 	if (automaton.tooLarge) automaton = new GlushkovAutomaton(root, 'small');
 	if (automaton.tooLarge) return -1;
-	const { sets, followers: follow, rootPart: whole } = automaton;
+	const { sets, followers: follow, rootPart } = automaton;
 	const depth = Math.max(USUAL_DEPTH, depthOf(root)) / USUAL_DEPTH;
 	const alphabet = new Alphabet([...sets, NOT_NEWLINE]);
-	const isLineFeed = alphabet.members.at(-1)!.map(isInSet => 1 - isInSet);
+	const isLineFeed = alphabet.classFlags.at(-1)!.map(isInSet => 1 - isInSet);
 	const links = follow.map(followers => [...followers]);
-	const firstStates = [...whole.firstStates];
+	const firstStates = [...rootPart.firstStates];
 	/** The prefixes found so far, except those that another prefix covers (see {@link covers}). */
 	let knownPrefixes: PrefixStates[] = [];
-	const scratch = new Float64Array(sets.length);
+	const countsByState = new Float64Array(sets.length);
 	let steps = 0;
 	/** Maximum number of paths that any prefix so far has. */
 	let maxPaths = 0;
@@ -69,38 +68,40 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 	let totalPaths = 0;
 	let fastLength: number | undefined;
 	/** New prefixes of the current length. */
-	let prefixes = [prefixStatesOf([...firstStates, ...whole.firstAtStart], scratch)];
+	let prefixes = [prefixStatesOf([...firstStates, ...rootPart.firstAtStart], countsByState)];
 	for (let length = 0; ; length++) {
 		for (const { totalPaths: total } of prefixes) maxPaths = Math.max(maxPaths, depth * total);
 		totalPaths += maxPaths;
 		if (totalPaths > MAX_SHORT_SUBJECT_PATHS) fastLength ??= length - 1;
 		if (steps > MAX_STEPS || (fastLength !== undefined && maxPaths > MAX_PATHS)) return fastLength ?? length;
-		const longer: PrefixStates[] = [];
+		const longerPrefixes: PrefixStates[] = [];
 		for (const { states, pathCounts } of prefixes) {
 			for (let characterClass = 0; characterClass < alphabet.size; characterClass++) {
-				const next =
+				const nextCounts =
 					starts === 'anywhere' || (starts === 'lines' && isLineFeed[characterClass] === 1) ? [...firstStates] : [];
 				for (let index = 0; index < states.length; index++) {
 					const state = states[index]!;
-					if (alphabet.members[state]![characterClass] === 0) continue;
-					for (const [target, count] of links[state]!) next.push([target, count * pathCounts[index]!]);
+					if (alphabet.classFlags[state]![characterClass] === 0) continue;
+					for (const [target, count] of links[state]!) nextCounts.push([target, count * pathCounts[index]!]);
 				}
-				const prefix = prefixStatesOf(next, scratch);
-				steps += states.length + next.length + knownPrefixes.length;
+				const prefix = prefixStatesOf(nextCounts, countsByState);
+				steps += states.length + nextCounts.length + knownPrefixes.length;
 				if (knownPrefixes.some(knownPrefix => covers(knownPrefix, prefix))) continue;
 				knownPrefixes = knownPrefixes.filter(knownPrefix => !covers(prefix, knownPrefix));
 				knownPrefixes.push(prefix);
-				longer.push(prefix);
+				longerPrefixes.push(prefix);
 			}
 		}
-		if (longer.length === 0) {
+		if (longerPrefixes.length === 0) {
 			return maxPaths <= MAX_PATHS ? Infinity : length + Math.floor((MAX_SHORT_SUBJECT_PATHS - totalPaths) / maxPaths);
 		}
-		prefixes = longer.filter(candidate => !longer.some(other => other !== candidate && covers(other, candidate)));
+		prefixes = longerPrefixes.filter(
+			candidate => !longerPrefixes.some(other => other !== candidate && covers(other, candidate)),
+		);
 	}
 }
 
-/** A group of prefixes of subjects, after which the same states can follow, with the same number of paths to each. */
+/** A group of prefixes of subjects after which the same states can follow, with the same number of paths to each state. */
 interface PrefixStates {
 	/** The states that can follow, in ascending order. */
 	readonly states: readonly number[];

@@ -1,4 +1,4 @@
-/** Sets of characters as ranges of code points. The named classes of regular expressions are RE2's, which are ASCII. */
+/** Sets of characters, as ranges of code points. Named classes of regular expressions are ASCII only, as in RE2. */
 
 /** Inclusive ranges of code points, ascending, neither overlapping nor adjacent. */
 export type CharacterSet = readonly (readonly [low: number, high: number])[];
@@ -67,12 +67,12 @@ const POSIX: { readonly [name: string]: CharacterSet } = {
 	],
 };
 
-/** Returns the set of `[:name:]`, or undefined if there is no such class. */
+/** Returns the set of the POSIX class `[:name:]`; undefined if there is no such class. */
 export function posixClass(name: string): CharacterSet | undefined {
 	return Object.hasOwn(POSIX, name) ? POSIX[name] : undefined;
 }
 
-/** Returns the union of ranges in any order. */
+/** Returns the union of ranges, which may be in any order and overlap. */
 export function unionOfSets(ranges: CharacterSet): CharacterSet {
 	const merged: [number, number][] = [];
 	for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
@@ -108,8 +108,8 @@ export function setContains(ranges: CharacterSet, code: number): boolean {
 }
 
 /**
- * Returns the characters of `\W`. If case is ignored, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are case variants
- * of s and k, so `\W` would match these letters, too.
+ * Returns the characters of `\W`. If `ignoreCase`, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are case variants of
+ * s and k, so with them `\W` would match these letters as well.
  */
 export function wordComplement(ignoreCase: boolean): CharacterSet {
 	return complementOfSet(
@@ -117,22 +117,22 @@ export function wordComplement(ignoreCase: boolean): CharacterSet {
 	);
 }
 
-/** Adds the other letter cases of every character in the set, by simple case folding like `RegExp` with the flags `iu`. */
+/** Adds all case variants of the characters in a set. As in `RegExp` with the flags `iu`, simple case folding applies. */
 export function withBothCases(ranges: CharacterSet): CharacterSet {
-	const added: [number, number][] = [];
+	const variantRanges: [number, number][] = [];
 	if ((ranges.at(-1)?.[1] ?? 0) < 128) {
 		for (const letter of asciiLetters()) {
 			if (!setContains(ranges, letter)) continue;
-			added.push([letter ^ 32, letter ^ 32]);
-			if ((letter | 32) === 0x73) added.push([0x17f, 0x17f]);
-			if ((letter | 32) === 0x6b) added.push([0x212a, 0x212a]);
+			variantRanges.push([letter ^ 32, letter ^ 32]);
+			if ((letter | 32) === 0x73) variantRanges.push([0x17f, 0x17f]);
+			if ((letter | 32) === 0x6b) variantRanges.push([0x212a, 0x212a]);
 		}
 	} else {
 		for (const orbit of caseOrbits()) {
-			if (orbit.some(code => setContains(ranges, code))) for (const code of orbit) added.push([code, code]);
+			if (orbit.some(code => setContains(ranges, code))) for (const code of orbit) variantRanges.push([code, code]);
 		}
 	}
-	return added.length === 0 ? ranges : unionOfSets([...ranges, ...added]);
+	return variantRanges.length === 0 ? ranges : unionOfSets([...ranges, ...variantRanges]);
 }
 
 function* asciiLetters(): Iterable<number> {
@@ -140,10 +140,11 @@ function* asciiLetters(): Iterable<number> {
 }
 
 /**
- * Cached constants: the sets of Unicode properties, by `RegExp` source, and the groups of characters that differ only in case.
+ * Caches of constants: the sets of Unicode properties by their `RegExp` source, and the groups of characters that differ only in
+ * case.
  */
 const propertySets = new Map<string, CharacterSet>();
-let orbits: readonly (readonly number[])[] | undefined;
+let cachedOrbits: readonly (readonly number[])[] | undefined;
 
 /** Returns the set of a Unicode property, given as `\p{…}`. The first use of each takes about 10 ms. */
 export function unicodePropertySet(classSource: string): CharacterSet {
@@ -155,7 +156,7 @@ export function unicodePropertySet(classSource: string): CharacterSet {
 	return set;
 }
 
-/** Number of code points tested at a time: as many as share one high surrogate. */
+/** Number of code points that are tested at a time. They share one high surrogate. */
 const CHUNK_SIZE = 0x400;
 
 /** Returns the characters that a class of `RegExp` matches. */
@@ -184,8 +185,8 @@ function scanClass(classSource: string): CharacterSet {
 }
 
 function caseOrbits(): readonly (readonly number[])[] {
-	orbits ??= findOrbits();
-	return orbits;
+	cachedOrbits ??= findOrbits();
+	return cachedOrbits;
 }
 
 function findOrbits(): readonly (readonly number[])[] {

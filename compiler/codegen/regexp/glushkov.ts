@@ -1,18 +1,18 @@
 /**
- * The Glushkov automaton of an expression, which has one state per character set in the expression. It counts the links from one
- * state to another, because a backtracking engine tries each of them separately.
+ * The Glushkov automaton of a regular expression, which has one state per character set in the expression. It counts the links from
+ * one state to another, because a backtracking engine tries each link separately.
  */
 import type { CharacterSet } from './character-sets.ts';
 import { isNullable, type RegexpNode } from './regexp-node.ts';
 
-/** States, with the number of paths to each. */
+/** The number of paths to each state. */
 export type PathCounts = ReadonlyMap<number, number>;
 
-/** How a part of an expression can begin and end. */
+/** Describes how the matches of a part of an expression can begin and end. */
 export interface AutomatonPart {
 	/** Number of ways to match the empty string at any position. */
 	readonly nullable: number;
-	/** Number of ways to match the empty string that exist only at the beginning of the subject. */
+	/** Number of ways to match the empty string only at the beginning of the subject. */
 	readonly nullableAtStart: number;
 	/** States that can come first at any position. */
 	readonly firstStates: PathCounts;
@@ -29,7 +29,7 @@ const EMPTY_PART: AutomatonPart = {
 	firstAtStart: NO_PATHS,
 	lastStates: NO_PATHS,
 };
-/** Size limits. The automaton of an expression that exceeds a limit is incomplete. */
+/** Size limits. If an expression exceeds one of them, its automaton is incomplete. */
 const MAX_STATES = 500;
 const MAX_RANGES = 20_000;
 const MAX_WORK_STEPS = 100_000;
@@ -38,7 +38,7 @@ const LARGE_COUNT = 8;
 /** The automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
 export class GlushkovAutomaton {
 	readonly sets: CharacterSet[] = [];
-	/** For each state, the states that can follow it. */
+	/** For each state, the states that can follow it, with the number of links to each. */
 	readonly followers: Map<number, number>[] = [];
 	readonly rootPart: AutomatonPart;
 	/** True if the expression was too large, so that the automaton is incomplete. */
@@ -48,14 +48,14 @@ export class GlushkovAutomaton {
 	#rangeCount = 0;
 
 	/**
-	 * With `all`, every repetition is written out, which can take many states. With `small`, repetitions of more than
-	 * {@link LARGE_COUNT} are treated as unlimited: the automaton then accepts more texts, and each by at least as many paths.
+	 * With `all`, every repetition is written out, which can take many states. With `small`, repetitions of more than {@link
+	 * LARGE_COUNT} are treated as unlimited: the automaton then accepts more texts, and each of them by at least as many paths.
 	 */
 	constructor(root: RegexpNode, repetitions: 'all' | 'small') {
 		this.#maxCount = repetitions === 'all' ? Infinity : LARGE_COUNT;
-		// The end of the expression counts as a character, because the engine has to try it, too.
-		const end: RegexpNode = { kind: 'set', ranges: [] };
-		this.rootPart = this.#buildPart({ kind: 'cat', children: [root, end] });
+		// The end of the expression counts as a character set, because the engine has to try it as well.
+		const endNode: RegexpNode = { kind: 'set', ranges: [] };
+		this.rootPart = this.#buildPart({ kind: 'cat', children: [root, endNode] });
 	}
 
 	#buildPart(node: RegexpNode): AutomatonPart {
@@ -125,7 +125,7 @@ export class GlushkovAutomaton {
 			return this.#concatenate(required, optional);
 		}
 		const { nullable, ...loop } = this.#buildPart(node);
-		// The engine tries an empty iteration, too, before it gives up.
+		// The engine also tries an empty iteration before it gives up.
 		this.#addLinks(loop.lastStates, loop.firstStates, 1 + nullable);
 		return this.#concatenate(required, { ...loop, nullable: nullable + 1 });
 	}

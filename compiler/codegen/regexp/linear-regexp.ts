@@ -1,4 +1,4 @@
-/** Regular expressions that take time linear in the length of the subject, whatever its contents. */
+/** Regular expressions whose matching time is linear in the length of the subject, whatever the subject contains. */
 import type { MatchPaths } from './match-paths.ts';
 import type { RegexpProgram } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
@@ -7,10 +7,9 @@ import type { ReverseAutomaton } from './reverse-automaton.ts';
 export interface LinearRegExpSource {
 	/** Source of the expression for `RegExp`. */
 	readonly jsSource: string;
-	/** Maximum length, in UTF-16 units, of a subject for which `RegExp` is fast; −1 if it is never fast. */
+	/** Maximum length of a subject, in UTF-16 units, for which `RegExp` is fast; −1 if it is never fast. */
 	readonly fastLength: number;
 	readonly program: RegexpProgram;
-	/** Number of capturing groups. */
 	readonly groups: number;
 	/** The numbers of the named groups, by name. */
 	readonly names: ReadonlyMap<string, number>;
@@ -20,15 +19,15 @@ export interface LinearRegExpSource {
 
 /**
  * A `RegExp` with the flag `u` that does not backtrack on long subjects. A first pass, from the end of the subject to its
- * beginning, determines which instructions can lead to a match from which positions. A second pass follows the match forward: of
- * several possible paths, it takes the first that can lead to a match. The flags `g` and `y` work as usual, including in
+ * beginning, determines which instructions can lead to a match at which positions. A second pass follows the match forward and,
+ * where several paths are possible, takes the first that can lead to a match. The flags `g` and `y` work as usual, including in
  * `replace`, `matchAll` and `split`, and all matches in one subject share the first pass.
  */
 export class LinearRegExp extends RegExp {
 	readonly #source: LinearRegExpSource;
 	readonly #automaton: ReverseAutomaton;
 
-	/** String methods construct a copy with additional flags; they pass this object as `source`. */
+	/** String methods construct a copy with additional flags, and pass the original as `source`. */
 	constructor(source: LinearRegExpSource | LinearRegExp, flags: string) {
 		const components = source instanceof LinearRegExp ? source.#source : source;
 		super(components.jsSource, flags.includes('u') ? flags : `${flags}u`);
@@ -67,7 +66,7 @@ export class LinearRegExp extends RegExp {
 		slots[1] = this.#follow(program.start, start, slots);
 		const match = [] as unknown as RegExpExecArray;
 		for (let slot = 0; slot < slots.length; slot += 2) {
-			// As in JavaScript's own arrays of matches, a group that took no part is undefined.
+			// As in the results of JavaScript's own `exec`, a group that took no part in the match is undefined.
 			match.push(slots[slot + 1]! < 0 ? (undefined as never) : subject.slice(slots[slot], slots[slot + 1]));
 		}
 		match.index = start;
@@ -79,14 +78,14 @@ export class LinearRegExp extends RegExp {
 		return match;
 	}
 
-	/** Follows a match from its first position and fills the slots. Returns the position of its end. */
+	/** Follows a match from its first position and fills `slots` with the positions of groups. Returns the end of the match. */
 	#follow(firstInstruction: number, start: number, slots: Int32Array): number {
 		const { automaton, paths } = this.#source;
 		let position = start;
 		for (let instruction = firstInstruction; ; ) {
-			const { next, savedSlots: saved, clearedSlots: cleared } = paths.pathFrom(instruction, position);
-			for (let i = 0; i < saved.length; i++) slots[saved[i]!] = position;
-			for (let i = 0; i < cleared.length; i++) slots[cleared[i]!] = -1;
+			const { next, savedSlots, clearedSlots } = paths.pathFrom(instruction, position);
+			for (let i = 0; i < savedSlots.length; i++) slots[savedSlots[i]!] = position;
+			for (let i = 0; i < clearedSlots.length; i++) slots[clearedSlots[i]!] = -1;
 			if (next < 0) return position;
 			position = automaton.positionAfter(position);
 			instruction = next;

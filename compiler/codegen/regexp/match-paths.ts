@@ -1,27 +1,27 @@
-/** The paths that a match takes from one character to the next. */
+/** The paths through a program that a match takes from one character to the next. */
 import type { RegexpInstruction, RegexpProgram } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** A path from an instruction to the next instruction that consumes a character, or to the end of the match. */
 export interface MatchPath {
-	/** The instruction after the consumed character, or -1 at the end of the match. */
+	/** The instruction after the consumed character; −1 at the end of the match. */
 	readonly next: number;
-	/** Slots that are set to the position of the character. */
+	/** Capture slots that are set to the position of the character. */
 	readonly savedSlots: readonly number[];
-	/** Slots that are cleared. */
+	/** Capture slots that are cleared. */
 	readonly clearedSlots: readonly number[];
 }
 
 /** Maximum number of cached paths. */
 const MAX_PATHS = 16_384;
 
-/** Finds the paths through a program. The result of a match is determined by the first path that can lead to one. */
+/** Finds the path that a match takes from each position: the first one, in order of priority, that can lead to a match. */
 export class MatchPaths {
 	readonly #instructions: readonly RegexpInstruction[];
 	readonly #automaton: ReverseAutomaton;
-	/** Cached paths, by instruction and state. */
+	/** Cached paths. The key combines a state of the automaton and an instruction. */
 	readonly #paths = new Map<number, MatchPath>();
-	/** The generation of the automaton's states to which the cached paths belong. */
+	/** The generation of the automaton's states for which the cached paths are valid. */
 	#generation = 0;
 
 	constructor({ instructions }: RegexpProgram, automaton: ReverseAutomaton) {
@@ -29,7 +29,10 @@ export class MatchPaths {
 		this.#automaton = automaton;
 	}
 
-	/** Returns the path from an instruction at a position in the subject. The instruction must lead to a match from there. */
+	/**
+	 * Returns the path from an instruction at a position in the subject. The caller ensures that the instruction leads to a match
+	 * from there.
+	 */
 	pathFrom(instruction: number, position: number): MatchPath {
 		const state = this.#automaton.stateAt(position);
 		if (state < 0) return this.#walk(instruction, position);
@@ -47,7 +50,7 @@ export class MatchPaths {
 	}
 
 	#walk(firstInstruction: number, position: number): MatchPath {
-		const slots = new Map<number, boolean>();
+		const isSavedBySlot = new Map<number, boolean>();
 		for (let index = firstInstruction; ; ) {
 			const instruction = this.#instructions[index]!;
 			switch (instruction.op) {
@@ -55,16 +58,16 @@ export class MatchPaths {
 					index = this.#automaton.firstThatLeadsOn(instruction.targets, position);
 					continue;
 				case 'save':
-					slots.set(instruction.slot, true);
+					isSavedBySlot.set(instruction.slot, true);
 					break;
 				case 'clear':
-					for (let slot = instruction.firstSlot; slot < instruction.endSlot; slot++) slots.set(slot, false);
+					for (let slot = instruction.firstSlot; slot < instruction.endSlot; slot++) isSavedBySlot.set(slot, false);
 					break;
 				case 'assert':
 					break;
 				default: {
 					const slotsWhere = (isSaved: boolean) =>
-						[...slots].flatMap(([slot, savedSlots]) => (savedSlots === isSaved ? [slot] : []));
+						[...isSavedBySlot].flatMap(([slot, isSlotSaved]) => (isSlotSaved === isSaved ? [slot] : []));
 					const next = instruction.op === 'set' ? instruction.next : -1;
 					return { next, savedSlots: slotsWhere(true), clearedSlots: slotsWhere(false) };
 				}
@@ -74,7 +77,7 @@ export class MatchPaths {
 	}
 }
 
-/** Returns the maximum number of instructions between two characters. */
+/** Returns the maximum number of instructions that a path from one character to the next visits. */
 export function maxPathLength({ instructions }: RegexpProgram): number {
 	const lengths = new Int32Array(instructions.length);
 	for (let first = 0; first < instructions.length; first++) {
@@ -87,7 +90,7 @@ export function maxPathLength({ instructions }: RegexpProgram): number {
 				stack.push(unmeasured);
 				continue;
 			}
-			// Choosing among many targets takes time as well, so they count.
+			// Choosing among many targets takes time as well, so every eight targets count as one more instruction.
 			lengths[index] =
 				1 + (targets.length >>> 3) + targets.reduce((longest, target) => Math.max(longest, lengths[target]!), 0);
 			stack.pop();
@@ -97,8 +100,8 @@ export function maxPathLength({ instructions }: RegexpProgram): number {
 }
 
 /**
- * Returns the instructions that follow an instruction without consuming a character. Following them repeatedly ends, because
- * every iteration consumes a character.
+ * Returns the instructions that can follow an instruction without consuming a character. Following them always ends, because every
+ * iteration of a repetition consumes a character.
  */
 function nextInstructions(instruction: RegexpInstruction): readonly number[] {
 	if (instruction.op === 'choice') return instruction.targets;

@@ -1,4 +1,4 @@
-/** Parses regular expressions in RE2's syntax. Rejects what RE2 does not have (lookaround, backreferences, atomic groups). */
+/** Parses regular expressions in RE2's syntax. Rejects what RE2 does not have: lookaround, backreferences and atomic groups. */
 import {
 	ANY_CHARACTER,
 	type CharacterSet,
@@ -29,7 +29,7 @@ const ASSERTIONS: { readonly [letter: string]: RegexpAssertion | undefined } = {
 };
 
 /**
- * Parses an expression. `^` and `$` are the ends of the text unless `(?m)` is set, `.` is any character except a line feed
+ * Parses an expression. `^` and `$` match the ends of the text unless `(?m)` is set, `.` matches any character except a line feed
  * unless `(?s)` is set, and `\d \s \w \b` are ASCII. Throws RegexpError.
  */
 export function parseRegexp(
@@ -37,8 +37,8 @@ export function parseRegexp(
 	ignoreCase: boolean,
 	bounds: RegexpBounds = CONFIGURED_REGEXP_BOUNDS,
 ): ParsedRegexp {
-	const { maxLength: length } = bounds;
-	if (source.length > length) throw new RegexpError(`The expression is longer than ${length} characters.`);
+	const { maxLength } = bounds;
+	if (source.length > maxLength) throw new RegexpError(`The expression is longer than ${maxLength} characters.`);
 	return new Parser(source, ignoreCase, bounds).parse();
 }
 
@@ -58,7 +58,7 @@ class Parser {
 	readonly #names = new Map<string, number>();
 	readonly #properties = new Set<string>();
 	readonly #maxProperties: number;
-	/** The sets of bracketed classes, by their source text. */
+	/** The sets of bracketed classes that have been parsed, by their source text and the flag `i`. */
 	readonly #sets = new Map<string, CharacterSet>();
 	#rangeCount = 0;
 
@@ -84,7 +84,10 @@ class Parser {
 		return true;
 	}
 
-	/** Parses up to a `)` or the end. Flags set inside apply until the end of the group, even in later alternatives. */
+	/**
+	 * Parses alternatives up to a `)` or the end. Flags that are set inside apply until the end of the group, even in later
+	 * alternatives.
+	 */
 	#alternatives(): RegexpNode {
 		if (++this.#depth > MAX_DEPTH) this.#fail('it is nested too deeply');
 		const outerFlags = this.#flags;
@@ -94,7 +97,7 @@ class Parser {
 		this.#flags = outerFlags;
 		this.#depth--;
 		if (nodes.length === 1) return nodes[0]!;
-		// `a|b` is compiled like `[ab]`.
+		// `a|b` is compiled as `[ab]`.
 		const sets = nodes.flatMap(node => (node.kind === 'set' ? [node.ranges] : []));
 		if (sets.length === nodes.length) return { kind: 'set', ranges: unionOfSets(sets.flat()) };
 		return { kind: 'alt', children: nodes };
@@ -194,7 +197,7 @@ class Parser {
 		return inner;
 	}
 
-	/** Parses a quantifier after an atom. The atom's capturing groups have numbers above `groupsBefore`. */
+	/** Parses the quantifier after an atom, if there is one. `groupsBefore` is the number of capturing groups before the atom. */
 	#withQuantifier(atom: RegexpNode, groupsBefore: number): RegexpNode {
 		const match = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(
 			this.#source.slice(this.#position, this.#position + 24),
@@ -243,7 +246,7 @@ class Parser {
 		return { kind: 'cat', children: nodes };
 	}
 
-	/** Parses an escape after its backslash, in a class or outside. */
+	/** Parses an escape after its backslash, inside or outside of a bracketed class. */
 	#classEscape(): CharacterSet {
 		const c = this.#nextCharacter();
 		switch (c) {
@@ -310,7 +313,7 @@ class Parser {
 		return this.#fail(`\`${name}\` is not the name of a class`);
 	}
 
-	/** Parses a class after its `[`. */
+	/** Parses a bracketed class after its `[`. */
 	#bracketed(): RegexpNode {
 		const start = this.#position;
 		const negated = this.#consume('^');

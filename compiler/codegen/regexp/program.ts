@@ -1,5 +1,5 @@
 /**
- * Compiles an expression to a graph of instructions. Priorities, captures and assertions are explicit in it, and no repetition
+ * Compiles an expression to a graph of instructions, in which priorities, captures and assertions are explicit. No repetition in it
  * can loop without consuming a character.
  */
 import type { CharacterSet } from './character-sets.ts';
@@ -13,9 +13,9 @@ export type RegexpInstruction =
 	| { readonly op: 'fail' }
 	/** The end of the expression. */
 	| { readonly op: 'match' }
-	/** Consumes a character of a set. */
+	/** Consumes a character that is in a set. `set` is the index of the set. */
 	| { readonly op: 'set'; readonly set: number; readonly next: number }
-	/** Tries the targets in this order. */
+	/** Tries the targets in order. */
 	| { readonly op: 'choice'; readonly targets: number[] }
 	/** Stores the position: slot 2n is the start of group n, slot 2n + 1 its end. */
 	| { readonly op: 'save'; readonly slot: number; readonly next: number }
@@ -35,10 +35,12 @@ export interface RegexpProgram {
 const FAIL_INSTRUCTION = 0;
 /** The instruction that ends a match. */
 export const MATCH_INSTRUCTION = 1;
-/** Maximum number of nodes visited per permitted instruction. It is greater than 1, because some nodes produce no instruction. */
+/**
+ * Maximum number of visits to nodes, per permitted instruction. It is greater than 1, because some nodes produce no instruction.
+ */
 const VISITS_PER_INSTRUCTION = 5;
 
-/** Compiles an expression. Throws RegexpTooLarge. */
+/** Compiles an expression to a program. Throws RegexpTooLarge. */
 export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): RegexpProgram {
 	const builder = new Builder(bounds);
 	const start = builder.compileNode(root, MATCH_INSTRUCTION);
@@ -48,15 +50,17 @@ export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): Re
 type Repeat = Extract<RegexpNode, { kind: 'repeat' }>;
 
 /**
- * The optional iterations of a repetition: the instruction at which they can begin or be skipped, and the instruction at which an
- * iteration begins.
+ * The optional iterations of a repetition. `entry` is the instruction at which they begin or are skipped, and `iteration` the
+ * instruction at which one iteration begins.
  */
 interface OptionalPart {
 	readonly entry: number;
 	readonly iteration: number;
 }
 
-/** Builds a program backward: every method receives the instruction that follows and returns the instruction at which to begin. */
+/**
+ * Builds a program backward: every method receives the next instruction and returns the instruction at which its own part begins.
+ */
 class Builder {
 	readonly instructions: RegexpInstruction[] = [{ op: 'fail' }, { op: 'match' }];
 	readonly sets: CharacterSet[] = [];
@@ -88,7 +92,7 @@ class Builder {
 
 	/**
 	 * Compiles a node that continues with `nextIfConsumed` if it has consumed a character, and with `nextIfEmpty` if it has not. As
-	 * in JavaScript, an optional iteration must consume something, so its `nextIfEmpty` is FAIL_INSTRUCTION.
+	 * in JavaScript, an optional iteration must consume a character, so `nextIfEmpty` is FAIL_INSTRUCTION for it.
 	 */
 	#compileEither(node: RegexpNode, nextIfEmpty: number, nextIfConsumed: number): number {
 		if (++this.#visits > VISITS_PER_INSTRUCTION * this.#bounds.maxInstructions) throw new RegexpTooLarge();
@@ -104,11 +108,11 @@ class Builder {
 					next === FAIL_INSTRUCTION
 						? FAIL_INSTRUCTION
 						: this.#addInstruction({ op: 'save', slot: 2 * node.index + 1, next });
-				const afterFull = saveEnd(nextIfConsumed);
+				const saveEndIfConsumed = saveEnd(nextIfConsumed);
 				const inner = this.#compileEither(
 					node.child,
-					nextIfEmpty === nextIfConsumed ? afterFull : saveEnd(nextIfEmpty),
-					afterFull,
+					nextIfEmpty === nextIfConsumed ? saveEndIfConsumed : saveEnd(nextIfEmpty),
+					saveEndIfConsumed,
 				);
 				return inner === FAIL_INSTRUCTION
 					? FAIL_INSTRUCTION
@@ -130,8 +134,8 @@ class Builder {
 	}
 
 	/**
-	 * Compiles nodes one after the other. Where the two continuations differ, each node that can match nothing is compiled
-	 * twice: for the case that something has been consumed before it, and for the case that nothing has.
+	 * Compiles nodes in sequence. Where the two continuations differ, a node that can match nothing is compiled twice: for the case
+	 * that a character has been consumed before it, and for the case that none has.
 	 */
 	#sequence(
 		nodes: readonly RegexpNode[],
@@ -150,8 +154,8 @@ class Builder {
 	}
 
 	/**
-	 * Compiles the iterations after the required ones. The result is reused for the same `nextIfConsumed`; without reuse, the
-	 * iterations of nested repetitions would multiply.
+	 * Compiles the iterations after the required ones. The result is cached for each `nextIfConsumed`, because the iterations of
+	 * nested repetitions would otherwise multiply.
 	 */
 	#optional(node: Repeat, nextIfConsumed: number): OptionalPart {
 		const parts = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();
@@ -179,12 +183,12 @@ class Builder {
 		return this.#choice(node.lazy ? [next, iteration] : [iteration, next]);
 	}
 
-	/** Compiles one iteration, which first clears the captures of the iteration before it. */
+	/** Compiles one iteration, which first clears the captures of the previous iteration. */
 	#iteration(node: Repeat, nextIfEmpty: number, nextIfConsumed: number): number {
 		const start = this.#compileEither(node.child, nextIfEmpty, nextIfConsumed);
-		const [firstGroup, end] = node.groups;
-		if (firstGroup === end || start === FAIL_INSTRUCTION) return start;
-		return this.#addInstruction({ op: 'clear', firstSlot: 2 * firstGroup, endSlot: 2 * end, next: start });
+		const [firstGroup, endGroup] = node.groups;
+		if (firstGroup === endGroup || start === FAIL_INSTRUCTION) return start;
+		return this.#addInstruction({ op: 'clear', firstSlot: 2 * firstGroup, endSlot: 2 * endGroup, next: start });
 	}
 
 	/** Returns the index of a set. Equal sets share one index. */

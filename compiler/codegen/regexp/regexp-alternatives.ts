@@ -1,4 +1,4 @@
-/** Several expressions searched for together, in time linear in the length of the subject. */
+/** Searches for several expressions together, in time linear in the length of the subject. */
 import { parseRegexp } from './parse-regexp.ts';
 import { compileParsedRegexp } from './regexp.ts';
 import { CONFIGURED_REGEXP_BOUNDS } from './regexp-bounds.ts';
@@ -8,23 +8,26 @@ import type { ParsedRegexp, RegexpNode } from './regexp-node.ts';
 export interface RegexpAlternative {
 	/** The number of the group that takes part only in matches of this expression and contains the whole match. */
 	readonly group: number;
-	/** Number of the expression's own groups. They follow `group`. */
+	/** Number of the expression's own groups. Their numbers follow `group`. */
 	readonly groups: number;
-	/** Numbers of the expression's named groups, counted from `group`. */
+	/** Numbers of the expression's named groups, counted from `group`: the first group after it has number 1. */
 	readonly names: ReadonlyMap<string, number>;
 }
 
 export interface RegexpAlternatives {
-	/** Matches any of the expressions, with the flags `g` and `u`. Where several expressions match, the first of them is found. */
+	/**
+	 * Matches any of the expressions, with the flags `g` and `u`. If several expressions match at a position, the first of them is
+	 * found.
+	 */
 	readonly regexp: RegExp;
-	/** The expressions, combined to a single expression. */
+	/** All expressions, combined to one. */
 	readonly parsed: ParsedRegexp;
 	readonly alternatives: readonly RegexpAlternative[];
-	/** Maximum length of a match in UTF-16 units; Infinity if there is none. */
+	/** Maximum length of a match in UTF-16 units; Infinity if matches can have any length. */
 	readonly maxLength: number;
 }
 
-/** Compiles expressions to a single expression. Throws RegexpError. */
+/** Combines expressions to one and compiles it. Throws RegexpError. */
 export function compileRegexpAlternatives(
 	expressions: readonly { readonly source: string; readonly ignoreCase: boolean }[],
 ): RegexpAlternatives {
@@ -61,7 +64,7 @@ function withGroupsAfter(node: RegexpNode, offset: number): RegexpNode {
 	}
 }
 
-/** Returns the maximum length of a match in UTF-16 units; Infinity if there is none. */
+/** Returns the maximum length of a match in UTF-16 units; Infinity if matches can have any length. */
 function maxLengthOf(node: RegexpNode): number {
 	switch (node.kind) {
 		case 'assert':

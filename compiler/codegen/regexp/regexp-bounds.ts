@@ -1,18 +1,17 @@
 /** Limits on the size of regular expressions. */
 
-/** Maximum sizes of a regular expression. */
 export interface RegexpBounds {
 	/** Maximum number of characters in the expression's source. */
 	readonly maxLength: number;
-	/** Maximum number of different Unicode classes. The first use of each in a thread takes some 10 ms. */
+	/** Maximum number of different Unicode classes. The first use of a class in a thread takes about 10 ms. */
 	readonly maxProperties: number;
 	/** Maximum number of instructions in the expression's program. Nested repeat counts multiply. */
 	readonly maxInstructions: number;
-	/** Maximum number of steps for finding all automaton states in advance, which a large program requires. */
+	/** Maximum number of steps for computing all automaton states in advance, which is necessary for a large program. */
 	readonly maxSteps: number;
 }
 
-/** Bounds of expressions in a configuration. The largest expressions take 0.1 s to compile. */
+/** Bounds of expressions in a configuration. An expression at the limits takes about 0.1 s to compile. */
 export const CONFIGURED_REGEXP_BOUNDS: RegexpBounds = {
 	maxLength: 8192,
 	maxProperties: 10,
@@ -20,7 +19,7 @@ export const CONFIGURED_REGEXP_BOUNDS: RegexpBounds = {
 	maxSteps: 4_000_000,
 };
 
-/** Bounds of expressions that are compiled while a request is handled. The largest expressions take a few milliseconds. */
+/** Bounds of expressions that are compiled while a request is handled. An expression at the limits takes a few milliseconds. */
 export const REQUEST_REGEXP_BOUNDS: RegexpBounds = {
 	maxLength: 1024,
 	maxProperties: 2,

@@ -1,9 +1,9 @@
 /** The errors for rejected regular expressions. */
 
-/** A rejected expression. The message is one sentence that says why. */
+/** The error for a rejected expression. The message is one sentence that says why it was rejected. */
 export class RegexpError extends Error {}
 
-/** An expression whose time or memory could not be kept within bounds. */
+/** The error for an expression that could take too much time or memory. */
 export class RegexpTooLarge extends RegexpError {
 	/** How to change the expression. */
 	readonly hint = 'Use smaller repeat counts, or several expressions.';

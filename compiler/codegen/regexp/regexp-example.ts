@@ -1,4 +1,4 @@
-/** Finds a text that a regular expression matches. */
+/** Finds example texts that a regular expression matches. */
 import type { CharacterSet } from './character-sets.ts';
 import { parseRegexp } from './parse-regexp.ts';
 import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
@@ -10,8 +10,8 @@ const MAX_LENGTH = 500;
 const MAX_EXAMPLES = 16;
 
 /**
- * Returns texts that probably match: one for each alternative, with repetitions as short as possible but not empty. Assertions
- * other than the ends of the text are ignored, so the caller has to try the result. Returns none for an invalid expression.
+ * Returns texts that probably match an expression: one for each alternative, with repetitions as short as possible but not empty.
+ * Assertions are ignored, so the caller has to check that a text matches. Returns none for an invalid expression.
  */
 export function regexpExamples(source: string): readonly string[] {
 	try {
@@ -44,7 +44,7 @@ function examplesOf(node: RegexpNode): readonly string[] {
 			let texts: readonly string[] = [''];
 			for (const part of node.children) {
 				const partExamples = examplesOf(part);
-				// Combines all alternatives of one part only with the first alternative of every other part, so that the number stays
+				// All examples of one part are combined only with the first example of every other part, so that their number stays
 				// small.
 				texts = partExamples.flatMap((text, index) =>
 					(index === 0 ? texts : texts.slice(0, 1)).map(prefix => prefix + text),
@@ -56,7 +56,7 @@ function examplesOf(node: RegexpNode): readonly string[] {
 	}
 }
 
-/** Returns a character of the set, a letter or digit if possible. */
+/** Returns a character of the set, a letter or digit if possible; undefined for an empty set. */
 function readableCharacter(ranges: CharacterSet): number | undefined {
 	for (const [low, high] of [
 		[97, 122],

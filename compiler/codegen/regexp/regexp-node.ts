@@ -1,7 +1,7 @@
 /** The syntax tree of a regular expression. */
 import type { CharacterSet } from './character-sets.ts';
 
-/** Conditions on a place in the subject; they consume nothing. */
+/** Conditions on a position in the subject, which consume no character. */
 export type RegexpAssertion =
 	| 'text-start'
 	| 'text-end'
@@ -10,7 +10,7 @@ export type RegexpAssertion =
 	| 'word-boundary'
 	| 'no-word-boundary';
 
-/** A node. `max` of a repetition may be Infinity. */
+/** A node of the tree. `max` of a repetition may be Infinity. */
 export type RegexpNode =
 	| { readonly kind: 'set'; readonly ranges: CharacterSet }
 	| { readonly kind: 'assert'; readonly assertion: RegexpAssertion }
@@ -21,7 +21,7 @@ export type RegexpNode =
 			readonly min: number;
 			readonly max: number;
 			readonly lazy: boolean;
-			/** Numbers of the capturing groups inside it: from `from` up to, but not including, `to`. */
+			/** Numbers of the capturing groups inside the repetition: from `from` up to, but not including, `to`. */
 			readonly groups: readonly [from: number, to: number];
 	  }
 	| { readonly kind: 'group'; readonly child: RegexpNode; readonly index: number };

@@ -1,6 +1,6 @@
 /**
- * Regular expressions in RE2 syntax. Search time is linear in the length of the subject: an expression with which `RegExp`
- * could take longer is run by {@link LinearRegExp}.
+ * Regular expressions in RE2 syntax. Search time is linear in the length of the subject: expressions for which `RegExp` could take
+ * longer are run by {@link LinearRegExp}.
  */
 import { type MatchStarts, matchStartsOf, maxFastSubjectLength } from './backtracking.ts';
 import { LinearRegExp } from './linear-regexp.ts';
@@ -16,35 +16,35 @@ import { ReverseAutomaton } from './reverse-automaton.ts';
 export { REQUEST_REGEXP_BOUNDS } from './regexp-bounds.ts';
 export { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 
-/** Maximum number of nodes of a program whose nodes may all have to be examined for each character. */
+/** Maximum number of nodes of a program that may all have to be examined for each character. */
 const MAX_ACTIVE_NODES = 350;
-/** Maximum number of instructions between two characters, for any expression. */
+/** Maximum number of instructions on a path from one character to the next, in any program. */
 const MAX_PATH_LENGTH = 300;
 
-/** Prefixes that make `RegExp` try an expression only at positions where it can start to match. */
+/** Prefixes for the source of an expression, so that `RegExp` tries it only at positions where a match can start. */
 const START_PREFIXES: { readonly [starts in MatchStarts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
 
 /**
- * Compiles an expression. `flags` are those of `RegExp`: `g`, `i`, `y`; `u` is always set. `^` and `$` match only at the ends of
- * the text unless `(?m)` is set, `.` matches any character except a line feed unless `(?s)` is set, and `\d \s \w \b` are ASCII.
- * Throws RegexpError.
+ * Compiles an expression. `flags` may contain `g`, `i` and `y`, as in `RegExp`; `u` is always set. `^` and `$` match only at the
+ * ends of the text unless `(?m)` is set, `.` matches any character except a line feed unless `(?s)` is set, and `\d \s \w \b` are
+ * ASCII. Throws RegexpError.
  */
 export function compileRegexp(source: string, flags = '', bounds: RegexpBounds = CONFIGURED_REGEXP_BOUNDS): RegExp {
 	return compileParsedRegexp(parseRegexp(source, flags.includes('i'), bounds), flags, bounds);
 }
 
-/** Compiles a parsed expression. The flag `i` has no effect, because the parser has applied it. Throws RegexpTooLarge. */
+/** Compiles a parsed expression. The parser has already applied the flag `i`. Throws RegexpTooLarge. */
 export function compileParsedRegexp(parsed: ParsedRegexp, flags: string, bounds: RegexpBounds): RegExp {
-	// A search that continues in the middle of a line must find matches that begin there.
+	// With `g` or `y`, a search may continue in the middle of a line, and must find matches that begin there.
 	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : matchStartsOf(parsed.root);
 	const fastLength = maxFastSubjectLength(parsed.root, starts);
 	const jsSource = fastLength < 0 ? '' : START_PREFIXES[starts] + regexpSource(parsed);
-	const ownFlags = `${flags.replace('i', '')}u`;
-	if (fastLength === Infinity) return new RegExp(jsSource, ownFlags);
+	const effectiveFlags = `${flags.replace('i', '')}u`;
+	if (fastLength === Infinity) return new RegExp(jsSource, effectiveFlags);
 	const program = compileProgram(parsed, bounds);
 	const automaton = new ReverseAutomaton(program);
 	const isSmall = automaton.size <= MAX_ACTIVE_NODES || automaton.complete(bounds.maxSteps);
 	if (!isSmall || maxPathLength(program) > MAX_PATH_LENGTH) throw new RegexpTooLarge();
 	const paths = new MatchPaths(program, automaton);
-	return new LinearRegExp({ ...parsed, jsSource, fastLength, program, automaton, paths }, ownFlags);
+	return new LinearRegExp({ ...parsed, jsSource, fastLength, program, automaton, paths }, effectiveFlags);
 }

@@ -1,23 +1,23 @@
 /**
- * Runs a program over a subject from its end to its beginning, to determine which of the program's nodes can lead to a match from
- * each position. Each distinct set of such nodes is a state of an automaton, which is built as subjects need it. A character
- * therefore usually costs one lookup.
+ * Runs a program over a subject from its end to its beginning, to determine which nodes of the program can lead to a match from
+ * each position. Each distinct set of such nodes is a state of an automaton. States are created when a subject needs them, so a
+ * character usually costs one lookup.
  */
 import type { RegexpProgram } from './program.ts';
 import { CONTEXT_COUNT, type GraphEdges, NO_CONTEXT, ReverseProgram } from './reverse-program.ts';
 
-/** Maximum number of states that an automaton caches by default. */
+/** Maximum number of states that an automaton caches, unless it has been completed. */
 const MAX_STATES = 2048;
 /** Maximum number of cached states of an automaton that {@link ReverseAutomaton.complete} has completed. */
 const MAX_COMPLETE_STATES = 16_384;
-/** Maximum number of entries in the transition table. */
+/** Maximum number of entries in the transition table of an automaton. */
 const MAX_TABLE_ENTRIES = 1 << 20;
-/** Maximum number of positions for which memory is kept between subjects. */
+/** Number of positions above which memory is released after a subject. */
 const MAX_KEPT_POSITIONS = 65_536;
 /** Marks a position inside a surrogate pair, which has no state. */
 const INSIDE_PAIR = 0x7fffffff;
 
-/** Flags of a state. `STARTS_FLAG`: a match can start here. `DEAD_FLAG`: no match can start here or earlier. */
+/** Flags of a state. `STARTS_FLAG` means that a match can start here, and `DEAD_FLAG` that no match can start here or earlier. */
 const STARTS_FLAG = 1;
 const DEAD_FLAG = 2;
 
@@ -30,22 +30,23 @@ export class ReverseAutomaton {
 	 */
 	readonly #width: number;
 	#maxStates: number;
-	/** Nodes of each state, ascending. */
+	/** The nodes of each state, in ascending order. */
 	#states: Int32Array[] = [];
 	#flags = new Uint8Array(64);
 	readonly #statesByHash = new Map<number, number[]>();
 	/** For each state and transition, the number of the next state plus 1; 0 if it has not been computed yet. */
 	#table: Int32Array;
-	/** States at the end of a subject, by the context before it. */
+	/** The states at the end of a subject, by the context before it. */
 	readonly #endStates: (number | undefined)[] = [];
 	/**
-	 * States that are not cached, as bit sets that are valid for one subject only. Their numbers are negative, beginning with -1.
+	 * States beyond the maximum number, as bit sets of nodes. They are valid for one subject only. State ~n is row n, so their
+	 * numbers are negative.
 	 */
 	#rows = new Uint32Array(0);
 	#rowCount = 0;
-	/** The nodes of the state being made, as bits. */
+	/** Bit set of the nodes in the state that is being computed. */
 	readonly #markBits: Uint32Array;
-	/** The nodes of the state being made, in the order in which they were found. */
+	/** The nodes in the state that is being computed, in the order in which they were found. */
 	readonly #markedNodes: Int32Array;
 	#markedCount = 0;
 	/** The states at the positions of the last subject, from {@link #lowestPosition} on. */
@@ -58,7 +59,7 @@ export class ReverseAutomaton {
 	/** Incremented whenever all states are discarded. */
 	generation = 0;
 
-	/** Number of nodes. A character can take time proportional to it, unless {@link complete} has succeeded. */
+	/** Number of nodes. Unless {@link complete} has succeeded, a character can take time proportional to it. */
 	get size(): number {
 		return this.#program.size;
 	}
@@ -78,13 +79,14 @@ export class ReverseAutomaton {
 		return this.#scan(subject, 0, true) !== -1;
 	}
 
-	/** Returns the first position of a match, or -1. */
+	/** Returns the first position at which a match starts; −1 if there is none. */
 	find(subject: string): number {
 		return this.#scan(subject, 0, false);
 	}
 
 	/**
-	 * Returns the first position of a match from `start` on, or -1. Further calls with the same subject do not scan it again.
+	 * Returns the first position, from `start` on, at which a match starts; −1 if there is none. Further calls for the same subject
+	 * do not scan it again.
 	 */
 	findNext(subject: string, start: number): number {
 		if (subject !== this.#subject || start < this.#searchStart) {
@@ -111,8 +113,8 @@ export class ReverseAutomaton {
 	}
 
 	/**
-	 * Returns the first of the given instructions that can lead to a match from a position of the last subject. At least one of the
-	 * instructions must be able to.
+	 * Returns the first of the given instructions that can lead to a match from a position of the last subject. The caller ensures
+	 * that one of them can.
 	 */
 	firstThatLeadsOn(instructions: readonly number[], position: number): number {
 		const { nodeOf } = this.#program;
@@ -120,12 +122,13 @@ export class ReverseAutomaton {
 		const lastIndex = instructions.length - 1;
 		for (let index = 0; index < lastIndex; index++) {
 			const node = nodeOf[instructions[index]!]!;
-			if (state < 0 ? this.#rowHas(~state, node) : includes(this.#states[state]!, node)) return instructions[index]!;
+			if (state < 0 ? this.#rowHas(~state, node) : includesSorted(this.#states[state]!, node))
+				return instructions[index]!;
 		}
 		return instructions[lastIndex]!;
 	}
 
-	/** Returns the position after the character at a position of the last subject. */
+	/** Returns the position after the character that begins at a position of the last subject. */
 	positionAfter(position: number): number {
 		return this.#stateByPosition[position + 1] === INSIDE_PAIR ? position + 2 : position + 1;
 	}
@@ -173,7 +176,7 @@ export class ReverseAutomaton {
 
 	/**
 	 * Computes all states in advance, so that every character costs a single lookup. Returns false if there are too many states to
-	 * cache, or if it takes more than `maxSteps` steps.
+	 * cache, or if computing them takes more than `maxSteps` steps.
 	 */
 	complete(maxSteps: number): boolean {
 		this.#maxStates = Math.min(MAX_COMPLETE_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#width));
@@ -187,8 +190,8 @@ export class ReverseAutomaton {
 			const stateConsumers = this.#consumersByClass(this.#states[state]!.filter(member => member !== end));
 			for (let characterClass = 0; characterClass < alphabet.size; characterClass++) {
 				for (const contextBefore of contextsBefore) {
-					// Every state contains the end node. For most characters, no other node of a state has predecessors, so the next
-					// state is the same.
+					// Every state contains the end node. For most classes of characters, no other node has predecessors, so the
+					// next state is the same for all states.
 					const key = characterClass * CONTEXT_COUNT + contextBefore;
 					let next = stateConsumers[characterClass] ? undefined : nextFromEndOnly[key];
 					if (next === undefined) {
@@ -209,7 +212,9 @@ export class ReverseAutomaton {
 		return true;
 	}
 
-	/** Returns, for each class of characters, the nodes that lead to the given nodes by consuming such a character. */
+	/**
+	 * Returns, for each class of characters, the nodes that lead to one of the given nodes by consuming a character of the class.
+	 */
 	#consumersByClass(nodes: Iterable<number>): (number[] | undefined)[] {
 		const { consumers, consumesByClass } = this.#program;
 		const byClass: (number[] | undefined)[] = [];
@@ -227,7 +232,9 @@ export class ReverseAutomaton {
 		return byClass;
 	}
 
-	/** Makes room for a subject. Discards all states if the last subject led to more states than can be cached. */
+	/**
+	 * Makes room for a subject of a given length. Discards all states if the last subject led to more states than can be cached.
+	 */
 	#prepare(length: number): void {
 		this.#subject = undefined;
 		if (this.#stateByPosition.length <= length) {
@@ -259,8 +266,8 @@ export class ReverseAutomaton {
 		return state;
 	}
 
-	/** Returns the state before a character, given the state after it. */
-	#step(state: number, characterClass: number, contextBefore: number, positionAfter: number): number {
+	/** Returns the state before a character. `state` is the state after the character. */
+	#step(state: number, characterClass: number, contextBefore: number, contextAfter: number): number {
 		const { consumers, consumesByClass } = this.#program;
 		const consumesCharacter = consumesByClass[characterClass]!;
 		const wordsPerRow = this.#markBits.length;
@@ -274,10 +281,10 @@ export class ReverseAutomaton {
 				}
 			}
 		}
-		return this.#close(contextBefore, positionAfter);
+		return this.#close(contextBefore, contextAfter);
 	}
 
-	/** Marks the nodes that lead to another node by consuming a character. */
+	/** Marks the nodes that lead to `node` by consuming the current character. */
 	#consume(node: number, { offsets: from, targets: to }: GraphEdges, consumesCharacter: Uint8Array): void {
 		for (let edge = from[node]!, end = from[node + 1]!; edge < end; edge++) {
 			if (consumesCharacter[to[edge]!] === 1) this.#mark(to[edge]!);
@@ -294,9 +301,10 @@ export class ReverseAutomaton {
 	}
 
 	/**
-	 * Marks the end and all nodes that lead to it or to marked nodes without consuming a character. Returns the resulting state.
+	 * Marks the end node and, repeatedly, all nodes that lead to a marked node without consuming a character. Returns the resulting
+	 * state.
 	 */
-	#close(contextBefore: number, positionAfter: number): number {
+	#close(contextBefore: number, contextAfter: number): number {
 		const { passers, assertions } = this.#program;
 		const { offsets: from, targets: to } = passers;
 		const markedNodes = this.#markedNodes;
@@ -305,14 +313,14 @@ export class ReverseAutomaton {
 			const node = markedNodes[next]!;
 			for (let edge = from[node]!, end = from[node + 1]!; edge < end; edge++) {
 				const assertion = assertions[to[edge]!];
-				if (assertion === undefined || this.#program.assertionHolds(assertion, contextBefore, positionAfter))
+				if (assertion === undefined || this.#program.assertionHolds(assertion, contextBefore, contextAfter))
 					this.#mark(to[edge]!);
 			}
 		}
 		return this.#intern();
 	}
 
-	/** Returns the number of the state that consists of the marked nodes, and clears the marks. */
+	/** Returns the number of the state that consists of the marked nodes, adding the state if it is new. Clears the marks. */
 	#intern(): number {
 		const count = this.#markedCount;
 		// The hash must not depend on the order in which nodes were found.
@@ -369,7 +377,7 @@ export class ReverseAutomaton {
 	}
 }
 
-/** Returns the code point that ends at a position, which may be a surrogate pair. */
+/** Returns the code point that ends at a position. It may be a surrogate pair. */
 function codeBefore(subject: string, position: number): number {
 	const unit = subject.charCodeAt(position - 1);
 	if ((unit & 0xfc00) !== 0xdc00 || position < 2) return unit;
@@ -378,7 +386,7 @@ function codeBefore(subject: string, position: number): number {
 }
 
 /** Reports whether an ascending list contains a number. */
-function includes(numbers: Int32Array, number: number): boolean {
+function includesSorted(numbers: Int32Array, number: number): boolean {
 	let low = 0;
 	let high = numbers.length;
 	while (low < high) {

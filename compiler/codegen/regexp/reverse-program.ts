@@ -1,15 +1,14 @@
-/** A program in the form in which it runs from the end of a subject to its beginning: a graph of nodes with reversed edges. */
+/** A program in the form in which it runs from the end of a subject to its beginning: a graph with reversed edges. */
 import { Alphabet } from './alphabet.ts';
 import { NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
 import { MATCH_INSTRUCTION, type RegexpInstruction, type RegexpProgram } from './program.ts';
 import type { RegexpAssertion } from './regexp-node.ts';
 
-/** The context of a position, as far as assertions depend on it: nothing, or the kind of character next to it. */
+/** The contexts of a position on which assertions depend: no character, or the kind of the character on one side of it. */
 export const NO_CONTEXT = 0;
 const LINE_FEED = 1;
 const WORD_CHARACTER = 2;
 const OTHER_CHARACTER = 3;
-/** Number of contexts. */
 export const CONTEXT_COUNT = 4;
 
 const LOOK_BEHIND_ASSERTIONS: readonly RegexpAssertion[] = [
@@ -25,9 +24,9 @@ export interface GraphEdges {
 	readonly targets: Int32Array;
 }
 
-/** The reversed graph of a program. */
+/** The reversed graph of a program. Its nodes stand for the program's instructions. */
 export class ReverseProgram {
-	/** The node of each instruction. A capture instruction shares the node of the instruction that follows it. */
+	/** The node for each instruction. An instruction that saves or clears captures shares the node of the instruction after it. */
 	readonly nodeOf: Int32Array;
 	/** Number of nodes. */
 	readonly size: number;
@@ -44,13 +43,13 @@ export class ReverseProgram {
 	readonly consumers: GraphEdges;
 	/** For each node, the nodes that lead to it without consuming a character. */
 	readonly passers: GraphEdges;
-	/** By class and node: 1 if the node consumes a character of the class. */
+	/** For each class of characters, an array with 1 at the nodes that consume a character of the class. */
 	readonly consumesByClass: readonly Uint8Array[];
-	/** For each node, the assertion that it stands for; undefined if it is not an assertion. */
+	/** The assertion of each node; undefined if the node is not an assertion. */
 	readonly assertions: readonly (RegexpAssertion | undefined)[];
 	/**
-	 * The end node and the nodes that lead to it without consuming a character. Undefined if one of these nodes is the start node or
-	 * can follow a character. If a state contains no other nodes, the rest of the subject need not be examined.
+	 * The end node and the nodes that lead to it without consuming a character; undefined if one of them is the start node or can
+	 * follow a character. If a state contains no other nodes, no match can begin earlier in the subject.
 	 */
 	readonly idleNodes: ReadonlySet<number> | undefined;
 
@@ -58,7 +57,7 @@ export class ReverseProgram {
 		const nodes: RegexpInstruction[] = [];
 		this.nodeOf = new Int32Array(instructions.length);
 		for (const [index, instruction] of instructions.entries()) {
-			// The instruction that follows a capture instruction was compiled before it, so its node is known.
+			// The instruction after a capture instruction was compiled before it, so its node is already known.
 			const follower = instruction.op === 'save' || instruction.op === 'clear' ? instruction.next : undefined;
 			this.nodeOf[index] = follower === undefined ? nodes.push(instruction) - 1 : this.nodeOf[follower]!;
 		}
@@ -69,7 +68,7 @@ export class ReverseProgram {
 		this.looksBack = LOOK_BEHIND_ASSERTIONS.some(assertion => this.assertions.includes(assertion));
 		const hasAssertions = this.assertions.some(assertion => assertion !== undefined);
 		this.alphabet = new Alphabet(hasAssertions ? [...sets, NOT_NEWLINE, WORD_CHARACTERS] : sets);
-		const { members } = this.alphabet;
+		const { classFlags: members } = this.alphabet;
 		this.contexts = new Uint8Array(this.alphabet.size).fill(OTHER_CHARACTER);
 		if (hasAssertions) {
 			const [notNewline, wordCharacters] = members.slice(-2);

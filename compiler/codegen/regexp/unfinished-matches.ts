@@ -1,14 +1,13 @@
 /**
- * Follows a text that arrives in pieces, to find the first position at which an unfinished match could begin: one that needs more
- * of the text.
- * Everything before that position can be searched without waiting.
+ * Finds the first position at which an unfinished match could begin while a text arrives in pieces. A match is unfinished if it
+ * needs more of the text. Everything before that position can be searched without waiting.
  */
 import { Alphabet } from './alphabet.ts';
 import { compileProgram, type RegexpProgram } from './program.ts';
 import { CONFIGURED_REGEXP_BOUNDS } from './regexp-bounds.ts';
 import type { ParsedRegexp, RegexpAssertion } from './regexp-node.ts';
 
-/** Assertions that depend on the character after a position, which may not have arrived. */
+/** Assertions that depend on the character after a position, which may not have arrived yet. */
 const LOOK_AHEAD_ASSERTIONS: ReadonlySet<RegexpAssertion> = new Set([
 	'text-end',
 	'line-end',
@@ -16,15 +15,15 @@ const LOOK_AHEAD_ASSERTIONS: ReadonlySet<RegexpAssertion> = new Set([
 	'no-word-boundary',
 ]);
 
-/** The instructions that can follow an instruction without consuming a character, if all assertions hold. */
+/** What can follow after an instruction without consuming a character, assuming that all assertions hold. */
 interface Closure {
 	/** The instructions that consume the next character. */
 	readonly consumers: readonly number[];
-	/** True if the outcome depends on whether an assertion about the next character holds. */
+	/** True if an assertion depends on the next character. */
 	readonly looksAhead: boolean;
 }
 
-/** A regular expression that is prepared for {@link UnfinishedMatches}. All texts share it. */
+/** A regular expression that is prepared for {@link UnfinishedMatches}. The object can be used for any number of texts. */
 export class FollowedRegexp {
 	readonly #program: RegexpProgram;
 	readonly #closures: (Closure | undefined)[] = [];
@@ -35,9 +34,9 @@ export class FollowedRegexp {
 	constructor(parsed: ParsedRegexp) {
 		this.#program = compileProgram(parsed, CONFIGURED_REGEXP_BOUNDS);
 		this.alphabet = new Alphabet(this.#program.sets);
-		const initial = this.closureOf(this.#program.start).consumers;
+		const initialConsumers = this.closureOf(this.#program.start).consumers;
 		this.firstConsumers = Array.from({ length: this.alphabet.size }, (_, characterClass) =>
-			initial.filter(candidate => this.consumesClass(candidate, characterClass)),
+			initialConsumers.filter(candidate => this.consumesClass(candidate, characterClass)),
 		);
 	}
 
@@ -48,10 +47,10 @@ export class FollowedRegexp {
 	/** Reports whether an instruction consumes characters of a class. */
 	consumesClass(instruction: number, characterClass: number): boolean {
 		const compiled = this.#program.instructions[instruction]!;
-		return compiled.op === 'set' && this.alphabet.members[compiled.set]![characterClass] === 1;
+		return compiled.op === 'set' && this.alphabet.classFlags[compiled.set]![characterClass] === 1;
 	}
 
-	/** Returns the closure of the instructions that follow after an instruction has consumed a character. */
+	/** Returns the closure for the position after an instruction has consumed a character. */
 	closureAfter(instruction: number): Closure {
 		const compiled = this.#program.instructions[instruction]!;
 		return this.closureOf(compiled.op === 'set' ? compiled.next : instruction);
@@ -63,9 +62,9 @@ export class FollowedRegexp {
 		const consumers: number[] = [];
 		let looksAhead = false;
 		const reachable = new Set([instruction]);
-		for (const reached of reachable) {
-			const compiled = this.#program.instructions[reached]!;
-			if (compiled.op === 'set') consumers.push(reached);
+		for (const index of reachable) {
+			const compiled = this.#program.instructions[index]!;
+			if (compiled.op === 'set') consumers.push(index);
 			else if (compiled.op === 'choice') for (const target of compiled.targets) reachable.add(target);
 			else if (compiled.op === 'save' || compiled.op === 'clear' || compiled.op === 'assert') {
 				if (compiled.op === 'assert' && LOOK_AHEAD_ASSERTIONS.has(compiled.assertion)) looksAhead = true;
@@ -78,18 +77,18 @@ export class FollowedRegexp {
 	}
 }
 
-/** Follows one text. Positions count UTF-16 units from the beginning of the text. */
+/** Follows one text as it arrives. Positions count UTF-16 units from the beginning of the text. */
 export class UnfinishedMatches {
 	readonly #regexp: FollowedRegexp;
 	/** Maximum number of units that a match may have. */
 	readonly #maxLength: number;
-	/** Instructions that consume the next character, in ascending order of `#activeStarts`. */
+	/** Instructions that can consume the next character, in ascending order of `#activeStarts`. */
 	#active: number[] = [];
-	/** For each instruction in `#active`, the first position at which a match that has reached the instruction begins. */
+	/** For each instruction in `#active`, the first position from which a match has reached the instruction. */
 	#activeStarts: number[] = [];
 	#nextActive: number[] = [];
 	#nextStarts: number[] = [];
-	/** For each instruction, the position at which it was last added. */
+	/** For each instruction, the position at which it was last added to `#active`. */
 	readonly #addedAt: Float64Array;
 	#position = 0;
 	/** The result of the last {@link read}. */
@@ -102,9 +101,9 @@ export class UnfinishedMatches {
 	}
 
 	/**
-	 * Continues with `text`, from index `start` to its end. Returns the first position at which an unfinished match could begin, or
-	 * the position of the end. The result is never further from the end than the maximum length of a match. It may be lower than
-	 * necessary, because assertions are assumed to hold.
+	 * Continues with `text`, from index `start` to its end. Returns the first position at which an unfinished match could begin; if
+	 * there is none, the position of the text's end. The result is never further from the end than the maximum length of a match.
+	 * It may be lower than necessary, because assertions are assumed to hold.
 	 */
 	read(text: string, start: number): number {
 		let index = start;
@@ -130,7 +129,7 @@ export class UnfinishedMatches {
 		return this.#unfinished;
 	}
 
-	/** Consumes a character. Returns the first position from which a match is unfinished. */
+	/** Consumes a character. Returns the first position at which an unfinished match begins; Infinity if there is none. */
 	#step(characterClass: number, position: number, end: number): number {
 		const regexp = this.#regexp;
 		const active = this.#nextActive;
@@ -149,7 +148,7 @@ export class UnfinishedMatches {
 		};
 		for (let i = 0; i < this.#active.length; i++) {
 			const instruction = this.#active[i]!;
-			// Matches longer than the maximum are ignored.
+			// Matches beyond the maximum length are given up.
 			if (end - this.#activeStarts[i]! > this.#maxLength) continue;
 			if (regexp.consumesClass(instruction, characterClass)) follow(instruction, this.#activeStarts[i]!);
 		}
