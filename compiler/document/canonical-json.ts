@@ -1,9 +1,9 @@
 /**
- * Canonical JSON text, with sorted keys and no white space: equal values have equal texts. It identifies leases and unchanged
- * sites.
+ * Canonical JSON text, with sorted keys and without white space, so that equal values have equal texts. It identifies leases and
+ * unchanged sites.
  */
 
-/** Returns the canonical text of a JSON value. Omits properties that are undefined. */
+/** Returns the canonical text of a JSON value. Properties that are undefined are omitted. */
 export function canonicalJson(value: unknown): string {
 	if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
 	if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

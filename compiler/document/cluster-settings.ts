@@ -16,16 +16,16 @@ export interface ClusterSettings {
 	readonly address: string;
 	/** The TLS settings; present if the connection uses TLS. */
 	readonly tls?: ClusterTls;
-	/** ACL user. Default: Redis' user `default`. */
+	/** Name of the ACL user. Default: the user `default` of Redis. */
 	readonly user?: string;
-	/** The password. Secret. */
+	/** The password of the user. Secret. */
 	readonly password?: string;
 	readonly database?: number;
 	/** Prefix of all keys in Redis. Default {@link DEFAULT_CLUSTER_PREFIX}. */
 	readonly prefix?: string;
 	/** Maximum milliseconds that a request may wait for Redis. Default {@link DEFAULT_CLUSTER_TIMEOUT}. */
 	readonly timeout?: number;
-	/** Secret. Keys of 32 bytes each, in base64. Values are encrypted with the first one; any of them can decrypt a value. */
+	/** Keys of 32 bytes each, in base64. Values are encrypted with the first key, and can be decrypted with any of them. Secret. */
 	readonly keys?: readonly string[];
 }
 

@@ -1,10 +1,13 @@
-/** The configuration as JSON, the only interface between text and runtime. Field names are those of the schema. */
+/** The configuration as JSON: the only interface between text and runtime. Field names are those of the schema. */
 
 import type { ClusterSettings } from './cluster-settings.ts';
 import type { LogFormat, LogOutput, LogSampling } from './log-settings.ts';
 import type { SiteTls } from './tls-settings.ts';
 
-/** A tagged matcher: `{"type":"path","patterns":["/api/*"]}`, `{"type":"all","of":[…]}`, `{"type":"any","of":[…]}`, `{"type":"not","of":{…}}`. */
+/**
+ * A matcher with its type, such as `{"type":"path","patterns":["/api/*"]}`, `{"type":"all","of":[…]}`, `{"type":"any","of":[…]}` or
+ * `{"type":"not","of":{…}}`.
+ */
 export interface Matcher {
 	readonly type: string;
 	readonly [field: string]: unknown;
@@ -20,9 +23,7 @@ export interface Step {
 	readonly [field: string]: unknown;
 }
 
-/**
- * Steps that handle errors of a site. Of the routes whose `statuses` cover an error, the first one that answers ends its handling.
- */
+/** Steps that handle errors of a site. The routes whose `statuses` cover an error run in order until one answers. */
 export interface ErrorRoute {
 	/** Statuses or classes, such as `404` or `5xx`. Default: every error. */
 	readonly statuses?: readonly string[];
@@ -38,11 +39,11 @@ export interface SiteLog {
 	readonly format?: LogFormat;
 	readonly level?: string;
 	readonly sampling?: LogSampling;
-	/** For a site's log: only requests for these lower-case hosts are recorded. */
+	/** For a site's log: the lower-case hosts whose requests are recorded. Default: all. */
 	readonly hostnames?: readonly string[];
-	/** For a site's log: if true, only requests for which `log_name` selects it are recorded. */
+	/** For a site's log: true if only requests for which `log_name` selects the log are recorded. */
 	readonly no_hostname?: boolean;
-	/** For a process log: the namespaces whose entries it includes or excludes, by prefix. */
+	/** For a process log: the namespaces whose entries it includes. A namespace covers all names that begin with it. */
 	readonly include?: readonly string[];
 	readonly exclude?: readonly string[];
 	readonly '@id'?: string;
@@ -51,10 +52,10 @@ export interface SiteLog {
 /** A host to bind, optionally with protocols that override the listener's settings. */
 export type SiteBind = string | { readonly host: string; readonly protocols: readonly string[] };
 
-/** One site: its addresses in text form (`example.com`, `:8080`, `http://a.example:81`), and its behavior. */
+/** One site: its addresses as text (`example.com`, `:8080`, `http://a.example:81`), and its behavior. */
 export interface Site {
 	readonly addresses: readonly string[];
-	/** Hosts to bind, instead of every interface. */
+	/** Hosts on which the site listens. Default: every interface. */
 	readonly bind?: readonly SiteBind[];
 	readonly tls?: SiteTls;
 	readonly logs?: readonly SiteLog[];
@@ -63,7 +64,7 @@ export interface Site {
 	readonly '@id'?: string;
 }
 
-/** Process-wide settings, one key per global option. */
+/** Settings of the whole process. Each global option has a key. */
 export interface Settings {
 	readonly admin?: AdminSettings;
 	readonly http_port?: number;
@@ -74,7 +75,7 @@ export interface Settings {
 	readonly io?: 'direct' | 'node';
 	/** Milliseconds that a stop waits for requests in flight before it aborts them. Default: no limit. */
 	readonly grace_period?: number;
-	/** Milliseconds for which a stop is delayed while the server keeps serving. */
+	/** Milliseconds by which a stop is delayed. The server keeps serving meanwhile. */
 	readonly shutdown_delay?: number;
 	readonly debug?: boolean;
 	/** Process logs by name; `default` is the main one. */
@@ -82,16 +83,16 @@ export interface Settings {
 	/** The Redis server that several machines share. */
 	readonly cluster?: ClusterSettings;
 	readonly metrics?: { readonly per_host?: boolean; readonly observe_catchall_hosts?: boolean };
-	/** CIDRs of proxies whose `X-Forwarded-*` fields are trusted. */
+	/** Ranges, in CIDR notation, of proxies whose `X-Forwarded-*` fields are trusted. */
 	readonly trusted_proxies?: readonly string[];
 	/** Hosts on which sites without `bind` listen. */
 	readonly default_bind?: readonly SiteBind[];
 	readonly [setting: string]: unknown;
 }
 
-/** The settings of the Admin API. If absent, there is none. */
+/** The settings of the Admin API. If they are absent, it is not served. */
 export interface AdminSettings {
-	/** The address to listen on: `host:port`, `unix//path` or `fd/3`. Default `127.0.0.1:2019`. */
+	/** The address on which it listens: `host:port`, `unix//path` or `fd/3`. Default: `127.0.0.1:2019`. */
 	readonly listen?: string;
 	/** The access token. Secret. If set, every request must carry it as a bearer token. */
 	readonly token?: string;
@@ -101,9 +102,9 @@ export interface AdminSettings {
 	readonly off?: boolean;
 }
 
-/** The whole configuration. */
+/** The configuration of a server. */
 export interface Document {
-	/** The URL of a schema, for editors. Has no effect. */
+	/** The URL of a schema, for editors. It has no effect. */
 	readonly $schema?: string;
 	readonly settings?: Settings;
 	/** Named upstreams of a Configfile. */

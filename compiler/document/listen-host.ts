@@ -4,37 +4,37 @@ import { parseIp } from '../exchange/ip-address.ts';
 /** A parsed host to listen on. */
 export type ListenHost =
 	/**
-	 * `host` '' stands for every interface. `ipv6Only`: the socket does not accept IPv4 clients, so that `tcp4/0.0.0.0` can use the
-	 * same port.
+	 * A TCP address. `host` is '' for every interface. With `ipv6Only`, the socket does not accept IPv4 clients, so that
+	 * `tcp4/0.0.0.0` can use the same port.
 	 */
 	| { readonly network: 'tcp'; readonly host: string; readonly ipv6Only: boolean }
 	/**
-	 * A Unix socket. `path` may contain placeholders that can be resolved without a request. `mode` is the permissions of the
-	 * socket file.
+	 * A Unix socket. `path` may contain placeholders that do not depend on a request. `mode` holds the permissions of the socket
+	 * file.
 	 */
 	| { readonly network: 'unix'; readonly path: string; readonly mode: number | undefined }
 	/**
-	 * An inherited socket. `descriptor` is its number, the name under which a service manager passed it, or a placeholder that can
-	 * be resolved without a request.
+	 * An inherited socket. `descriptor` is its number, the name under which a service manager passed it, or a placeholder that does
+	 * not depend on a request.
 	 */
 	| { readonly network: 'fd'; readonly descriptor: string };
 
-/** Why a string is not a host to listen on. */
+/** The reason why a text is not a host to listen on. */
 export interface ListenHostMistake {
 	readonly code: 'bind/not-a-host' | 'bind/unavailable' | 'bind/mode';
 	readonly message: string;
 	readonly hint: string;
 }
 
-/** Default permissions of a socket file: only its owner may connect. */
+/** Default permissions of a socket file. Only its owner may connect. */
 export const DEFAULT_SOCKET_MODE = 0o600;
 
 const HINT = 'Write an address or a host name without a port, unix//path or fd/3.';
 const PLACEHOLDERS = /\{[^{}]*\}/g;
 
 /**
- * Parses a host of `bind`: `10.0.0.1`, `[::1]`, `localhost`, `tcp4/0.0.0.0`, `tcp6/[::]`, `unix//run/svc.sock|0660`, `fd/3`,
- * `fd/web`, `fd/{env.LISTENER}`.
+ * Parses a host of `bind`, such as `10.0.0.1`, `[::1]`, `localhost`, `tcp4/0.0.0.0`, `tcp6/[::]`, `unix//run/svc.sock|0660`,
+ * `fd/3`, `fd/web` or `fd/{env.LISTENER}`.
  */
 export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 	const slash = text.indexOf('/');
@@ -67,7 +67,6 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 	}
 }
 
-/** Reports whether {@link parseListenHost} succeeded. */
 export function isListenHost(parsed: ListenHost | ListenHostMistake): parsed is ListenHost {
 	return 'network' in parsed;
 }
@@ -89,7 +88,7 @@ function parseUnixSocket(text: string, socketText: string): ListenHost | ListenH
 	}
 	if (digits === undefined) return { network: 'unix', path: path!, mode: undefined };
 	const mode = /^0?[0-7]{3}$/.test(digits) ? Number.parseInt(digits, 8) : 0;
-	// Connecting requires write permission.
+	// A client needs write permission to connect.
 	if ((mode & 0o222) !== 0) return { network: 'unix', path: path!, mode };
 	return {
 		code: 'bind/mode',
@@ -102,7 +101,7 @@ function hostMistake(text: string, hint: string): ListenHostMistake {
 	return { code: 'bind/not-a-host', message: `\`${text}\` is not a host to listen on.`, hint };
 }
 
-/** Reports whether all placeholders can be resolved without a request: sockets are bound when a configuration is loaded. */
+/** Reports whether no placeholder in the text depends on a request, because sockets are bound when a configuration is loaded. */
 function hasOnlyMachinePlaceholders(text: string): boolean {
 	const placeholders = text.match(PLACEHOLDERS) ?? [];
 	return (

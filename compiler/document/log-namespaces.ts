@@ -1,4 +1,4 @@
-/** Determines which logs receive the entries of each logger, and the outputs of a site's access log. */
+/** Determines which logs receive the entries of each logger, and to which outputs the access log of a site writes. */
 
 import type { Settings, SiteLog } from './document.ts';
 import type { LogFormat, LogOutput, LogSampling } from './log-settings.ts';
@@ -9,12 +9,12 @@ declare module '../exchange/leases.ts' {
 	}
 }
 
-/** The settings of an access logger. They are the key of its lease. */
+/** The settings of an access log, by which its lease is identified. */
 export interface AccessLogSettings {
 	/** The logger's name in its entries: `http.log.access` or `http.log.access.NAME`. */
 	readonly logger: string;
 	readonly output: LogOutput;
-	/** The format of entries. With `default`, the format depends on the output. */
+	/** The format of entries. The format `default` depends on the output. */
 	readonly format: LogFormat;
 	readonly level: string;
 	readonly sampling?: LogSampling;
@@ -22,23 +22,22 @@ export interface AccessLogSettings {
 
 /** Name of the main process log. */
 const DEFAULT_LOG = 'default';
-/** Namespace of access log entries. The namespaces of named loggers are below it. */
+/** Namespace of the access loggers. A named logger is below it. */
 const ACCESS_NAMESPACE = 'http.log.access';
 
-/** Returns the name of the logger for a site's access log entries. */
 function accessLoggerName(name: string | undefined): string {
 	return name === undefined || name === DEFAULT_LOG ? ACCESS_NAMESPACE : `${ACCESS_NAMESPACE}.${name}`;
 }
 
 /**
- * Reports whether a log receives the entries of a logger. Namespaces match as prefixes of whole segments, and the longest match
- * decides.
+ * Reports whether a log receives the entries of a logger. A namespace matches the names that begin with its segments, and the
+ * longest match decides.
  */
 export function includesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
-	const included = longestPrefix(log.include, logger);
-	if (log.include && log.include.length > 0 && included === -1) return false;
-	const excluded = longestPrefix(log.exclude, logger);
-	return excluded === -1 || included > excluded;
+	const includedLength = longestPrefix(log.include, logger);
+	if (log.include && log.include.length > 0 && includedLength === -1) return false;
+	const excludedLength = longestPrefix(log.exclude, logger);
+	return excludedLength === -1 || includedLength > excludedLength;
 }
 
 function longestPrefix(names: readonly string[] | undefined, logger: string): number {
@@ -50,9 +49,9 @@ function longestPrefix(names: readonly string[] | undefined, logger: string): nu
 }
 
 /**
- * Returns the outputs of a site's access log. An access log with its own name or settings has its own output, and the main
- * process log omits its entries; missing settings come from the process log of the same name. Any other access log writes to the
- * main process log. In addition, every other process log receives the entries that it includes.
+ * Returns the settings with which a site's access log is written. A log with a name or settings of its own has its own output, and
+ * the main process log omits its entries; settings that it lacks come from the process log of the same name. Any other access log
+ * writes to the main process log. In addition, every other process log receives the entries that it includes.
  */
 export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(log.name);
@@ -70,7 +69,10 @@ export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSet
 	return targets;
 }
 
-/** Returns the outputs for a logger that is named by `log_name` but not defined by the site. */
+/**
+ * Returns the settings of all logs that receive the entries of a logger, for a name that `log_name` uses but the site does not
+ * define.
+ */
 export function namedLogTargets(name: string, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(name);
 	const { [DEFAULT_LOG]: defaultLog = {}, ...otherLogs } = (settings.logs ?? {}) as {

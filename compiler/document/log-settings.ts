@@ -1,6 +1,6 @@
 /** Settings of logs, as in documents. */
 
-/** The action on a query parameter or cookie. */
+/** What a filter does with a query parameter or cookie. */
 export interface ParameterAction {
 	readonly action: 'replace' | 'hash' | 'delete';
 	readonly name: string;
@@ -14,7 +14,7 @@ export interface FilterReplacement {
 	readonly replace: string;
 }
 
-/** A filter in the document. */
+/** A filter of a field in log entries. */
 export type LogFilter =
 	| { readonly filter: 'delete' }
 	| { readonly filter: 'hash' }
@@ -40,7 +40,7 @@ export const LOG_KEY_SETTINGS = [
 	'stacktrace_key',
 ] as const;
 
-/** Settings of `console` and `json`. */
+/** Settings of the formats `console`, `json` and `default`. */
 export type PlainLogFormat = {
 	readonly encoder: 'console' | 'json' | 'default';
 	readonly line_ending?: string;
@@ -50,21 +50,21 @@ export type PlainLogFormat = {
 	readonly level_format?: (typeof LEVEL_FORMATS)[number];
 } & { readonly [key in (typeof LOG_KEY_SETTINGS)[number]]?: string };
 
-/** Settings of `common`, `combined` and `text`: lines of text and fields of the entry. */
+/** Settings of the formats `common`, `combined` and `text`, which write an entry as a line of text. */
 export type TextLogFormat = {
 	readonly time_format?: string;
 	readonly time_local?: boolean;
 	readonly duration_format?: (typeof DURATION_FORMATS)[number];
 } & ({ readonly encoder: 'common' | 'combined' } | { readonly encoder: 'text'; readonly text: string });
 
-/** A format in the document. Without `wrap`, the wrapped format depends on the output. */
+/** The format of a log. Without `wrap`, the wrapped format depends on the output. */
 export type LogFormat =
 	| PlainLogFormat
 	| TextLogFormat
 	| {
 			readonly encoder: 'filter';
 			readonly wrap?: LogFormat;
-			/** Filters by the path of the field they edit, such as `request>headers>Cookie`. */
+			/** Filters, by the path of the field that they edit, such as `request>headers>Cookie`. */
 			readonly fields: { readonly [path: string]: LogFilter };
 	  }
 	| {
@@ -74,13 +74,13 @@ export type LogFormat =
 	  }
 	| { readonly encoder: 'journald'; readonly wrap?: LogFormat };
 
-/** How a log file is rolled; all fields have defaults. */
+/** When a log file is rolled, and how rolled files are kept. All fields have defaults. */
 export interface LogRolling {
 	/** Maximum bytes of a file; default 100 MiB. */
 	readonly size?: number;
 	/** Compression of rolled files; default `gzip`. */
 	readonly compression?: 'none' | 'gzip' | 'zstd';
-	/** True to use local time in file names instead of UTC. */
+	/** True if names of rolled files contain the local time instead of UTC. */
 	readonly local_time?: true;
 	/** Maximum number of rolled files; default 10, 0 for no limit. */
 	readonly keep?: number;
@@ -88,46 +88,49 @@ export interface LogRolling {
 	readonly keep_for?: number;
 	/** Milliseconds after which a file is rolled, whatever its size; default never. */
 	readonly interval?: number;
-	/** Minutes of each hour, 0 to 59, at which the file is rolled. */
+	/** Minutes of the hour, from 0 to 59, at which the file is rolled. */
 	readonly minutes?: readonly number[];
 	/** Times of day, `HH:MM`, at which the file is rolled. */
 	readonly at?: readonly string[];
-	/** Layout of the time in names of rolled files; default `2006-01-02T15-04-05.000`. */
+	/** Layout of the time in the names of rolled files; default `2006-01-02T15-04-05.000`. */
 	readonly time_format?: string;
 }
 
-/** Fields of an output whose writer is `file`. */
+/** Fields of an output with the writer `file`. */
 export interface FileOutput {
 	readonly path?: string;
 	/** Permissions of the file, in octal; default `0600`. */
 	readonly mode?: string;
-	/** Permissions of created folders, in octal, or `inherit` or `from_file`; default `0700`. */
+	/** Permissions of folders that are created, in octal, or `inherit` or `from_file`; default `0700`. */
 	readonly dir_mode?: string;
-	/** How the file is rolled; false to let it grow without limit. */
+	/** When the file is rolled; false if it may grow without limit. */
 	readonly rolling?: false | LogRolling;
 }
 
-/** Fields of an output whose writer is `net`. */
+/** Fields of an output with the writer `net`. */
 export interface NetOutput {
 	/** The address of the collector: `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` means TCP. */
 	readonly address?: string;
 	/** Connection timeout in milliseconds; default 10000. */
 	readonly dial_timeout?: number;
-	/** True to start even if the collector cannot be reached. Entries then go to standard error until it can. */
+	/** True if the server starts even though the collector cannot be reached. Entries go to standard error until it can. */
 	readonly soft_start?: true;
 }
 
-/** A log output in the document; the fields of files and of connections are present only for those writers. */
+/** An output of a log. The fields of files and of connections are present only with those writers. */
 export interface LogOutput extends FileOutput, NetOutput {
 	/** The name of the writer, which is one of {@link LOG_WRITERS}. */
 	readonly writer: string;
 }
 
-/** Sampling of entries with the same message: records the first `first` of each interval, then every `thereafter`-th. */
+/**
+ * Sampling of entries with the same message. Of each interval, the first `first` entries are recorded, and then every
+ * `thereafter`-th.
+ */
 export interface LogSampling {
 	/** Length of an interval in milliseconds; default 1000. */
 	readonly interval?: number;
-	/** Number of entries to record at the beginning of each interval; default 100. */
+	/** Number of entries that are recorded at the beginning of each interval; default 100. */
 	readonly first?: number;
 	/** Of the further entries of an interval, only every `thereafter`-th is recorded; default 100. 0 drops all of them. */
 	readonly thereafter?: number;

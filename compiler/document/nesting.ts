@@ -2,12 +2,12 @@
 import type { Report } from '../diagnostics/diagnostic.ts';
 
 /**
- * Maximum nesting of objects and arrays. The most deeply nested text that the parser accepts (128 blocks, each a branch, and a
- * matcher of 128 levels inside) results in about 800.
+ * Maximum nesting of objects and arrays. The deepest text that the parser accepts (128 blocks, each of which is a branch, and a
+ * matcher of 128 levels inside) leads to about 800.
  */
 const MAX_DOCUMENT_DEPTH = 1000;
 
-/** Reports a value that is nested deeper than {@link MAX_DOCUMENT_DEPTH}; returns true if it is not. Does not use recursion. */
+/** Reports a document that is nested deeper than {@link MAX_DOCUMENT_DEPTH}. Returns true if it is not. Does not use recursion. */
 export function checkNesting(document: unknown, report: Report): boolean {
 	let level: object[] = isContainer(document) ? [document] : [];
 	for (let depth = 1; level.length > 0; depth++) {
@@ -20,10 +20,10 @@ export function checkNesting(document: unknown, report: Report): boolean {
 			});
 			return false;
 		}
-		const next: object[] = [];
+		const nextLevel: object[] = [];
 		for (const container of level)
-			for (const value of Object.values(container)) if (isContainer(value)) next.push(value);
-		level = next;
+			for (const value of Object.values(container)) if (isContainer(value)) nextLevel.push(value);
+		level = nextLevel;
 	}
 	return true;
 }

@@ -1,8 +1,8 @@
-/** Parses JSON and locates the first mistake. */
+/** Parses JSON, and locates the first mistake. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from '../source/source.ts';
 
-/** Parses a JSON configuration. Returns undefined after reporting a mistake. Skips a byte order mark. */
+/** Parses a JSON configuration. Skips a byte order mark. Returns undefined if the text is invalid, which is reported. */
 export function parseJson(text: string, name: string, path: string | undefined, report: Report): unknown {
 	const withoutMark = text.startsWith('\uFEFF') ? text.slice(1) : text;
 	try {
@@ -28,11 +28,11 @@ interface Mistake {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = /[ \t\r\n]*/y;
-// The characters that may follow a backslash (RFC 8259 §7).
+// Matches the characters that may follow a backslash (RFC 8259 §7).
 const ESCAPE = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** Returns the first place at which a string is not valid JSON. Called only for invalid JSON. */
+/** Returns the first place at which a text is not valid JSON. The text must be invalid. */
 function findMistake(text: string): Mistake {
 	let offset = text.startsWith('\uFEFF') ? 1 : 0;
 	/** The closing delimiters of the open objects and arrays, innermost last. */
@@ -44,7 +44,7 @@ function findMistake(text: string): Mistake {
 		offset = pattern.lastIndex;
 		return true;
 	};
-	// This is not a regular expression, because repeating an alternation overflows the stack on a string of several megabytes.
+	// A regular expression would repeat an alternation, which overflows the stack on a string of several megabytes.
 	const consumeString = (): boolean => {
 		if (text[offset] !== '"') return false;
 		for (let end = offset + 1; end < text.length; end++) {
@@ -64,10 +64,10 @@ function findMistake(text: string): Mistake {
 	for (;;) {
 		consume(SPACE);
 		const character = text[offset];
-		const closes = character !== undefined && character === closers[closers.length - 1];
+		const isCloser = character !== undefined && character === closers[closers.length - 1];
 		if (character === undefined)
 			return { offset, message: `The text ends where ${EXPECTATIONS[expectation]} is expected.` };
-		if (closes && expectation.endsWith('end')) {
+		if (isCloser && expectation.endsWith('end')) {
 			closers.pop();
 			offset++;
 			if (closers.length === 0) {

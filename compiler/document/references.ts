@@ -1,8 +1,8 @@
-/** References to the recursive parts of the document's schema, for modules whose steps or matchers contain others. */
+/** References to recursive parts of the document's schema, for modules whose steps or matchers contain others. */
 import type { Schema } from './schema-type.ts';
 
-/** An array of steps. */
+/** The schema of a list of steps. */
 export const PIPELINE_SCHEMA: Schema = { $ref: '#/$defs/pipeline' };
 
-/** A tagged matcher. */
+/** The schema of a matcher. */
 export const MATCHER_SCHEMA: Schema = { $ref: '#/$defs/matcher' };

@@ -1,18 +1,24 @@
-/** Finds the values of a document that its schema marks with a custom keyword. */
+/** Finds the values of a document that the schema marks with a custom keyword. */
 import type { Schema } from './schema-type.ts';
 
-/** Called for a value whose schema has the keyword. `path` holds the keys from the document to it; the array is reused. */
+/**
+ * Receives a value whose schema has the keyword. `mark` is the keyword's value, `parent` the object or array with the value, and
+ * `path` the keys that lead from the document to the value. The array `path` is reused.
+ */
 export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[]) => void;
 
 type SchemaMap = { readonly [name: string]: Schema };
 
-/** A schema prepared for finding one keyword. References and tags are indexed, and parts without the keyword are skipped. */
+/**
+ * A schema that is prepared for finding the values marked by one keyword. References and tags are indexed, and parts without the
+ * keyword are skipped.
+ */
 export class SchemaMarks {
 	readonly #root: Schema;
 	readonly #keyword: string;
 	readonly #definitions: SchemaMap;
-	readonly #variants = new Map<Schema, ReadonlyMap<string, Schema>>();
-	/** Schemas that have the keyword, directly or nested. */
+	readonly #variantsBySchema = new Map<Schema, ReadonlyMap<string, Schema>>();
+	/** Schemas that have the keyword themselves or in a subschema. */
 	readonly #marked = new Set<Schema>();
 
 	constructor(root: Schema, keyword: string) {
@@ -30,7 +36,7 @@ export class SchemaMarks {
 		}
 	}
 
-	/** Visits every marked value. */
+	/** Calls `visit` for every marked value. */
 	find(document: unknown, visit: MarkVisitor): void {
 		this.#walk(this.#root, document, undefined, [], visit);
 	}
@@ -83,18 +89,21 @@ export class SchemaMarks {
 	}
 
 	#variantsOf(schema: Schema, tag: string): ReadonlyMap<string, Schema> {
-		let variants = this.#variants.get(schema);
+		let variants = this.#variantsBySchema.get(schema);
 		if (!variants) {
-			const list = (schema.oneOf as readonly Schema[]).map(variant => this.#dereferenced(variant)!);
+			const variantSchemas = (schema.oneOf as readonly Schema[]).map(variant => this.#dereferenced(variant)!);
 			const tagOf = (variant: Schema): string =>
 				(variant.properties as { [name: string]: { const: string } })[tag]!.const;
-			variants = new Map(list.map(variant => [tagOf(variant), variant]));
-			this.#variants.set(schema, variants);
+			variants = new Map(variantSchemas.map(variant => [tagOf(variant), variant]));
+			this.#variantsBySchema.set(schema, variants);
 		}
 		return variants;
 	}
 
-	/** Collects every reachable schema with its direct subschemas, inner ones first, and marks those that have the keyword. */
+	/**
+	 * Collects every reachable schema with its direct subschemas, and marks the schemas that have the keyword. Inner schemas come
+	 * first.
+	 */
 	#collect(schema: Schema, subschemas: Map<Schema, readonly Schema[]>, visited = new Set<Schema>()): void {
 		if (visited.has(schema)) return;
 		visited.add(schema);
@@ -122,7 +131,7 @@ export class SchemaMarks {
 }
 
 /**
- * Returns the schemas of alternatives without a tag. The marks of all alternatives are used, because it is unknown which
+ * Returns the alternatives of a schema that has no tag. The marks of all of them are used, because it is not known which
  * alternative applies.
  */
 function untaggedAlternatives({ oneOf, anyOf, allOf, discriminator }: Schema): readonly Schema[] {

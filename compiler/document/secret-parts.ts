@@ -1,16 +1,16 @@
-/** Finds secrets that are parts of a longer string: in URLs, in command arguments, and in expressions that compare credentials. */
+/** Finds secrets that are part of a longer text: in URLs, in arguments of commands, and in expressions that compare credentials. */
 import { isSecretHeader, isSecretPlaceholder, isSecretVariable, refersToSecret } from './secret-names.ts';
 
-/** The text shown instead of a secret. */
+/** The text that is shown instead of a secret. */
 export const REDACTED = '[redacted]';
 
-/** A part of a string, from `start` up to, but not including, `end`. */
+/** A part of a text, from `start` up to, but not including, `end`. */
 export interface TextPart {
 	readonly start: number;
 	readonly end: number;
 }
 
-/** Returns the string with the given parts replaced by {@link REDACTED}. The parts must be in order. */
+/** Returns the text with the given parts replaced by {@link REDACTED}. The parts must be in ascending order. */
 export function redactParts(text: string, parts: readonly TextPart[]): string {
 	let redacted = '';
 	let position = 0;
@@ -21,19 +21,24 @@ export function redactParts(text: string, parts: readonly TextPart[]): string {
 	return redacted + text.slice(position);
 }
 
-/** Reports whether a string is only a placeholder, which reveals nothing. */
+/** Reports whether a text is a single placeholder, which reveals nothing. */
 function isPlaceholder(text: string): boolean {
 	return /^\{[^{}]*\}$/.test(text);
 }
 
 /** Matches the userinfo of a URL, which ends at the last `@` before the path. */
 const USERINFO = /(?<=^|:)\/\/([^/?#\s]*)@/g;
-const PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
+const URL_PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
 
-/** Query parameters with the signature of a URL. They are redacted in addition to parameters whose names indicate a credential. */
+/**
+ * Query parameters that hold the signature of a URL. They are redacted as well as the parameters whose names indicate a credential.
+ */
 const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
 
-/** Finds credentials in URLs: query parameters, and the password of the userinfo, or all of the userinfo if it has no user name. */
+/**
+ * Finds credentials in URLs: query parameters, and the password in the userinfo. Without a user name, the complete userinfo is a
+ * credential.
+ */
 export function findUrlSecrets(text: string): TextPart[] {
 	const parts: TextPart[] = [];
 	if (text.includes('@')) {
@@ -46,7 +51,7 @@ export function findUrlSecrets(text: string): TextPart[] {
 		}
 	}
 	if (text.includes('=')) {
-		for (const { 1: name, 2: value, index } of text.matchAll(PARAMETER)) {
+		for (const { 1: name, 2: value, index } of text.matchAll(URL_PARAMETER)) {
 			if (!isSecretVariable(name!) && !SIGNATURE_PARAMETERS.has(name!.toLowerCase())) continue;
 			const start = index + name!.length + 1;
 			if (!isPlaceholder(value!)) parts.push({ start, end: start + value!.length });
@@ -55,7 +60,7 @@ export function findUrlSecrets(text: string): TextPart[] {
 	return parts.sort((a, b) => a.start - b.start);
 }
 
-/** Redacts the credentials of all URLs in a string, which may be an error message. */
+/** Redacts the credentials of all URLs in a text, such as an error message. */
 export function redactUrlSecrets(text: string): string {
 	return redactParts(text, findUrlSecrets(text));
 }
@@ -64,7 +69,7 @@ export function redactUrlSecrets(text: string): string {
 const TOKEN_PREFIX = /^(?:gh[opsur]_|github_pat_|glpat-|sk-|xox[abeprs]-|AKIA|ASIA|dop_v1_|hf_|npm_|pypi-|shpat_|SG\.)/;
 const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
 
-/** Reports whether a string looks random: a long run of letters and digits, or a token of a known service. */
+/** Reports whether a text looks random: it has a long run of letters and digits, or is a token of a known service. */
 function looksRandom(text: string): boolean {
 	if (text.length >= 16 && (TOKEN_PREFIX.test(text) || JWT.test(text))) return true;
 	if (!/^[\w+/=-]{20,}$/.test(text) || text.startsWith('/')) return false;
@@ -72,8 +77,8 @@ function looksRandom(text: string): boolean {
 }
 
 /**
- * Finds credentials in a command argument: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, the argument after
- * `--token`, the password in `--user name:password`, credentials in a URL, and text that looks random.
+ * Finds credentials in the argument `index` of a command: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, the argument
+ * after `--token`, the password in `--user name:password`, credentials in a URL, and a text that looks random.
  */
 export function findArgumentSecrets(args: readonly unknown[], index: number): TextPart[] {
 	const text = String(args[index]);
@@ -107,9 +112,9 @@ interface Token extends TextPart {
 const TOKEN =
 	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
 
-/** Maximum length of an expression in UTF-16 units. Longer expressions are rejected. */
+/** Maximum length of an expression in UTF-16 units. Longer expressions are rejected elsewhere. */
 const MAX_EXPRESSION_UNITS = 16 * 1024;
-/** Maximum nesting of an expression that is examined. */
+/** Maximum nesting of parentheses that is examined. */
 const MAX_DEPTH = 64;
 
 function tokenize(expression: string): Token[] {
@@ -119,9 +124,9 @@ function tokenize(expression: string): Token[] {
 		const [, prefix, quote, placeholder, word, mark] = match;
 		const start = match.index;
 		if (quote !== undefined) {
-			const begin = start + prefix!.length + quote.length;
-			const end = endOfLiteral(expression, begin, quote, /r/i.test(prefix!));
-			tokens.push({ kind: 'text', text: expression.slice(begin, end), start: begin, end });
+			const contentStart = start + prefix!.length + quote.length;
+			const end = endOfLiteral(expression, contentStart, quote, /r/i.test(prefix!));
+			tokens.push({ kind: 'text', text: expression.slice(contentStart, end), start: contentStart, end });
 			TOKEN.lastIndex = Math.min(expression.length, end + quote.length);
 		} else if (placeholder !== undefined) {
 			tokens.push({ kind: 'placeholder', text: placeholder, start, end: TOKEN.lastIndex });
@@ -132,15 +137,16 @@ function tokenize(expression: string): Token[] {
 	return tokens;
 }
 
-function endOfLiteral(expression: string, begin: number, quote: string, isRaw: boolean): number {
-	let at = begin;
-	while (at < expression.length && !expression.startsWith(quote, at)) at += !isRaw && expression[at] === '\\' ? 2 : 1;
-	return Math.min(at, expression.length);
+function endOfLiteral(expression: string, contentStart: number, quote: string, isRaw: boolean): number {
+	let position = contentStart;
+	while (position < expression.length && !expression.startsWith(quote, position))
+		position += !isRaw && expression[position] === '\\' ? 2 : 1;
+	return Math.min(position, expression.length);
 }
 
 /**
- * Finds the literals in an expression that occur in the same comparison or call as a credential, except names of fields and
- * parameters.
+ * Finds the literals in an expression that occur in the same comparison or call as a credential. Names of fields and parameters are
+ * left out.
  */
 export function findExpressionSecrets(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];
@@ -158,10 +164,11 @@ export function findExpressionSecrets(expression: string): TextPart[] {
 class ExpressionSecrets {
 	readonly #tokens: readonly Token[];
 	readonly #parts: TextPart[];
-	/** Maps the index of the first token in a group to the index of its last. */
-	readonly #groupEnds = new Map<number, number>();
+	/** The index of the last token of each group in brackets, by the index of its first token. */
+	readonly #lastTokenByFirst = new Map<number, number>();
 	/**
-	 * The literals that are names of a field or parameter, by token index. True if that field or parameter contains a credential.
+	 * The literals that are names of a field or parameter, by token index. The value is true if the field or parameter contains a
+	 * credential.
 	 */
 	readonly #nameLiterals = new Map<number, boolean>();
 
@@ -169,30 +176,31 @@ class ExpressionSecrets {
 		this.#tokens = tokens;
 		this.#parts = parts;
 		const openGroups: { readonly start: number; readonly functionName: string }[] = [];
-		for (const [at, { kind, text }] of tokens.entries()) {
-			if (kind === 'text') this.#recordName(at, openGroups.at(-1));
+		for (const [index, { kind, text }] of tokens.entries()) {
+			if (kind === 'text') this.#recordName(index, openGroups.at(-1));
 			else if (kind !== 'mark') continue;
 			else if (text === '(' || text === '[' || text === '{') {
-				const before = tokens[at - 1];
+				const previousToken = tokens[index - 1];
 				const functionName =
-					text === '(' && before?.kind === 'word' ? before.text : (openGroups.at(-1)?.functionName ?? '');
-				openGroups.push({ start: at, functionName });
+					text === '(' && previousToken?.kind === 'word' ? previousToken.text : (openGroups.at(-1)?.functionName ?? '');
+				openGroups.push({ start: index, functionName });
 			} else if (text === ')' || text === ']' || text === '}') {
 				const group = openGroups.pop();
-				if (group) this.#groupEnds.set(group.start, at);
+				if (group) this.#lastTokenByFirst.set(group.start, index);
 			}
 		}
 	}
 
 	/**
-	 * Records a literal that is a name: a key of a map, or an argument of `header_regexp` or `vars_regexp` other than the last one.
+	 * Records a literal that is a name rather than a value: a key of a map, or an argument of `header_regexp` or `vars_regexp`
+	 * other than the last one.
 	 */
 	#recordName(index: number, group: { readonly start: number; readonly functionName: string } | undefined): void {
 		if (!group) return;
-		const next = this.#tokens[index + 1]?.text;
+		const nextText = this.#tokens[index + 1]?.text;
 		const opener = this.#tokens[group.start]!.text;
-		const isKey = opener === '{' && next === ':';
-		const isArgument = opener === '(' && next === ',' && /^(?:header|vars)_regexp$/.test(group.functionName);
+		const isKey = opener === '{' && nextText === ':';
+		const isArgument = opener === '(' && nextText === ',' && /^(?:header|vars)_regexp$/.test(group.functionName);
 		if (!isKey && !isArgument) return;
 		const { text } = this.#tokens[index]!;
 		const isField = group.functionName.startsWith('header');
@@ -200,40 +208,40 @@ class ExpressionSecrets {
 	}
 
 	search(start: number, end: number, depth: number): void {
-		let begin = start;
-		for (let at = start; at <= end; at++) {
-			const token = this.#tokens[at];
-			if (at < end && !(token!.kind === 'mark' && /^(?:&&|\|\||\?|:)$/.test(token!.text))) {
-				at = Math.min(end - 1, this.#groupEnds.get(at) ?? at);
+		let operandStart = start;
+		for (let index = start; index <= end; index++) {
+			const token = this.#tokens[index];
+			if (index < end && !(token!.kind === 'mark' && /^(?:&&|\|\||\?|:)$/.test(token!.text))) {
+				index = Math.min(end - 1, this.#lastTokenByFirst.get(index) ?? index);
 				continue;
 			}
-			this.#searchOperand(begin, at, depth);
-			begin = at + 1;
+			this.#searchOperand(operandStart, index, depth);
+			operandStart = index + 1;
 		}
 	}
 
 	#searchOperand(from: number, to: number, depth: number): void {
-		let begin = from;
-		while (begin < to && this.#tokens[begin]!.text === '!') begin++;
-		const isGroup = this.#tokens[begin]?.text === '(' && this.#groupEnds.get(begin) === to - 1;
+		let firstToken = from;
+		while (firstToken < to && this.#tokens[firstToken]!.text === '!') firstToken++;
+		const isGroup = this.#tokens[firstToken]?.text === '(' && this.#lastTokenByFirst.get(firstToken) === to - 1;
 		if (isGroup && depth < MAX_DEPTH) {
-			this.search(begin + 1, to - 1, depth + 1);
+			this.search(firstToken + 1, to - 1, depth + 1);
 			return;
 		}
 		if (!this.#refersToSecret(from, to)) return;
-		for (let at = from; at < to; at++) {
-			const { kind, text, start, end } = this.#tokens[at]!;
-			// A string template that inserts a credential does not reveal it.
+		for (let index = from; index < to; index++) {
+			const { kind, text, start, end } = this.#tokens[index]!;
+			// A template that inserts a credential does not reveal it.
 			const isRevealing = start < end && !isPlaceholder(text) && !refersToSecret(text);
-			if (kind === 'text' && isRevealing && !this.#nameLiterals.has(at)) this.#parts.push({ start, end });
+			if (kind === 'text' && isRevealing && !this.#nameLiterals.has(index)) this.#parts.push({ start, end });
 		}
 	}
 
 	#refersToSecret(from: number, to: number): boolean {
-		for (let at = from; at < to; at++) {
-			const { kind, text } = this.#tokens[at]!;
+		for (let index = from; index < to; index++) {
+			const { kind, text } = this.#tokens[index]!;
 			if (kind === 'placeholder' && isSecretPlaceholder(text)) return true;
-			if (kind === 'text' && (this.#nameLiterals.get(at) ?? refersToSecret(text))) return true;
+			if (kind === 'text' && (this.#nameLiterals.get(index) ?? refersToSecret(text))) return true;
 		}
 		return false;
 	}

@@ -1,7 +1,7 @@
 /** Selects the item of `settings.servers` that applies to a listener. */
 import type { Settings } from './document.ts';
 
-/** Timeouts in milliseconds, rates in bytes per second, and a size in bytes. 0 means no limit. */
+/** Timeouts in milliseconds, rates in bytes per second, and a size in bytes (`write_max_chunk`). 0 means no limit. */
 export interface ServerTimeouts {
 	readonly read_header?: number;
 	readonly read_body?: number;
@@ -15,7 +15,7 @@ export interface ServerTimeouts {
 	readonly handshake?: number;
 }
 
-/** Limits of one listener, for all threads together. 0 means no limit. Times are in milliseconds, sizes in bytes. */
+/** Limits of a listener, which apply to all threads together. 0 means no limit. Times are in milliseconds and sizes in bytes. */
 export interface ServerLimits {
 	readonly connections?: number;
 	readonly connections_per_client?: number;
@@ -33,15 +33,15 @@ export interface ServerLimits {
 	readonly handshakes_per_client?: number;
 }
 
-/** Limits of HTTP/3 on one listener, for each thread. Rates are per second. */
+/** Limits of HTTP/3 on a listener, which apply to each thread. Rates are per second. */
 export interface QuicSettings {
 	readonly connections?: number;
 	readonly connections_per_client?: number;
 	readonly handshakes?: number;
 	readonly handshakes_per_client?: number;
 	/**
-	 * Maximum unfinished handshakes with clients whose addresses are unproven. Above this number, new clients must prove their
-	 * addresses.
+	 * Maximum number of unfinished handshakes with clients whose addresses have not been validated. Above this number, new clients
+	 * must have their addresses validated first.
 	 */
 	readonly retry_above?: number;
 	readonly retries?: number;
@@ -51,7 +51,10 @@ export interface QuicSettings {
 
 /** One item of `settings.servers`. */
 export interface ServerSettings {
-	/** The listener as written, such as `:443` or `tcp/127.0.0.1:80`. Default: all listeners without an item of their own. */
+	/**
+	 * The address of a listener as written, such as `:443` or `tcp/127.0.0.1:80`. Default: all listeners without an item of their
+	 * own.
+	 */
 	readonly listener?: string;
 	readonly name?: string;
 	/** The HTTP versions of the listener: `h1`, `h2`, `h2c`, `h3`. */
@@ -60,22 +63,22 @@ export interface ServerSettings {
 	readonly max_header_size?: number;
 	readonly limits?: ServerLimits;
 	readonly quic?: QuicSettings;
-	/** Interval between two probes in milliseconds; a negative number disables TCP keep-alive. */
+	/** Milliseconds between two probes of TCP keep-alive; a negative number disables it. */
 	readonly keepalive_interval?: number;
 	readonly keepalive_idle?: number;
 	readonly keepalive_count?: number;
 	readonly listener_wrappers?: readonly ListenerWrapper[];
-	/** Names of request fields that are accepted although they contain `_` or `.`. A final `*` matches any ending. */
+	/** Names of request fields that are accepted although they contain `_`. A `*` at the end matches any ending. */
 	readonly expected_underscore_headers?: readonly string[];
 	readonly expected_dot_headers?: readonly string[];
 	/** True if debug log entries record which handlers run. */
 	readonly trace?: boolean;
-	/** Whether access logs show the values of fields that contain credentials. */
+	/** True if access logs show the values of fields that contain credentials. */
 	readonly log_credentials?: true;
 	readonly [field: string]: unknown;
 }
 
-/** A listener's address; '' is every interface. */
+/** The address of a listener. `host` is '' for every interface. */
 export interface ListenerAddress {
 	readonly host: string;
 	readonly port: number;
@@ -83,7 +86,7 @@ export interface ListenerAddress {
 
 const NO_SETTINGS: ServerSettings = {};
 
-/** Parses an address of `servers`; undefined if it is invalid. `unix//path` and `fd/3` have port 0. */
+/** Parses the address of a listener in `servers`; undefined if it is invalid. `unix//path` and `fd/3` have port 0. */
 export function parseServerListener(text: string): ListenerAddress | undefined {
 	if (/^(?:unix\/[/{]|fd\/).+/.test(text)) return { host: text, port: 0 };
 	const parts = /^(?:tcp[46]?\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):([0-9]{1,5})$/.exec(text);
@@ -93,8 +96,8 @@ export function parseServerListener(text: string): ListenerAddress | undefined {
 }
 
 /**
- * Returns the item for a listener: among those that name its address, the most specific (longest) one, or else the item without an
- * address.
+ * Returns the settings for a listener: the item that names its address or, if there is none, the item without an address. If
+ * several spellings name the address, the longest one counts.
  */
 export function serverSettingsFor(settings: Settings, listener: ListenerAddress): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
@@ -111,7 +114,7 @@ export function serverSettingsFor(settings: Settings, listener: ListenerAddress)
 	return best ?? NO_SETTINGS;
 }
 
-/** An item of `settings.servers[].listener_wrappers`; the wrapper `tls` marks where TLS starts. */
+/** An item of `listener_wrappers`. The wrapper `tls` marks where TLS starts. */
 export type ListenerWrapper =
 	| ProxyProtocolWrapper
 	| { readonly wrapper: 'http_redirect' }
@@ -123,11 +126,11 @@ export interface ProxyProtocolWrapper {
 	readonly timeout?: number;
 	readonly allow?: readonly string[];
 	readonly deny?: readonly string[];
-	/** What happens to a header from a peer in neither list; default `ignore`. */
+	/** What is done with a header from a peer in neither list; default `ignore`. */
 	readonly fallback_policy?: ProxyPolicy;
 }
 
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
 
-/** Actions for a PROXY header from a peer that is in neither `allow` nor `deny`. */
+/** What can be done with a PROXY header from a peer that is neither in `allow` nor in `deny`. */
 export const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;

@@ -1,15 +1,15 @@
-/** Lists the upstream pools that a document defines outside of its sites, including unused ones. */
+/** Lists the upstream pools that a document defines outside of its sites, including pools that nothing uses. */
 import type { Document } from './document.ts';
 
-/** An upstream pool outside of any site: a named pool, or the pool of a step in a named route. */
+/** An upstream pool outside of the sites: a named pool, or the pool of a step in a named route. */
 export interface SharedPool {
-	/** Name of the pool, if it has one. */
+	/** Name of the pool; undefined for the pool of a step. */
 	readonly pool?: string;
 	/** The addresses of the upstreams, as written. */
 	readonly to: readonly string[];
 }
 
-/** Returns the pools in `upstreams` and those in `routes`. */
+/** Returns the pools in `upstreams`, and those of the steps in `routes`. */
 export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPool[] {
 	const pools: SharedPool[] = Object.entries(upstreams).flatMap(([pool, settings]) =>
 		isPool(settings) ? [{ pool, to: settings.to }] : [],
@@ -17,7 +17,7 @@ export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPo
 	const collectPools = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		for (const [key, inner] of Object.entries(value)) {
-			// A step with a pool of its own has it under the key `upstreams`.
+			// The pool of a step is under the key `upstreams`.
 			if (key === 'upstreams' && isPool(inner)) pools.push({ to: inner.to });
 			else collectPools(inner);
 		}

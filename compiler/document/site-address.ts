@@ -1,15 +1,15 @@
-/** Site addresses, `[scheme://][host][:port][/path]`, and their meaning for listeners. */
+/** Parses site addresses, `[scheme://][host][:port][/path]`, and determines the port and scheme of their listeners. */
 import { canonicalHost } from '../exchange/authority.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 
-/** The parts of an address. */
+/** A parsed site address. */
 export interface SiteAddress {
 	/** The address as written, truncated to 4096 characters. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https' | undefined;
 	/**
-	 * The host in lower case, except for placeholders. IPv6 addresses have no brackets and their shortest form. '' matches every
-	 * host.
+	 * The host in lower case, except for placeholders; '' for every host. IPv6 addresses are in their shortest form, without
+	 * brackets.
 	 */
 	readonly host: string;
 	/** The port as written; undefined if the address has none (see {@link effectivePort}). */
@@ -18,14 +18,14 @@ export interface SiteAddress {
 	readonly path: string;
 }
 
-/** Why a string is not an address. */
+/** The reason why a text is not a site address. */
 export interface SiteAddressMistake {
 	readonly code: string;
 	readonly message: string;
 	readonly hint?: string;
 }
 
-/** The ports that `http` and `https` stand for. */
+/** The ports of addresses without a port, by scheme. */
 export interface SchemePorts {
 	readonly http: number;
 	readonly https: number;
@@ -34,7 +34,7 @@ export interface SchemePorts {
 /** Maximum UTF-16 units of an address. */
 export const MAX_ADDRESS_LENGTH = 4096;
 
-/** Parses an address. Mistakes in the port are reported before those in the scheme, as in the compatible server. */
+/** Parses a site address. A mistake in the port is reported before one in the scheme, as in the compatible server. */
 export function parseSiteAddress(writtenText: string): SiteAddress | SiteAddressMistake {
 	const text = writtenText.trim().slice(0, MAX_ADDRESS_LENGTH);
 	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {
@@ -101,20 +101,19 @@ export function parseSiteAddress(writtenText: string): SiteAddress | SiteAddress
 	};
 }
 
-/** Reports whether a result is an address rather than a mistake. */
 export function isSiteAddress(parsed: SiteAddress | SiteAddressMistake): parsed is SiteAddress {
 	return 'text' in parsed;
 }
 
-/** Returns the port to listen on: the one written, otherwise the scheme's, otherwise the HTTPS port. */
+/** Returns the port to listen on: the port of the address, or else the port of its scheme, or else the HTTPS port. */
 export function effectivePort(address: SiteAddress, ports: SchemePorts): number {
 	if (address.port !== undefined) return address.port;
 	return address.scheme === 'http' ? ports.http : ports.https;
 }
 
 /**
- * Reports whether the address needs TLS: because of its scheme or the HTTPS port, or because it has a host and does not use the
- * HTTP port.
+ * Reports whether an address is served with TLS: because of its scheme or the HTTPS port, or because it has a host and not the HTTP
+ * port.
  */
 export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.scheme !== undefined) return address.scheme === 'https';
@@ -124,49 +123,55 @@ export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.host !== '' && address.host !== '*';
 }
 
-/** Reports whether an address combines `http` with the HTTPS port, or `https` with the HTTP port, which would be misleading. */
+/**
+ * Reports whether an address combines `http` with the HTTPS port, or `https` with the HTTP port. Such an address is rejected as
+ * misleading.
+ */
 export function usesOtherSchemesPort(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.port === undefined || ports.http === ports.https) return false;
 	if (address.scheme === 'http') return address.port === ports.https;
 	return address.scheme === 'https' && address.port === ports.http;
 }
 
-/** Formats an address as stored in the document. */
+/** Formats an address in the form that the document stores. */
 export function formatSiteAddress(address: SiteAddress): string {
 	const host = address.host.includes(':') && !address.host.includes('{') ? `[${address.host}]` : address.host;
 	return `${address.scheme ? `${address.scheme}://` : ''}${host}${address.port === undefined ? '' : `:${address.port}`}${address.path}`;
 }
 
-/** Returns the host in the form in which it appears in requests, with placeholders unchanged; undefined if the host is invalid. */
+/** Returns a host in the form that requests have; undefined if it is invalid. Placeholders are not changed. */
 function normalizeHost(text: string): string | undefined {
 	if (text === '' || !text.includes('{')) return text === '' ? '' : canonicalHost(text);
 	if (/[\s,]/.test(text.replace(/\{[^}]*\}/g, ''))) return undefined;
 	return text.replace(/\{[^}]*\}|[^{]+|\{/g, part => (part.startsWith('{') ? part : part.toLowerCase()));
 }
 
-/** Returns the index of the colon before the port: the last one outside brackets and braces. A bare IPv6 address has none. */
+/**
+ * Returns the index of the colon before the port: the last colon outside of brackets and braces; −1 if there is none. An IPv6
+ * address without brackets has no port.
+ */
 function portColon(authority: string): number {
 	if (authority.includes('::') || authority.indexOf(':') !== authority.lastIndexOf(':')) {
 		if (parseIp(authority)) return -1;
 	}
 	let colon = -1;
 	let depth = 0;
-	for (let at = 0; at < authority.length; at++) {
-		const character = authority[at];
+	for (let index = 0; index < authority.length; index++) {
+		const character = authority[index];
 		if (character === '[' || character === '{') depth++;
 		else if (character === ']' || character === '}') depth--;
-		else if (character === ':' && depth <= 0) colon = at;
+		else if (character === ':' && depth <= 0) colon = index;
 	}
 	return colon;
 }
 
 function indexOutsideBraces(text: string, wanted: string): number {
 	let depth = 0;
-	for (let at = 0; at < text.length; at++) {
-		const character = text[at];
+	for (let index = 0; index < text.length; index++) {
+		const character = text[index];
 		if (character === '{') depth++;
 		else if (character === '}') depth--;
-		else if (character === wanted && depth <= 0) return at;
+		else if (character === wanted && depth <= 0) return index;
 	}
 	return -1;
 }

@@ -1,36 +1,36 @@
-/** `tls` of a site, as in documents. */
+/** The `tls` settings of a site, as in documents. */
 import type { StoreSettings } from './store-settings.ts';
 
-/** One issuer in a document: `{"issuer":"acme",…}`. */
+/** An issuer of certificates, such as `{"issuer":"acme",…}`. */
 export interface IssuerSettings {
 	readonly issuer: string;
 	readonly [setting: string]: unknown;
 }
 
-/** One `get_certificate` of a site. */
+/** A source that is queried for certificates during handshakes (`get_certificate`). */
 export interface CertificateSource {
 	readonly manager: string;
 	readonly [setting: string]: unknown;
 }
 
-/** A trust pool in documents. */
+/** Certificates of the authorities that may issue client certificates. */
 export type TrustPool =
 	/** Inline certificates, in DER encoded as base64. */
 	| { readonly source: 'inline'; readonly certificates: readonly string[] }
 	/** The certificates in PEM files. */
 	| { readonly source: 'file'; readonly files: readonly string[] }
-	/** The certificates of the system's authorities. */
+	/** The certificates of the authorities that the system trusts. */
 	| { readonly source: 'system' }
 	/** Root or intermediate certificates of internal authorities, by ID. */
 	| { readonly source: 'pki_root' | 'pki_intermediate'; readonly authorities: readonly string[] }
-	/** PEM values with these keys in a certificate store, by default the server's own. */
+	/** PEM values under these keys in a certificate store; by default, the server's own store. */
 	| { readonly source: 'storage'; readonly keys: readonly string[]; readonly storage?: StoreSettings }
 	/** Certificates in PEM from these URLs, fetched when the configuration is loaded. */
 	| { readonly source: 'http'; readonly endpoints: readonly string[] }
 	/** The union of several pools. */
 	| { readonly source: 'combined'; readonly of: readonly TrustPool[] };
 
-/** A certificate and its key in PEM files, given by absolute paths. */
+/** Absolute paths of the PEM files with a certificate and its key. */
 export interface CertificateFiles {
 	readonly certificate: string;
 	readonly key: string;
@@ -40,7 +40,7 @@ export interface CertificateFiles {
 export interface ClientAuth {
 	readonly mode: 'request' | 'require' | 'verify_if_given' | 'require_and_verify';
 	readonly trust_pool?: TrustPool;
-	/** The client certificates to which authentication is restricted. */
+	/** The only client certificates that are accepted; undefined for no such restriction. */
 	readonly trusted_leaves?: TrustedLeaves;
 }
 
@@ -55,7 +55,7 @@ export interface TrustedLeaves {
 
 export interface SiteTls {
 	readonly certificates?: readonly CertificateFiles[];
-	/** Folders with PEM bundles. */
+	/** Folders with PEM bundles, each of which holds a certificate and its key. */
 	readonly load?: readonly string[];
 	readonly min_version?: 'tls1.2' | 'tls1.3';
 	readonly max_version?: 'tls1.2' | 'tls1.3';
@@ -66,7 +66,7 @@ export interface SiteTls {
 	readonly key_type?: string;
 	/** The issuers to try, in order of preference. */
 	readonly issuers?: readonly IssuerSettings[];
-	/** Changes to the default ACME issuers, for sites that name no issuer. */
+	/** Settings that replace those of the default ACME issuers, for sites without `issuers`. */
 	readonly acme?: { readonly [setting: string]: unknown };
 	readonly managers?: readonly CertificateSource[];
 	readonly on_demand?: boolean;
@@ -74,6 +74,6 @@ export interface SiteTls {
 	readonly reuse_private_keys?: boolean;
 	readonly renewal_window_ratio?: number;
 	readonly client_auth?: ClientAuth;
-	/** File to which the secrets of every connection are written (NSS key log). */
+	/** File to which the secrets of every connection are written, in the format of NSS key logs. */
 	readonly insecure_secrets_log?: string;
 }

@@ -1,16 +1,16 @@
 /**
- * Upgrades documents from before 0.2.0, which are accepted but never written. They differ from current ones in three ways:
+ * Upgrades documents from before 0.2.0, which are accepted but no longer written. They differ from current documents in three ways:
  *
  * - The steps of a site, branch, error route or response rule are under `handle` instead of `pipeline`.
- * - A matcher is untagged: `{"path": ["/api/*"], "method": ["GET"]}`. All kinds in one object are combined with AND, and the
- *   objects in a list with OR. `not` holds one of either.
- * - The retry policy of a proxy or a pool has separate fields (`retry_methods`, `retry_statuses`, `retry_connect_errors`)
- *   instead of one predicate under `retry_match`.
+ * - A matcher has no tag: `{"path": ["/api/*"], "method": ["GET"]}`. The kinds in one object are combined with AND, and the objects
+ * in a list with OR. `not` contains an object or a list.
+ * - The retry policy of a proxy or pool has separate fields (`retry_methods`, `retry_statuses`, `retry_connect_errors`) instead of
+ * one predicate under `retry_match`.
  */
 
 type Fields = { [key: string]: unknown };
 
-/** Returns the document in its current form. Unrecognized parts stay as they are, so that the schema rejects them. */
+/** Returns a document in the current form. Parts that are not recognized are kept, so that the schema rejects them. */
 export function upgradeDocument(document: unknown): unknown {
 	if (!isFields(document)) return document;
 	const upgraded: Fields = { ...document };
@@ -57,7 +57,7 @@ function upgradeObject(value: unknown): unknown {
 				upgraded[key] = upgradeRetries(member);
 				break;
 			case '__proto__':
-				// An assignment to `__proto__` would set the prototype, which the schema does not check.
+				// An assignment to `__proto__` would set the prototype, so that the schema would not see the key.
 				Object.defineProperty(upgraded, key, { value: member, enumerable: true });
 				break;
 			default:
@@ -84,7 +84,7 @@ function upgradeMatcher(value: unknown): unknown {
 	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
 
-/** Upgrades the matchers nested in a tagged matcher, because untagged ones can be among them. */
+/** Upgrades the operands of a matcher with a tag, because they may lack tags. */
 function upgradeNested(matcher: Fields): Fields {
 	const { of } = matcher;
 	if (of === undefined) return matcher;
@@ -133,7 +133,7 @@ function upgradeUntagged(kind: string, argument: unknown): Fields[] {
 }
 
 /**
- * Returns one matcher for each entry of a map. Any other value is kept, so that the schema rejects it: if it were dropped, the
+ * Returns a matcher for each entry of a map. Any other value is kept, so that the schema rejects it. If it were dropped, the
  * condition would match everything.
  */
 function matchersOfEntries(
@@ -157,11 +157,11 @@ function regexpFields(regexp: unknown): Fields {
 	return isFields(regexp) ? regexp : { pattern: regexp };
 }
 
-/** Upgrades the retry fields of a proxy or a pool. */
+/** Upgrades the retry policy of a proxy or pool. */
 function upgradeRetries(step: unknown): unknown {
 	if (!isFields(step)) return step;
 	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connectErrors, ...rest } = step;
-	// Values of another type stay as they are, so that the schema rejects them.
+	// Values of another type are kept, so that the schema rejects them.
 	if (![methods, statuses].every(list => list === undefined || Array.isArray(list))) return step;
 	if (connectErrors !== undefined && typeof connectErrors !== 'boolean') return step;
 	const failures: Fields[] = [];

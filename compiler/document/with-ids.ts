@@ -7,15 +7,15 @@ const ID: Schema = {
 	description: 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.',
 };
 
-/** Keywords that contain schemas by name, in a list, or directly. */
+/** Keywords whose value is a map of schemas, a list of schemas, or a schema. */
 const SCHEMA_MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', '$defs', 'patternProperties']);
 const SCHEMA_LIST_KEYWORDS: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'allOf']);
 const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(['items', 'additionalProperties']);
 
 /**
- * Returns the schema with `@id` added to every object that has a fixed set of keys, so that modules need not declare it. Maps
- * with user-defined names are left alone. {@link QuickChecks} handles `@id` itself, because copying the schema would be most of
- * its work.
+ * Returns a schema with `@id` added to every object that has a fixed set of keys, so that modules need not declare it. Maps with
+ * names from the user are not changed. {@link QuickChecks} handles `@id` itself, because copying the schema would take most of its
+ * time.
  */
 export function withIds(schema: Schema): Schema {
 	const result: { [keyword: string]: unknown } = {};
@@ -37,7 +37,7 @@ export function withIds(schema: Schema): Schema {
 	return result;
 }
 
-/** Reports whether values of a schema are objects with known keys. */
+/** Reports whether the values of a schema are objects with a fixed set of keys. */
 export function canHaveId({ properties, additionalProperties }: Schema): boolean {
 	return properties !== undefined && additionalProperties === false;
 }

@@ -1,27 +1,27 @@
-/** Message bodies: complete bodies as values, others as streams from which the consumer pulls. */
+/** Message bodies: a complete body is a value, and any other body is a stream from which the consumer pulls. */
 import type { HeaderList } from './header-list.ts';
 
 /**
- * A stream of bytes that the consumer pulls; not pulling is backpressure. It has one consumer. A body that ends early throws
- * from `pull`, so that a truncated message is never mistaken for a complete one.
+ * A stream of bytes that a single consumer pulls. Not pulling applies backpressure. If the body ends too early, `pull` throws, so
+ * that a truncated message is never mistaken for a complete one.
  */
 export interface BodySource {
-	/** Length in bytes, if known before the end. */
+	/** Length in bytes; undefined if it is not known before the end. */
 	readonly length: number | undefined;
 	/**
-	 * Returns the next bytes, or null at the end; returns a promise only if it has to wait. The bytes are valid until the next
-	 * pull. `maxBytes` is how many bytes the consumer can use now, if known: reading more would only take memory. The result may be
-	 * longer.
+	 * Returns the next bytes, or null at the end. Returns a promise only if it has to wait. The bytes are valid until the next
+	 * pull. `maxBytes`, if given, is how many bytes the consumer can use now; reading more would only take memory. The result may
+	 * be longer nevertheless.
 	 */
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null>;
-	/** Approximate number of bytes held in memory for this consumer only; omitted if it is negligible. */
+	/** Approximate number of bytes in memory that are held for this consumer alone; omitted if it is negligible. */
 	readonly heldBytes?: number;
 	/**
-	 * Called when the consumer has processed what it pulled and cannot continue for now. Memory kept for the next pull may then
-	 * be freed.
+	 * Called when the consumer has processed what it pulled and cannot continue for now. The source may then free memory that it
+	 * keeps for the next pull.
 	 */
 	onIdle?(): void;
-	/** Cancels the stream and frees its resources. Safe to call twice and after the end. */
+	/** Cancels the stream and frees its resources. May be called twice, and after the end. */
 	cancel(reason?: unknown): void;
 	/**
 	 * Has the kernel move bytes directly to a socket that sends them unchanged. Returns the number of bytes moved, which is 0 if the
@@ -30,9 +30,9 @@ export interface BodySource {
 	 */
 	readonly sendTo?: ((socketFd: number, maxBytes?: number) => number) | undefined;
 	/**
-	 * Prepends a head, with one byte per character, to the whole body and returns both as one buffer. Returns undefined unless
-	 * the body is in memory with room for the head in front of it. This counts as pulling the body, so the buffer is valid until
-	 * the next pull.
+	 * Prepends a head, with one byte per character, to the body and returns both in one buffer. Returns undefined unless the whole
+	 * body is in memory with room for the head in front of it. The call counts as a pull, so the buffer is valid until the next
+	 * pull.
 	 */
 	readonly prependHead?: ((head: string) => Uint8Array | undefined) | undefined;
 	/** Trailer fields, available once `pull` has returned null. */
@@ -47,7 +47,7 @@ export function isStream(body: Body): body is BodySource {
 	return body !== null && typeof body === 'object' && !(body instanceof Uint8Array);
 }
 
-/** Returns the byte length of a body, if known. */
+/** Returns the length of a body in bytes; undefined if it is unknown. */
 export function bodyLength(body: Body): number | undefined {
 	if (body === null) return 0;
 	if (typeof body === 'string') return Buffer.byteLength(body);

@@ -10,7 +10,7 @@ export interface TrustSettings {
 	/** True if clients of Unix sockets are trusted. */
 	readonly trusted_proxies_unix?: unknown;
 	readonly trusted_proxies_strict?: unknown;
-	/** Names of fields with the client's address; `X-Forwarded-For` if undefined. */
+	/** Names of the fields with the client's address, in order of preference; `X-Forwarded-For` if undefined. */
 	readonly client_ip_headers?: unknown;
 }
 
@@ -18,10 +18,10 @@ export interface TrustSettings {
 export const CLIENT_IP_VARIABLE = 'client_ip';
 
 /**
- * Compiles `settings.trusted_proxies` (CIDRs) to a function that returns the client's address. This is the peer's address,
- * unless the peer is trusted and a field names another one. The field is `X-Forwarded-For`, or the first of `client_ip_headers`
- * with a valid address. Its left-most valid address counts; with `trusted_proxies_strict`, the right-most one that is not trusted
- * itself. Throws RangeError for an invalid range.
+ * Compiles the trust settings to a function that returns the client's address. The address is the peer's, unless the peer is
+ * trusted and a field names another address. The field is `X-Forwarded-For`, or the first of `client_ip_headers` with a valid
+ * address. The left-most valid address in it counts or, with `trusted_proxies_strict`, the right-most one that is not itself
+ * trusted. Throws RangeError for an invalid range.
  */
 export function compileClientIp(settings: TrustSettings): (x: Exchange) => string {
 	const trustedProxies = settings.trusted_proxies;
@@ -46,7 +46,7 @@ export function compileClientIp(settings: TrustSettings): (x: Exchange) => strin
 
 /**
  * Compiles a function that reports whether a peer's statements about the client are trusted, because the peer is in
- * `settings.trusted_proxies` or in the additional ranges. Throws RangeError for an invalid range.
+ * `settings.trusted_proxies` or in `extraRanges`. Throws RangeError for an invalid range.
  */
 export function compilePeerTrust(
 	settings: TrustSettings,
@@ -84,7 +84,7 @@ function forwardedAddress(
 	return undefined;
 }
 
-/** Extracts the address from `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`. */
+/** Returns the address in a text such as `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`; undefined if it is invalid. */
 function parseForwardedAddress(item: string): string | undefined {
 	let text = item.trim();
 	if (text.startsWith('[')) text = text.slice(1, text.indexOf(']') === -1 ? undefined : text.indexOf(']'));

@@ -2,7 +2,6 @@
 import type { Body } from './body.ts';
 import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCache } from './response-cache.ts';
 
-/** A response cache that accepts no response. */
 export class EmptyCache implements ResponseCache {
 	readonly maxBodyBytes = 0;
 

@@ -1,8 +1,8 @@
 /** Strips a prefix or suffix from an escaped path. */
 
 /**
- * Returns the escaped path without a prefix, or undefined if the path does not begin with it. Ignores case. A plain character in
- * the prefix also matches its escape in the path, but a `%XX` in the prefix matches only this escape.
+ * Returns the escaped path without a prefix; undefined if the path does not begin with the prefix. Ignores case. A plain character
+ * in the prefix also matches its escape in the path, but a `%XX` in the prefix matches only the same escape.
  */
 export function stripPathPrefix(escapedPath: string, prefix: string): string | undefined {
 	let position = 0;
@@ -21,7 +21,10 @@ export function stripPathPrefix(escapedPath: string, prefix: string): string | u
 	return escapedPath.slice(position);
 }
 
-/** Returns the escaped path without a suffix, or undefined if the path does not end with it. Compares as `stripPathPrefix` does. */
+/**
+ * Returns the escaped path without a suffix; undefined if the path does not end with the suffix. Compares as `stripPathPrefix`
+ * does.
+ */
 export function stripPathSuffix(escapedPath: string, suffix: string): string | undefined {
 	const suffixChars = Buffer.from(suffix, 'utf8').toString('latin1');
 	let end = escapedPath.length;

@@ -6,10 +6,12 @@ import type { AccessLog, ServedFile } from './leases.ts';
 
 const NO_LOGS: readonly AccessLog[] = [];
 
-/** `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0`, `HTTP/3.0`: the value of `{http.request.proto}`. */
+/** The name and version of a protocol, which is the value of `{http.request.proto}`. */
 export type ProtocolName = 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0';
 
-/** Properties of a connection, shared by all its exchanges. Addresses have no brackets and are '' for a Unix socket. */
+/**
+ * Properties of a connection, which all its exchanges share. IPv6 addresses have no brackets. For a Unix socket, addresses are ''.
+ */
 export interface ConnectionInfo {
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -53,7 +55,7 @@ export interface ClientCertificate {
 /** The request line and authority as received, before any rewrite. */
 export interface ReceivedRequestLine {
 	readonly method: string;
-	/** Path as sent, percent-encoded; never empty, `*` for OPTIONS. */
+	/** Path as sent, percent-encoded; never empty. It is `*` for a request about the server as a whole (`OPTIONS *`). */
 	readonly path: string;
 	/** Query without its `?`; undefined if there was no `?`. */
 	readonly query: string | undefined;
@@ -65,9 +67,9 @@ export interface ReceivedRequestLine {
 export class Request {
 	method: string;
 	scheme: 'http' | 'https';
-	/** Host without port, lower case, IPv6 without brackets. */
+	/** Host without port, in lower case; IPv6 addresses have no brackets. */
 	host: string;
-	/** Authority as sent (`example.com:8080`): the `Host` field, which is not in `headers`. */
+	/** Authority as sent, such as `example.com:8080`. It stands for the `Host` field, which is not in `headers`. */
 	authority: string;
 	/** Path, percent-encoded, as sent or rewritten. */
 	path: string;
@@ -75,7 +77,7 @@ export class Request {
 	query: string | undefined;
 	readonly headers: HeaderList;
 	body: Body;
-	/** Normalized forms of `path`, cached. They are valid only while `path` equals `normalizedSource` (see request-path.ts). */
+	/** Caches of normalized forms of `path`. A form is valid only while `path` equals its source (see request-path.ts). */
 	normalizedSource: string | undefined = undefined;
 	normalized: string = '';
 	loweredSource: string | undefined = undefined;
@@ -95,28 +97,28 @@ export class Request {
 
 /** The response as handlers build it. */
 export class Response {
-	/** The status: 0 until a handler answers; then 200 to 599, or 101 with an upgrade. */
+	/** The status: 0 until a handler answers, and then 200 to 599, or 101 with an upgrade. */
 	status: number = 0;
 	headers: HeaderList = new HeaderList();
 	body: Body = null;
-	/** Trailer fields to send after a streamed body; the body's own trailers are sent too. */
+	/** Trailer fields to send after a streamed body, in addition to the body's own. */
 	trailers: HeaderList | undefined = undefined;
-	/** Number of bytes of body written to the client, counted by the protocol. */
+	/** Number of bytes of the body that have been written to the client. The protocol counts them. */
 	bytesSent: number = 0;
 }
 
-/** The services that a protocol provides for an exchange, in addition to writing its response. */
+/** What a protocol does for an exchange besides writing its response. */
 export interface ExchangeTransport {
 	/** Sends an interim response (1xx except 101). Has no effect for HTTP/1.0 clients. */
 	sendInterim(status: number, headers: HeaderList): void;
 	/**
 	 * Called on the first use of `Exchange.onGone`. From then on, the transport must call `exchange.markGone()` if the client
-	 * disconnects before the response is complete.
+	 * disconnects before the response has been written completely.
 	 */
 	watch(exchange: Exchange): void;
-	/** Sets limits for this exchange, if the protocol supports them. */
+	/** Sets transfer limits for this exchange. Omitted if the protocol does not support them. */
 	setLimits?(limits: TransferLimits): void;
-	/** Returns how many bytes of a response body the client can take now. Omitted if the protocol cannot tell. */
+	/** Returns how many bytes of the response body the client can accept now. Omitted if the protocol cannot tell. */
 	writableBytes?(): number;
 }
 
@@ -124,11 +126,14 @@ export interface ExchangeTransport {
 export interface TransferLimits {
 	/** Maximum milliseconds between bytes of the request body. */
 	readonly readTimeout?: number;
-	/** Minimum average bytes per second of the request body, measured after the first `readTimeout`. */
+	/** Minimum average number of bytes per second of the request body, measured after the first `readTimeout` milliseconds. */
 	readonly readRate?: number;
-	/** Maximum milliseconds in which the client accepts no byte of the response. */
+	/** Maximum milliseconds during which the client accepts no byte of the response. */
 	readonly writeTimeout?: number;
-	/** Minimum average bytes per second at which the client accepts the response, measured after the first `writeTimeout`. */
+	/**
+	 * Minimum average number of bytes per second that the client accepts of the response, measured after the first `writeTimeout`
+	 * milliseconds.
+	 */
 	readonly writeRate?: number;
 	/** Size, in bytes, of the pieces in which a complete body is handed to the connection. */
 	readonly writeChunk?: number;
@@ -139,44 +144,44 @@ export interface TransferLimits {
 }
 
 /**
- * Receives the client's byte stream after the 101 (or 2xx for CONNECT) has been written. The stream is paused and half open:
- * listen or pipe, then call `resume()`. End it explicitly, because it does not end when the client's side does. The exchange ends
- * when the stream closes.
+ * Receives the client's byte stream after the head of the 101 response (or of a 2xx response to CONNECT) has been written. The
+ * stream is paused: add listeners or pipe it, and then call `resume()`. The stream must be ended explicitly, because it does not
+ * end when the client ends its side. The exchange ends when the stream closes.
  */
 export type UpgradeCallback = (client: Duplex) => void;
 
 /** Data that directives add to an exchange's access log entry. */
 export interface ExchangeLog {
-	/** True to write no entry. */
+	/** True if no entry must be written. */
 	skip?: boolean;
 	fields?: Record<string, unknown>;
 	/** Functions that are called after the response has been sent and before the entry is written. */
 	beforeEntry?: ((x: Exchange) => void)[];
 }
 
-/** The error of a request. */
+/** The error that a site's error routes handle. */
 export interface ExchangeError {
 	status: number;
 	message: string;
 	cause?: unknown;
-	/** True if no error route has answered the error. */
+	/** True if no error route answered the error. */
 	unanswered?: boolean;
 }
 
-/** One request/response pair. The same class for every protocol, so that call sites stay monomorphic. */
+/** A request and its response. All protocols use this class, so that call sites stay monomorphic. */
 export class Exchange {
 	readonly protocol: ProtocolName;
 	readonly connection: ConnectionInfo;
 	readonly received: ReceivedRequestLine;
 	readonly request: Request;
 	readonly response: Response = new Response();
-	/** `performance.now()` at the end of the request head. */
+	/** When the request head had arrived, by `performance.now()`. */
 	readonly startedAt: number;
-	/** True to close the connection without a response (`abort`). */
+	/** True if the connection must be closed without a response (`abort`). */
 	aborted: boolean = false;
-	/** Number of bytes of request body read from the client, counted by the protocol. */
+	/** Number of bytes of the request body that have been read from the client. The protocol counts them. */
 	bytesReceived: number = 0;
-	/** Receives the client's byte stream after the head has been written. Set together with status 101. */
+	/** Receives the client's byte stream after the head of the response has been written. Set together with status 101. */
 	upgradeCallback: UpgradeCallback | undefined = undefined;
 	/** The error that the error routes are handling, for `{http.error.*}`. */
 	error: ExchangeError | undefined = undefined;
@@ -188,7 +193,7 @@ export class Exchange {
 	answeredBy: string = '';
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
 	decidingStep: number = -1;
-	/** Number of the running pipeline's first step. Closures shared by sites count steps from it. */
+	/** Number of the first step of the running pipeline. Closures that sites share count steps from it. */
 	stepBase: number = 0;
 	/** Index of the site in its generation; −1 if there is none. */
 	siteIndex: number = -1;
@@ -199,37 +204,34 @@ export class Exchange {
 	/** Name of the coding applied by `encode`; '' if none. */
 	contentCoding: string = '';
 	/**
-	 * The file whose complete content is `servedBody`, so that encoded forms of it can be cached. Valid only while `servedBody`
-	 * is still the response's body.
+	 * The file whose complete content is `servedBody`, so that encoded forms of the content can be cached. Valid only while
+	 * `servedBody` is the response's body.
 	 */
 	servedFile: ServedFile | undefined = undefined;
 	servedBody: Body = null;
 	/** A bit for each group of mutually exclusive steps, set once one of its steps has run (see codegen/compile-pipeline.ts). */
 	exclusiveGroups: number = 0;
-	/** The request fields as received; set when a handler changes them, if an access log may show them. */
+	/** The request fields as received; set before a handler changes them, if an access log may show them. */
 	receivedHeaders: HeaderList | undefined = undefined;
-	/** Access logs of the site that serves this exchange. The runtime records the exchange there after it has ended. */
+	/** Access logs in which the runtime records the exchange after it has ended. */
 	accessLogs: readonly AccessLog[] = NO_LOGS;
-	/** Additional access log state; undefined until a directive sets it. */
+	/** What directives have set for the access log entry; undefined until one does. */
 	log: ExchangeLog | undefined = undefined;
-	/** Whether debug log entries record which handlers run (`servers { trace }`). */
+	/** True if debug log entries record which handlers run (`servers { trace }`). */
 	logsSteps: boolean = false;
-	/** Functions called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
+	/** Functions that are called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
 	finishListeners: ((x: Exchange) => void)[] | undefined = undefined;
-	/** For the runtime: the generation that serves this exchange. */
+	/** The generation that serves this exchange. For use by the runtime. */
 	generation: object | undefined = undefined;
-	/** For the runtime: `performance.now()` when the handler graph returned. */
+	/** When the handler graph returned, by `performance.now()`. For use by the runtime. */
 	answeredAt: number = 0;
-	/** The ProxyFacts about the proxying of this exchange; undefined if it has not been proxied. */
+	/** The {@link ProxyFacts} of this exchange; undefined if it has not been proxied. */
 	proxyFacts: object | undefined = undefined;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abortController: AbortController | undefined = undefined;
 	#goneListener: (() => void) | undefined = undefined;
-	/**
-	 * Listeners for the client's disconnection after the first one. They are stored separately, because most exchanges have one
-	 * listener.
-	 */
+	/** Listeners for the client's disconnection besides the first one, which most exchanges do not have. */
 	#moreGoneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
 
@@ -250,37 +252,39 @@ export class Exchange {
 	}
 
 	/**
-	 * Variables and captures of this request: `root`, regular expression groups, values set by `vars`. Created on first use.
+	 * Variables of this request, such as `root`, captures of regular expressions, and values set by `vars`. The map is created on
+	 * first use.
 	 */
 	get variables(): Map<string, unknown> {
 		this.#variables ??= new Map();
 		return this.#variables;
 	}
 
-	/** Returns a variable without creating the map. */
+	/** Returns the value of a variable; undefined if it is not set. Does not create the map of variables. */
 	variable(name: string): unknown {
 		return this.#variables?.get(name);
 	}
 
-	/** Number of bytes of the response body that the client can take now; Infinity if unknown. */
+	/** Number of bytes of the response body that the client can accept now; Infinity if unknown. */
 	get writableBytes(): number {
 		return this.#transport.writableBytes?.() ?? Infinity;
 	}
 
-	/** Records which handler has answered or is about to fail. `step` is its `cx.step`. */
+	/** Records which handler has answered or is about to fail. `step` is the handler's `cx.step`. */
 	markAnswered(handler: string, step: number): void {
 		this.answeredBy = handler;
 		this.decidingStep = this.stepBase + step;
 	}
 
 	/**
-	 * Keeps the received fields if an access log may show them. Must be called before the request's fields are changed permanently.
+	 * Keeps a copy of the received fields if an access log may show them. Must be called before a handler changes the request's
+	 * fields.
 	 */
 	keepReceivedHeaders(): void {
 		if (this.accessLogs.length > 0) this.receivedHeaders ??= this.request.headers.clone();
 	}
 
-	/** Returns the time in milliseconds since 1970. Everything about this request uses this clock, which tests can set. */
+	/** Returns the time in milliseconds since 1970. Everything about this request uses this clock, which tests can replace. */
 	now(): number {
 		return Date.now();
 	}
@@ -290,7 +294,10 @@ export class Exchange {
 		return this.#isGone;
 	}
 
-	/** Calls back if the client disconnects before the response is written completely; immediately if it already has. */
+	/**
+	 * Calls `listener` if the client disconnects before the response is written completely; calls it at once if that has already
+	 * happened.
+	 */
 	onGone(listener: () => void): void {
 		if (this.#isGone) {
 			listener();
@@ -319,11 +326,11 @@ export class Exchange {
 	markGone(): void {
 		if (this.#isGone) return;
 		this.#isGone = true;
-		const first = this.#goneListener;
+		const firstListener = this.#goneListener;
 		const listeners = this.#moreGoneListeners;
 		this.#goneListener = undefined;
 		this.#moreGoneListeners = undefined;
-		first?.();
+		firstListener?.();
 		if (listeners) for (const listener of listeners) listener();
 	}
 
@@ -342,7 +349,7 @@ export class Exchange {
 		this.aborted = true;
 	}
 
-	/** Answers 101 and passes the client's byte stream to `upgradeCallback` once the head is written (RFC 9110 §7.8). */
+	/** Answers 101. `upgradeCallback` receives the client's byte stream once the head has been written (RFC 9110 §7.8). */
 	upgrade(upgradeCallback: UpgradeCallback): void {
 		this.response.status = 101;
 		this.upgradeCallback = upgradeCallback;

@@ -1,10 +1,10 @@
-/** The response to a request whose handlers failed: no error route answered, or the error routes failed, too. */
+/** Creates the response to a request whose handlers failed, if no error route answered or the error routes failed as well. */
 import { isStream } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
 import { HttpError } from './http-error.ts';
 
-/** Fields that describe the content, which is not sent (RFC 9110 §8). */
+/** Fields that describe the content (RFC 9110 §8), which is not sent with an error. */
 const CONTENT_FIELDS: ReadonlySet<string> = new Set([
 	...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-location', 'content-range'],
 	...['content-disposition', 'accept-ranges', 'etag', 'last-modified', 'transfer-encoding', 'trailer'],
@@ -16,8 +16,8 @@ export function dropContentFields(headers: HeaderList): void {
 }
 
 /**
- * Answers with the status of an HttpError, or 500 for any other error, and an empty body. Fields that were set earlier are kept, as
- * for error routes, because a site's policies also apply to its errors. Fields of the error replace those of the same name.
+ * Answers with an empty body and the status of an HttpError, or 500 for any other error. Fields that were set earlier are kept,
+ * because a site's policies also apply to its errors. Fields of the error replace fields of the same name.
  */
 export function failResponse(x: Exchange, error: unknown): void {
 	const { response } = x;

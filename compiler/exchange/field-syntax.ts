@@ -7,11 +7,14 @@ export const TOKEN_UNDERSCORE = 2;
 export const TOKEN_DOT = 4;
 
 /**
- * Indexed by character codes below 256: 1 for a token character, except 2 for `_` and 4 for `.`, which some servers confuse with
+ * Classes of characters by code below 256: 1 for a token character, but 2 for `_` and 4 for `.`, which some servers confuse with
  * `-`; 0 for all others.
  */
 export const TOKEN_CLASS: Uint8Array = tokenClasses();
-/** Indexed by character codes below 256: 1 if allowed in a field value (HTAB, SP, visible characters, obs-text). */
+/**
+ * Indexed by character codes below 256: 1 if a field value may contain the character (HTAB, SP, visible characters, obs-text), 0
+ * otherwise.
+ */
 export const FIELD_VALUE_CLASS: Uint8Array = valueClasses();
 
 /** Reports whether a string is a token, such as a field name or a method. */
@@ -25,7 +28,7 @@ export function isToken(text: string): boolean {
 	return true;
 }
 
-/** Strips surrounding spaces and tabs from a value (RFC 9110 §5.6.3). `trim` would also strip a no-break space. */
+/** Strips spaces and tabs around a value (RFC 9110 §5.6.3). `trim` would also strip other white space, such as a no-break space. */
 export function trimBlanks(value: string): string {
 	let start = 0;
 	let end = value.length;
@@ -39,15 +42,15 @@ export function isBlank(code: number): boolean {
 	return code === 32 || code === 9;
 }
 
-/** Reports whether a string is safe as a field value: without control characters except HTAB, a value cannot end its line. */
+/** Reports whether a string is safe as a field value: it has no control characters except HTAB, so that it cannot end its line. */
 export function isFieldValue(text: string): boolean {
 	return fieldValueKind(text) !== 'invalid';
 }
 
 /**
- * Classifies a value for sending: `bytes` if each character is one byte; `text` if it has characters above U+00FF and must be
- * sent as UTF-8 (see `encodeFieldText`); `invalid` if it contains a control character. The distinction matters because U+010A,
- * if truncated to a byte, would become a line feed.
+ * Classifies a value for sending: `bytes` if each character is one byte; `text` if it has characters above U+00FF, so that it must
+ * be sent as UTF-8 (see `encodeFieldText`); `invalid` if it contains a control character. The distinction matters because a
+ * character such as U+010A, truncated to a byte, would be a line feed.
  */
 export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	const length = text.length;
@@ -68,7 +71,7 @@ export function encodeFieldText(text: string): string {
 	return text;
 }
 
-/** Decodes a value's bytes as UTF-8. If they are not valid UTF-8, they stay one character per byte. */
+/** Decodes the bytes of a value as UTF-8. Returns a value that is not valid UTF-8 unchanged, with one character per byte. */
 export function decodeFieldText(value: string): string {
 	for (let i = 0; i < value.length; i++) {
 		if (value.charCodeAt(i) < 128) continue;

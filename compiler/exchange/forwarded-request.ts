@@ -5,7 +5,7 @@ import { HeaderList, isSameFieldName } from './header-list.ts';
 /** This server's pseudonym in `Via` (RFC 9110 §7.6.3). */
 export const VIA_NAME = 'svc';
 
-/** The protocol in `Via` for a message received by each protocol. */
+/** The value of `Via` for a message that was received by each protocol. */
 export const VIA_BY_PROTOCOL: { readonly [protocol in ProtocolName]: string } = {
 	'HTTP/1.0': `1.0 ${VIA_NAME}`,
 	'HTTP/1.1': `1.1 ${VIA_NAME}`,
@@ -13,19 +13,18 @@ export const VIA_BY_PROTOCOL: { readonly [protocol in ProtocolName]: string } = 
 	'HTTP/3.0': `3.0 ${VIA_NAME}`,
 };
 
-/** The fields to send, and the upgrade that the client requested. */
+/** The fields to send to an upstream, and the protocol to which the client requested an upgrade. */
 export interface ForwardedFields {
 	readonly headers: HeaderList;
 	readonly upgrade: string | undefined;
 }
 
 /**
- * Copies the end-to-end fields, `Host` first, and adds `X-Forwarded-*` and `Via`.
- * @param isPeerTrusted True if the peer's own `X-Forwarded-*` are trusted.
- * @param upstreamHost `Host` for a request received without one (HTTP/1.0).
- * @param addForwardedField True to add `Forwarded` too, after what a trusted peer sent.
- * @param useUpstreamHost True to replace the received host by `upstreamHost`, so that the host of the request is the one verified
- * by TLS.
+ * Copies the end-to-end fields of the received request, with `Host` first, and adds `X-Forwarded-*` and `Via`.
+ * @param isPeerTrusted True if the `X-Forwarded-*` fields that the peer sent are trusted.
+ * @param upstreamHost `Host` for a request that was received without one (HTTP/1.0).
+ * @param useUpstreamHost True to replace the received host by `upstreamHost`, so that `Host` names the host that TLS verifies.
+ * @param addForwardedField True to add `Forwarded` as well, after the elements that a trusted peer sent.
  */
 export function forwardedFields(
 	x: Exchange,
@@ -61,7 +60,7 @@ export function forwardedFields(
 				}
 				break;
 			case 4:
-				// `Host` is skipped, because the request has the authority in a field of its own.
+				// `Host` is skipped, because `request.authority` stands for it.
 				if (isSameFieldName(name, 'host')) continue;
 				break;
 			case 7:
@@ -112,7 +111,7 @@ export function forwardedFields(
 	}
 	const headers = new HeaderList(items);
 	const wantsUpgrade = connection !== undefined && removeConnectionOptions(connection, headers);
-	// Added after `removeConnectionOptions`, so that a client's `Connection` field cannot remove these fields.
+	// These fields are added after `removeConnectionOptions`, so that a client's `Connection` field cannot remove them.
 	if (acceptsTrailers) headers.add('TE', 'trailers');
 	addXForwardedFields(x, headers, isPeerTrusted, forwardedFor, forwardedProto, forwardedHost);
 	if (addForwardedField) headers.add('Forwarded', forwardedValue(x, isPeerTrusted ? receivedForwarded : undefined));
@@ -120,7 +119,7 @@ export function forwardedFields(
 	return { headers, upgrade: wantsUpgrade && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
 }
 
-/** Removes the fields that `Connection` names; returns true if it names `upgrade`. */
+/** Removes the fields that `Connection` names. Returns true if it names `upgrade`. */
 function removeConnectionOptions(connection: string, headers: HeaderList): boolean {
 	switch (connection) {
 		case 'keep-alive':
@@ -140,8 +139,8 @@ function removeConnectionOptions(connection: string, headers: HeaderList): boole
 }
 
 /**
- * Reports whether an upgrade is forwarded. A request with a body is not upgraded: the new protocol would begin in the middle of the
- * body. An upgrade to HTTP/2 is not forwarded either: the requests inside would bypass every rule here (RFC 9113 §3.1).
+ * Reports whether an upgrade is forwarded. It is not if the request has a body, because the new protocol would begin in the middle
+ * of the body. Nor is an upgrade to HTTP/2, because the requests inside would bypass every rule here (RFC 9113 §3.1).
  */
 function mayUpgrade(x: Exchange, upgrade: string): boolean {
 	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
@@ -163,13 +162,13 @@ function addXForwardedFields(
 		headers.add('X-Forwarded-Host', x.request.authority);
 		return;
 	}
-	const chain = forwardedFor(receivedFor, peer);
-	if (chain !== '') headers.add('X-Forwarded-For', chain);
+	const addresses = forwardedFor(receivedFor, peer);
+	if (addresses !== '') headers.add('X-Forwarded-For', addresses);
 	headers.add('X-Forwarded-Proto', lastItem(receivedProto) ?? x.request.scheme);
 	headers.add('X-Forwarded-Host', lastItem(receivedHost) ?? x.request.authority);
 }
 
-/** Returns `X-Forwarded-For`: the received addresses, followed by the peer's. */
+/** Returns the value of `X-Forwarded-For`: the received addresses, followed by the peer's address. */
 function forwardedFor(received: string | undefined, peer: string): string {
 	return received === undefined || received === '' ? peer : peer === '' ? received : `${received}, ${peer}`;
 }
@@ -200,7 +199,7 @@ export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, isPeerTrusted: 
 	],
 ]);
 
-/** Returns `Forwarded`: the elements of earlier hops, followed by an element for this hop (RFC 7239 §4). */
+/** Returns the value of `Forwarded`: the elements of earlier hops, followed by one for this hop (RFC 7239 §4). */
 function forwardedValue(x: Exchange, earlierElements: string | undefined): string {
 	const peer = x.connection.remoteAddress;
 	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;

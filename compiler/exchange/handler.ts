@@ -2,7 +2,7 @@
 import type { Exchange } from './exchange.ts';
 
 /**
- * A compiled step with its `next` already bound. To answer, it fills `x.response` without calling `next`. After `next` returns,
+ * A compiled step with its `next` already bound. To answer, it fills `x.response` and does not call `next`. After `next` returns,
  * it may edit the response. To reach the error routes, it throws HttpError. It returns a promise only if it has to wait, so that
  * synchronous paths stay synchronous.
  */

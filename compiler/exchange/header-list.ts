@@ -1,8 +1,8 @@
 /** Header fields of a message: ordered, repeatable, with case-insensitive names (RFC 9110 §5). */
 
 /**
- * An ordered list of fields. Lookups take the name in lower case, so that constant names need no conversion. Fields keep the
- * original case of their names, for HTTP/1.1.
+ * An ordered list of fields. Lookups take the name in lower case, so that constant names need no conversion. Fields keep the case
+ * of their names, for HTTP/1.1.
  */
 export class HeaderList {
 	/** Alternating names and values in one array, because lists are short and often copied. */
@@ -17,7 +17,7 @@ export class HeaderList {
 		return this.#items.length >> 1;
 	}
 
-	/** Returns the value of the first field of that name, or undefined. */
+	/** Returns the value of the first field of that name; undefined if there is none. */
 	get(lowerName: string): string | undefined {
 		const items = this.#items;
 		for (let i = 0; i < items.length; i += 2) if (isSameFieldName(items[i]!, lowerName)) return items[i + 1];
@@ -32,7 +32,7 @@ export class HeaderList {
 		return values;
 	}
 
-	/** Returns the values of all fields of that name joined by `, ` (RFC 9110 §5.2), or undefined if there are none. */
+	/** Returns the values of all fields of that name, joined by `, ` (RFC 9110 §5.2); undefined if there are none. */
 	combined(lowerName: string): string | undefined {
 		const items = this.#items;
 		let joined: string | undefined;
@@ -57,18 +57,18 @@ export class HeaderList {
 	/** Replaces all fields with that name by a single field, at the position of the first. */
 	set(name: string, value: string): void {
 		const items = this.#items;
-		const lower = name.toLowerCase();
+		const lowerName = name.toLowerCase();
 		for (let i = 0; i < items.length; i += 2) {
-			if (!isSameFieldName(items[i]!, lower)) continue;
+			if (!isSameFieldName(items[i]!, lowerName)) continue;
 			items[i] = name;
 			items[i + 1] = value;
-			this.#removeFrom(i + 2, lower);
+			this.#removeFrom(i + 2, lowerName);
 			return;
 		}
 		items.push(name, value);
 	}
 
-	/** Removes all fields of that name; returns true if there were any. */
+	/** Removes all fields of that name. Returns true if there were any. */
 	delete(lowerName: string): boolean {
 		return this.#removeFrom(0, lowerName);
 	}
@@ -132,7 +132,10 @@ export class HeaderList {
 	}
 }
 
-/** Compares a field name with a lower-case name. Allocates no string, because it is called several times per request. */
+/**
+ * Reports whether a field name equals a lower-case name, ignoring case. Allocates no string, because it is called several times per
+ * request.
+ */
 export function isSameFieldName(name: string, lower: string): boolean {
 	const length = lower.length;
 	if (name.length !== length) return false;

@@ -1,4 +1,4 @@
-/** The answers of `live` and `ready`, which are the same on a site and in the Admin API. */
+/** The bodies of the answers to `live` and `ready`, which are the same on a site and in the Admin API. */
 
 /** The body of the answer to `live`. */
 export const LIVE_ANSWER = '{"live":true}';

@@ -4,9 +4,9 @@
 export class HttpError extends Error {
 	/** The status to answer with, from 400 to 599. */
 	readonly status: number;
-	/** Response fields that the status requires (`Allow` with 405, `Retry-After` with 503). */
+	/** Response fields that the status requires, such as `Allow` with 405. */
 	readonly headers: readonly (readonly [name: string, value: string])[];
-	/** True for an unexpected error, which may have left operations half done. */
+	/** True for an unexpected error, after which operations may be half done. */
 	readonly unforeseen: boolean;
 
 	constructor(

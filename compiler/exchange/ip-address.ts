@@ -1,8 +1,8 @@
 /** IP addresses as numbers: strict parsing and canonical text. */
 
 /**
- * An address as four 32-bit words. An IPv4 address (including an IPv4-mapped IPv6 one) is in the last word, with `v4` set. The
- * zone is '' except for a scoped IPv6 address.
+ * An address as four 32-bit words. An IPv4 address, or an IPv6 address that is mapped from one, is in the last word, with `v4` set.
+ * The zone is '' except for an IPv6 address with a zone.
  */
 export interface IpAddress {
 	readonly v4: boolean;
@@ -10,7 +10,9 @@ export interface IpAddress {
 	readonly zone: string;
 }
 
-/** Parses dotted decimal to an unsigned number; −1 if invalid. Rejects leading zeros, which could be mistaken for octal. */
+/**
+ * Parses dotted decimal to an unsigned number; −1 if invalid. Leading zeros are invalid, because they could be mistaken for octal.
+ */
 function parseIpv4(text: string): number {
 	let value = 0;
 	let octet = -1;
@@ -86,7 +88,7 @@ function formatIpv4(value: number): string {
 	return `${Math.floor(value / 0x1000000)}.${Math.floor(value / 0x10000) % 256}.${Math.floor(value / 256) % 256}.${value % 256}`;
 }
 
-/** Formats an address canonically (RFC 5952), with mapped IPv4 as dotted decimal and the zone kept. */
+/** Formats an address in canonical form (RFC 5952). A mapped IPv4 address is written in dotted decimal, and the zone is kept. */
 export function formatIp(address: IpAddress): string {
 	if (address.v4) return formatIpv4(address.words[3]);
 	const groups: number[] = [];

@@ -1,4 +1,4 @@
-/** Sets of IP ranges (CIDR, single addresses, `private_ranges`) with fast lookup. */
+/** Sets of IP ranges with fast lookup. A range is in CIDR notation, a single address, or `private_ranges`. */
 import { formatIp, type IpAddress, parseIp } from './ip-address.ts';
 
 /** The ranges that `private_ranges` stands for. */
@@ -19,14 +19,16 @@ interface Interval {
 	readonly high: Words;
 }
 
-/** A parsed range. `zone` is '' for all zones; a `*` in it is a wildcard. */
+/** A parsed range. `zone` is '' if all zones are included; a `*` in it is a wildcard. */
 export interface IpRange {
 	readonly low: Words;
 	readonly high: Words;
 	readonly zone: string;
 }
 
-/** Parses `10.0.0.0/8`, `::1`, `fe80::1%eth0`; undefined for an invalid range. Ignores bits beyond the prefix. */
+/**
+ * Parses a range such as `10.0.0.0/8`, `::1` or `fe80::1%eth0`; undefined for an invalid range. Bits beyond the prefix are ignored.
+ */
 export function parseIpRange(text: string): IpRange | undefined {
 	const slash = text.indexOf('/');
 	const ip = parseIp(slash === -1 ? text : text.slice(0, slash));
@@ -34,7 +36,7 @@ export function parseIpRange(text: string): IpRange | undefined {
 	if (slash === -1) return { low: ip.words, high: ip.words, zone: ip.zone };
 	const digits = text.slice(slash + 1);
 	if (!/^(0|[1-9][0-9]{0,2})$/.test(digits)) return undefined;
-	// `::ffff:10.0.0.0/104` counts the bits of the IPv6 address, `10.0.0.0/8` those of the IPv4 address.
+	// The prefix length of `::ffff:10.0.0.0/104` counts bits of an IPv6 address, and that of `10.0.0.0/8` bits of an IPv4 address.
 	const isDotted = ip.v4 && !text.includes(':');
 	const bits = Number(digits) + (isDotted ? 96 : 0);
 	if (bits > 128) return undefined;
@@ -51,7 +53,7 @@ function applyMask(words: Words, bits: number, setHostBits: boolean): Words {
 	return result;
 }
 
-/** Returns an address truncated to a prefix, in CIDR notation: `10.1.0.0/16`; undefined if it is not an address. */
+/** Returns an address truncated to a prefix, in CIDR notation such as `10.1.0.0/16`; undefined if `text` is not an address. */
 export function maskedAddress(text: string, v4Bits: number, v6Bits: number): string | undefined {
 	const ip = parseIp(text);
 	if (!ip) return undefined;
@@ -60,16 +62,16 @@ export function maskedAddress(text: string, v4Bits: number, v6Bits: number): str
 	return `${formatIp(result)}/${ip.v4 ? v4Bits : v6Bits}`;
 }
 
-/** A set of ranges. A lookup parses the address and does a binary search. The last result is cached. */
+/** A set of ranges. A lookup parses the address and does a binary search. The result of the last lookup is cached. */
 export class IpRanges {
-	/** Low and high words of each interval, 8 numbers each, sorted and merged. */
+	/** The intervals, sorted and merged. Each takes 8 numbers: the words of its lowest and of its highest address. */
 	readonly #table: Uint32Array;
 	readonly #zonedRanges: readonly { range: IpRange; zone: readonly string[] }[];
-	/** The last lookup: requests on one connection look up the same address repeatedly. */
+	/** The last address that was looked up. Requests on one connection look up the same address repeatedly. */
 	#lastText: string | undefined = undefined;
 	#lastAnswer = false;
 
-	/** `texts` may contain `private_ranges`. Throws RangeError with the first invalid range in its message. */
+	/** `texts` are ranges in CIDR notation or `private_ranges`. Throws RangeError with the first invalid range in its message. */
 	constructor(texts: readonly string[]) {
 		const intervals: Interval[] = [];
 		const zonedRanges: { range: IpRange; zone: readonly string[] }[] = [];
@@ -95,7 +97,10 @@ export class IpRanges {
 		this.#zonedRanges = zonedRanges;
 	}
 
-	/** Reports whether an address is in one of the ranges. Returns false for anything else, such as the peer of a Unix socket. */
+	/**
+	 * Reports whether an address is in one of the ranges. Returns false for a text that is not an address, such as that of a Unix
+	 * socket's peer.
+	 */
 	contains(address: string): boolean {
 		if (address === this.#lastText) return this.#lastAnswer;
 		const ip = parseIp(address);
@@ -123,7 +128,7 @@ function isInZonedRange(ip: IpAddress, { range, zone }: { range: IpRange; zone: 
 	return matchesZone(ip.zone, zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
 }
 
-/** Reports whether a zone contains the given parts in order, with anything between them. */
+/** Reports whether a zone matches a pattern with `*`, which has been split into the parts between the `*`. */
 function matchesZone(zone: string, [firstPart = '', ...otherParts]: readonly string[]): boolean {
 	if (!zone.startsWith(firstPart)) return false;
 	const lastPart = otherParts.pop();

@@ -1,7 +1,7 @@
 /** Byte streams that can be connected to each other directly, without a queue in between. */
 import type { Duplex } from 'node:stream';
 
-/** A stream over a socket. It can be joined as long as nothing has been read from it or written to it. */
+/** A stream over a socket that can be joined to another stream, as long as nothing has been read from it or written to it. */
 export interface JoinableStream extends Duplex {
 	/**
 	 * Passes all bytes of each stream to the other from now on, with backpressure. The end of one stream ends the writing side of
@@ -10,7 +10,7 @@ export interface JoinableStream extends Duplex {
 	joinTo(other: Duplex): boolean;
 }
 
-/** Reports whether a stream is a {@link JoinableStream}. Even then, its `joinTo` can return false. */
+/** Reports whether a stream is a {@link JoinableStream}. Its `joinTo` may return false nevertheless. */
 export function isJoinableStream(stream: Duplex): stream is JoinableStream {
 	return 'joinTo' in stream;
 }

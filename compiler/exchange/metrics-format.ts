@@ -1,4 +1,4 @@
-/** The two formats of metrics, and the choice between them by a client's `Accept` field. */
+/** The two formats of metrics, and the choice between them according to a client's `Accept` field. */
 
 /** Prometheus text format 0.0.4, or OpenMetrics 1.0.0. */
 export type MetricsFormat = 'prometheus' | 'openmetrics';
@@ -9,11 +9,11 @@ export const METRICS_TYPES: { readonly [format in MetricsFormat]: string } = {
 	openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-const WILDCARD = /^(?:text\/plain|text\/\*|\*\/\*)$/;
+const PLAIN_TEXT_RANGE = /^(?:text\/plain|text\/\*|\*\/\*)$/;
 
 /**
- * Returns the format that an `Accept` field prefers (RFC 9110 §12.5.1). This is OpenMetrics for clients that name it, in version
- * 1 or without a version, with at least the weight of plain text; otherwise Prometheus.
+ * Returns the format that an `Accept` field prefers (RFC 9110 §12.5.1): OpenMetrics if the client names it, in version 1.0.0 or
+ * without a version, with at least the weight of plain text; otherwise Prometheus.
  */
 export function metricsFormat(accept: string | undefined): MetricsFormat {
 	if (accept === undefined) return 'prometheus';
@@ -26,7 +26,7 @@ export function metricsFormat(accept: string | undefined): MetricsFormat {
 		const version = parameters.find(parameter => parameter.startsWith('version='))?.replace(/"/g, '');
 		if (type === 'application/openmetrics-text') {
 			if (version === undefined || version === 'version=1.0.0') openMetricsWeight = Math.max(openMetricsWeight, weight);
-		} else if (WILDCARD.test(type!)) plainWeight = Math.max(plainWeight, weight);
+		} else if (PLAIN_TEXT_RANGE.test(type!)) plainWeight = Math.max(plainWeight, weight);
 	}
 	return openMetricsWeight > 0 && openMetricsWeight >= plainWeight ? 'openmetrics' : 'prometheus';
 }

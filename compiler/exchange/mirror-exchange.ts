@@ -1,8 +1,8 @@
-/** The exchange of a mirrored request, whose response nobody receives. */
+/** The exchange of a mirrored request, whose response is discarded. */
 import { performance } from 'node:perf_hooks';
 import { Exchange } from './exchange.ts';
 
-/** The client of this exchange is the server itself, which calls `markGone` to abandon it. */
+/** An exchange for a copy of a request. The server itself is the client, and calls `markGone` to abandon the exchange. */
 export class MirrorExchange extends Exchange {
 	/** The exchange whose request was copied. It may have ended. */
 	readonly original: Exchange;

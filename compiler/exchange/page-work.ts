@@ -1,9 +1,9 @@
-/** Expensive work for pages. It would block all other requests of a thread, so another thread does it. */
+/** Expensive work for pages. Another thread does it, because it would block all other requests of the thread. */
 
 /** Types of private keys that templates of pages can generate. */
 export type PageKeyKind = 'rsa' | 'dsa' | 'ecdsa' | 'ed25519';
 
-/** A task, whose result is a string. The comment on each kind of task describes the result. */
+/** A task whose result is a string. The comment on each kind of task describes the result. */
 export type PageTask =
 	/** The bcrypt hash of a password in modular crypt format (`$2a$10$…`). */
 	| { readonly task: 'bcrypt'; readonly password: string }

@@ -1,16 +1,16 @@
 /**
- * Completion by callback, which avoids allocating a promise. When the work for which a handler waits is done, it calls back, and
- * the exchange continues within that call.
+ * Completion by callback, without allocating a promise. When the work for which a handler waits is done, it calls back, and the
+ * exchange continues within that call.
  */
 import type { Exchange } from './exchange.ts';
 
-/** Receives a handler's outcome first, and converts what it throws to a response. */
+/** Receives the outcome of a handler first, and converts an error to a response. */
 export interface AnswerOutcomeHandler {
 	onAnswered(x: Exchange): void;
 	onFailed(x: Exchange, error: unknown): void;
 }
 
-/** Receives a handler's outcome last, and has the response written. */
+/** Receives the outcome of a handler last, and writes the response. */
 export interface AnswerWaiter {
 	/**
 	 * Called when the response is ready, whether or not the handler succeeded. `now` is `performance.now()`, if known. Must not
@@ -19,7 +19,7 @@ export interface AnswerWaiter {
 	responseReady(now?: number): void;
 }
 
-/** Says how the response will be written. */
+/** Tells how the response will be written. */
 export interface AnswerWriter {
 	/**
 	 * Reports whether `responseReady` writes or copies a complete body of this length before it returns. If so, the body's memory
@@ -29,9 +29,8 @@ export interface AnswerWriter {
 }
 
 /**
- * The pending result of a handler. It settles once, after its creator has returned it. The runtime handles it directly, through
- * `setOutcomeHandler` and `setWaiter`. For all other code it is a promise: `instanceof Promise`, `then` and `await` work as
- * usual.
+ * The pending result of a handler. It settles once, after its creator has returned it. The runtime uses it directly, through
+ * `setOutcomeHandler` and `setWaiter`. For all other code it is a promise: `instanceof Promise`, `then` and `await` work as usual.
  */
 export class PendingAnswer {
 	readonly #x: Exchange;
@@ -51,22 +50,25 @@ export class PendingAnswer {
 	}
 
 	/**
-	 * For the runtime: sets the first receiver of the outcome, which handles a failure. All later receivers then see a success.
+	 * Sets the first receiver of the outcome, which handles a failure, so that all later receivers see a success. For use by the
+	 * runtime.
 	 */
 	setOutcomeHandler(handler: AnswerOutcomeHandler): void {
 		this.#outcomeHandler = handler;
 	}
 
-	/** Sets the receiver of the outcome that comes after all handlers. The protocol calls this, after `setOutcomeHandler`. */
+	/**
+	 * Sets the last receiver of the outcome, which is called after all handlers. The protocol calls this after `setOutcomeHandler`.
+	 */
 	setWaiter(waiter: AnswerWaiter, writer: AnswerWriter): void {
 		this.#waiter = waiter;
 		this.#writer = writer;
 	}
 
 	/**
-	 * Runs a function on the response before the outcome is reported, unless the handler failed. When the function returns, a
-	 * complete body may be reused by its owner. Returns this object, for handlers that return the result of the next handler. An
-	 * exception becomes the handler's failure.
+	 * Runs `work` on the response before the outcome is reported, unless the handler failed. After `work` has returned, the owner
+	 * of a complete body may reuse its memory. Returns this object, for handlers that return the result of the next handler. If
+	 * `work` throws, the handler fails.
 	 */
 	onSuccess(work: (x: Exchange) => void | Promise<void>): Promise<void> {
 		const earlierWork = this.#successWork;
@@ -80,12 +82,12 @@ export class PendingAnswer {
 		return this as unknown as Promise<void>;
 	}
 
-	/** Reports whether a complete body of this length will no longer be in use after `resolve` has returned. */
+	/** Reports whether a complete body of this length is no longer in use after `resolve` has returned. */
 	copiesBody(length: number): boolean {
 		return this.#writer !== undefined && this.#promise === undefined && this.#writer.copiesBody(length);
 	}
 
-	/** Behaves like a promise. Continuations then run in a microtask. */
+	/** Makes this object usable as a promise. Continuations run in a microtask. */
 	// biome-ignore lint/suspicious/noThenProperty: it is a promise
 	then<T = void, F = never>(
 		fulfilled?: ((value: undefined) => T | PromiseLike<T>) | null,
@@ -102,9 +104,9 @@ export class PendingAnswer {
 	}
 
 	/**
-	 * For the creator, once the work has started: returns what the handler should return. This is undefined if the work has
+	 * Returns what a handler must return. The creator calls this after it has started the work. Returns undefined if the work has
 	 * already ended.
-	 * @throws the error with which it failed
+	 * @throws the error with which the work failed
 	 */
 	handlerResult(): void | Promise<void> {
 		if (!this.#settled) return this as unknown as Promise<void>;
@@ -152,11 +154,11 @@ export class PendingAnswer {
 		this.#error = error;
 		this.#reject?.(error);
 		if (this.#waiter === undefined) return;
-		// Nothing converted the failure to a response.
+		// No outcome handler has converted the failure to a response.
 		this.#x.abort();
 		this.#waiter.responseReady();
 	}
 }
 
-// The handler graph tests results with `instanceof Promise`.
+// Callers in the handler graph test results with `instanceof Promise`.
 Object.setPrototypeOf(PendingAnswer.prototype, Promise.prototype);

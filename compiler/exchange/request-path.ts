@@ -1,11 +1,11 @@
-/** The request's path in the two forms in which it is compared: decoded and cleaned, or cleaned but still escaped. */
+/** The two forms in which the path of a request is compared: decoded and cleaned, or cleaned but still escaped. */
 import type { Request } from './exchange.ts';
 import { HttpError } from './http-error.ts';
 
 /**
- * Returns the path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so `/a/.` becomes `/a/`) and repeated slashes
- * merged. A trailing slash stays. Matchers and file servers use only this form. `%2F` becomes a slash before dots are resolved.
- * Bytes that are not UTF-8 become U+FFFD. The result is cached on the request until its path changes. Throws HttpError 400 for an
+ * Returns the path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so `/a/.` becomes `/a/`) and repeated slashes merged.
+ * A slash at the end is kept. Matchers and file servers use only this form. `%2F` becomes a slash before dots are resolved. Bytes
+ * that are not UTF-8 become U+FFFD. The result is cached on the request until its path changes. Throws HttpError 400 for an
  * incomplete `%XX` and for NUL.
  */
 export function normalizedPath(request: Request): string {
@@ -17,7 +17,7 @@ export function normalizedPath(request: Request): string {
 	return normalized;
 }
 
-/** Returns `normalizedPath` in lower case, for matchers. Cached. Throws the same errors. */
+/** Returns `normalizedPath` in lower case, for matchers. The result is cached. Throws the same errors. */
 export function loweredPath(request: Request): string {
 	const path = request.path;
 	if (request.loweredSource === path) return request.lowered;
@@ -27,7 +27,10 @@ export function loweredPath(request: Request): string {
 	return lowered;
 }
 
-/** Like `normalizedPath`, but keeps repeated slashes. Not cached, because only patterns with `//` need it. */
+/**
+ * Returns the same as `normalizedPath`, but with repeated slashes kept. The result is not cached, because only patterns with `//`
+ * need it.
+ */
 export function normalizedPathWithSlashes(request: Request): string {
 	const path = request.path;
 	return isPlain(path) ? path : cleanDecodedPath(decodeOrThrow(path), false);
@@ -45,7 +48,7 @@ function decodeOrThrow(path: string): string {
 	return decoded;
 }
 
-/** Reports whether decoding and cleaning would change nothing. This is the usual case, detected in one pass. */
+/** Reports whether decoding and cleaning would change nothing, which is the usual case. Takes one pass. */
 function isPlain(path: string): boolean {
 	let afterSlash = false;
 	for (let i = 0; i < path.length; i++) {
@@ -95,7 +98,10 @@ function cleanPath(path: string, mergeSlashes: boolean, dot: RegExp, twoDots: Re
 	return `/${cleanSegments.join('/')}`;
 }
 
-/** Decodes `%XX` as UTF-8, with other bytes as U+FFFD; undefined if a `%` is not followed by two hex digits. */
+/**
+ * Decodes `%XX` as UTF-8. Bytes that are not UTF-8 become U+FFFD. Returns undefined if a `%` is not followed by two hexadecimal
+ * digits.
+ */
 export function decodePercent(text: string): string | undefined {
 	if (!text.includes('%')) return text;
 	try {

@@ -1,22 +1,22 @@
-/** The response cache as handlers see it. The runtime shares one store among all threads. */
+/** The response cache as handlers use it. The runtime shares one store among all threads. */
 import type { Body } from './body.ts';
 
-/** The stored metadata of a response. It is plain data, passed between threads as JSON. Times are in milliseconds. */
+/** The stored metadata of a response. It is plain data, which threads exchange as JSON. Durations are in milliseconds. */
 export interface CachedHead {
-	/** The complete primary key, which distinguishes keys with equal hashes. */
+	/** The complete cache key. It distinguishes responses whose keys have equal hashes. */
 	readonly key: string;
-	/** The URL that clients requested, for purging and invalidation: `host[:port]` in lower case, then path and query. */
+	/** Host of the URL that clients requested, for purging and invalidation: `host[:port]` in lower case. */
 	readonly host: string;
 	readonly path: string;
 	readonly query?: string | undefined;
 	readonly status: number;
-	/** Alternating names and values, without hop-by-hop fields. */
+	/** Response fields as alternating names and values, without hop-by-hop fields. */
 	readonly fields: readonly string[];
-	/** Response fields that were already set when the handlers after the cache were called. */
+	/** Response fields that were already set when the handlers after the cache ran. */
 	readonly before: readonly string[];
 	/** Lower-case names of the fields in `before` that the handlers after the cache removed. */
 	readonly removed: readonly string[];
-	/** Alternating names (lower case) and values of the request fields that select this response. */
+	/** The request fields that select this response, as alternating lower-case names and values. */
 	readonly selecting: readonly string[];
 	/** When the response arrived, in milliseconds since 1970. */
 	readonly storedAt: number;
@@ -44,29 +44,30 @@ export interface CachedResponse {
 	readonly length: number;
 }
 
-/** A response that is being stored. */
+/** Stores a response while it arrives. */
 export interface CacheWriter {
 	/** Appends to the body. Returns false if the response cannot be stored; it is then abandoned. */
 	write(bytes: Uint8Array): boolean;
-	/** Completes the body, so that all threads see the response. Returns false if it was purged in the meantime. */
+	/** Completes the response, so that all threads can use it. Returns false if it was purged in the meantime. */
 	commit(): boolean;
-	/** Abandons the response. Safe to call twice, and after `commit`. */
+	/** Abandons the response. May be called twice, and after `commit`. */
 	abandon(): void;
 }
 
-/** A request's role in coalescing: either it fetches a missing response, or it waits for the request that does. */
+/** The role of a request in coalescing: it either fetches a missing response or waits for the request that does. */
 export interface FetchTicket {
 	/**
-	 * Undefined for the leader, which fetches. Otherwise, resolves when the leader's fetch has ended or the maximum wait is over.
+	 * Undefined for the leader, which fetches the response. For the others, resolves when the leader's fetch has ended or the
+	 * maximum wait is over.
 	 */
 	readonly ended: Promise<void> | undefined;
-	/** Ends this request's fetch. Safe to call twice; only the first call counts. */
+	/** Ends the fetch of this request with an outcome. Later calls have no effect. */
 	done(outcome: FetchOutcome): void;
 }
 
 /**
- * The result of a fetch, for the requests that wait for it. `stored`: the response is in the cache. `private`: the response
- * serves only this request, so waiting is pointless. `failed`: there is no response.
+ * The outcome of a fetch, for the requests that wait for it. `stored`: the response is in the cache. `private`: the response cannot
+ * be shared, so that waiting is pointless. `failed`: there is no response.
  */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
 
@@ -77,7 +78,7 @@ export type CacheEvent = (typeof CACHE_EVENTS)[number];
 
 /** The response cache of the whole process. Operations do not block. */
 export interface ResponseCache {
-	/** Maximum number of bytes of a stored body. */
+	/** Maximum bytes of the body of a stored response. */
 	readonly maxBodyBytes: number;
 	/** Returns the responses stored under a key, in no particular order. */
 	find(key: string): readonly CachedResponse[];
@@ -85,31 +86,35 @@ export interface ResponseCache {
 	loadFromDisk(key: string): Promise<void> | undefined;
 	/** Returns the bytes from `start` up to, but not including, `end`; undefined if the response has been evicted. */
 	body(response: CachedResponse, start: number, end: number): Body | undefined;
-	/** Pins a response until the returned function is called; undefined if it has been evicted. */
+	/** Pins a response in the cache until the returned function is called. Returns undefined if the response has been evicted. */
 	pin(response: CachedResponse): (() => void) | undefined;
-	/** Returns the epoch of a URL, which changes whenever its stored responses may have been purged or invalidated. */
+	/**
+	 * Returns the epoch of a URL, a number that changes whenever stored responses for the URL may have been purged or invalidated.
+	 */
 	urlEpoch(host: string, path: string, query: string | undefined): number;
 	/**
-	 * Starts storing a response; returns undefined if it is not accepted. `length` is the length of the body, if known;
-	 * `maxBodyBytes` is its limit. `epoch` is the epoch of the URL when it was requested: responses requested before a purge are not
-	 * accepted.
+	 * Starts storing a response. Returns undefined if it is not accepted. `length` is the length of the body, if known, and
+	 * `maxBodyBytes` its maximum. `epoch` is the epoch of the URL when the response was requested: a response that was requested
+	 * before a purge is not accepted.
 	 */
 	store(head: CachedHead, length: number | undefined, maxBodyBytes: number, epoch: number): CacheWriter | undefined;
 	/** Replaces the head of a response after validation. Returns the updated response. */
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse;
 	remove(response: CachedResponse): void;
-	/** Removes all responses for one URL, whatever their keys. Returns a promise if this must be recorded on disk. */
+	/** Removes all responses for a URL, whatever their keys. Returns a promise if the removal must be recorded on disk. */
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
-	/** Joins request coalescing for a key. A request that is not the leader waits at most `maxWaitMs` milliseconds. */
+	/**
+	 * Joins the requests for a key that are coalesced. A request that is not the leader waits for at most `maxWaitMs` milliseconds.
+	 */
 	joinFetch(key: string, maxWaitMs: number): FetchTicket;
 	countEvent(event: CacheEvent): void;
 }
 
-/** Settings of a store. They are the key of its lease. */
+/** Settings of a store, by which its lease is identified. */
 export interface CacheSettings {
 	/** Maximum number of bytes of memory, for bodies and metadata together. */
 	readonly ceiling: number;
-	/** Identifies a store that belongs to a single directive. */
+	/** Identifies a store that a single directive uses; undefined for the shared store. */
 	readonly own?: string;
 	/** A folder on disk, and the maximum size of its files in bytes. */
 	readonly disk?: { readonly folder: string; readonly size: number };

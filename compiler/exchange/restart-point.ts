@@ -1,10 +1,10 @@
-/** Lets a handler run later handlers a second time, as if they had not run. */
+/** Lets a handler run the handlers after it a second time, as if they had not run. */
 import { isStream } from './body.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
- * Remembers what later handlers may change in an exchange. Returns a function that discards their response and undoes their changes
- * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables remain.
+ * Records what later handlers may change in an exchange. Returns a function that discards their response and undoes their changes
+ * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables are not restored.
  */
 export function restartPoint(x: Exchange): () => void {
 	const { request, response, stepBase, exclusiveGroups: exclusive, answeredBy } = x;

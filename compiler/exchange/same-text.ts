@@ -1,9 +1,9 @@
-/** Helpers for strings that are slices of longer strings. */
+/** Functions for strings that are slices of longer strings. */
 import { Buffer } from 'node:buffer';
 
 /**
- * Reports whether two strings are equal. If either one is a slice of a longer string, as is everything cut from a request head,
- * the engine's `===` leaves compiled code and takes ten times as long.
+ * Reports whether two strings are equal. For a slice of a longer string, such as a part of a request head, the engine's `===`
+ * leaves compiled code and takes ten times as long.
  */
 export function equalStrings(left: string, right: string): boolean {
 	const { length } = left;

@@ -1,15 +1,15 @@
 /**
- * The place of the step that decided a request. Closures identify steps by number, because equal sites share closures, and
- * because closures stay in use when the lines of their steps change. A number is converted to a place when a log needs it.
+ * The place of the step that decided a request, for logs. Closures identify steps by number, because equal sites share closures,
+ * and because closures stay in use when only the lines of their steps change. A number is converted to a place when a log needs it.
  */
 
 /** Number of the first step in named routes. Steps in sites have lower numbers. */
 export const FIRST_ROUTE_STEP: number = 1 << 24;
 
-/** The places of all steps in one site, or in the named routes, by number. */
+/** The places of all steps in one site or in the named routes, by the number of the step. */
 export class StepPlaceTable {
 	#base: string;
-	/** The places as a JSON array; '' if there are none yet. */
+	/** The places as a JSON array; '' until they are set. */
 	#placesJson = '';
 	#places: readonly string[] | undefined;
 
@@ -19,8 +19,8 @@ export class StepPlaceTable {
 	}
 
 	/**
-	 * Sets the places of a generation, as a JSON array. If `json` is undefined, the places stay the same, and only the base may
-	 * change.
+	 * Sets the places for a generation. `json` is a JSON array of places; if it is undefined, the places stay the same and only
+	 * `base` changes.
 	 */
 	set(base: string, json: string | undefined): void {
 		if (base === this.#base && (json === undefined || json === this.#placesJson)) return;
@@ -29,7 +29,10 @@ export class StepPlaceTable {
 		this.#places = undefined;
 	}
 
-	/** Returns `Configfile:12`, or a JSON pointer if the place in the text is unknown; undefined if no step has the number. */
+	/**
+	 * Returns the place of a step, such as `Configfile:12`, or its JSON pointer if its place in the text is unknown; undefined if
+	 * no step has the number.
+	 */
 	placeOf(step: number): string | undefined {
 		this.#places ??= this.#parsePlaces();
 		return this.#places[step] || undefined;

@@ -1,23 +1,24 @@
-/** A lookup table for keys that are new strings each time, such as the hosts and paths of requests. */
+/** A lookup table for keys that are new strings at each lookup, such as the hosts and paths of requests. */
 
 /** Number of Int32 values per slot. */
 const SLOT_SIZE = 4;
 
 /**
- * An immutable map for lookups by strings that are new each time. To compare such a key, a Map first has the engine search for it
- * among all interned strings of the process, which costs as much as parsing a request.
+ * An immutable map whose lookups take strings that are new each time. For such a key, a Map would first have the engine search all
+ * interned strings of the process, which costs as much as parsing a request.
  */
 export class TextTable<T> {
 	/**
-	 * Each slot holds a hash (0 if empty), the index of the value, the key's position in `units`, and its length. Everything that
-	 * a lookup needs is adjacent, because with thousands of keys most slots are not in the processor's cache.
+	 * The slots of the hash table. Each holds a hash (0 if the slot is empty), the index of the value, the position of the key in
+	 * `units`, and the length of the key. What a lookup needs is adjacent, because with thousands of keys most slots are not in the
+	 * processor's cache.
 	 */
 	readonly #slots: Int32Array;
 	/** The UTF-16 units of all keys, concatenated. */
 	readonly #units: Uint16Array;
 	readonly #values: readonly T[];
 	readonly #slotMask: number;
-	readonly #longestKey: number;
+	readonly #maxKeyLength: number;
 
 	constructor(entries: ReadonlyMap<string, T>) {
 		let slotCount = 4;
@@ -38,12 +39,12 @@ export class TextTable<T> {
 		this.#units = units;
 		this.#values = [...entries.values()];
 		this.#slotMask = slotMask;
-		this.#longestKey = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
+		this.#maxKeyLength = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
 	}
 
-	/** Returns the value for the key that equals the first `length` characters of `text`. */
+	/** Returns the value for the key that equals the first `length` characters of `text`; undefined if there is none. */
 	get(text: string, length: number): T | undefined {
-		if (length > this.#longestKey) return undefined;
+		if (length > this.#maxKeyLength) return undefined;
 		const hash = hashOf(text, length);
 		const slots = this.#slots;
 		const slotMask = this.#slotMask;
@@ -64,7 +65,7 @@ export class TextTable<T> {
 	}
 }
 
-/** Returns the hash of a text, which is never 0. */
+/** Returns the hash of the first `length` characters of a text. It is never 0. */
 function hashOf(text: string, length: number): number {
 	let hash = length;
 	for (let i = 0; i < length; i++) hash = Math.imul(hash, 31) + text.charCodeAt(i);

@@ -1,4 +1,4 @@
-/** W3C Trace Context: strict parsing of the fields `traceparent` and `tracestate` (https://www.w3.org/TR/trace-context-2/). */
+/** W3C Trace Context: strict parsing of `traceparent` and `tracestate` (https://www.w3.org/TR/trace-context-2/). */
 import { trimBlanks } from './field-syntax.ts';
 import type { HeaderList } from './header-list.ts';
 
@@ -8,20 +8,20 @@ export interface TraceParent {
 	readonly traceId: string;
 	/** The caller's span: 16 lower-case hexadecimal digits, not all zero. */
 	readonly parentId: string;
-	/** Bits of {@link SAMPLED_FLAG} and {@link RANDOM_FLAG}. */
+	/** A combination of {@link SAMPLED_FLAG} and {@link RANDOM_FLAG}. */
 	readonly flags: number;
 }
 
-/** Flag: the caller records the trace. */
+/** Trace flag: the caller records the trace. */
 export const SAMPLED_FLAG = 1;
-/** Flag: the trace ID is random. */
+/** Trace flag: the trace ID is random. */
 const RANDOM_FLAG = 2;
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZERO_TRACE = '0'.repeat(32);
 const ZERO_SPAN = '0'.repeat(16);
 
-/** Parses `traceparent`; undefined if it is invalid, so that a new trace must be started (§3.2). */
+/** Parses `traceparent`. Returns undefined if it is invalid; a new trace must then be started (§3.2). */
 export function parseTraceParent(value: string): TraceParent | undefined {
 	const match = TRACEPARENT.exec(value);
 	if (!match) return undefined;
@@ -42,12 +42,12 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 /** Maximum number of members of a `tracestate` (§3.3.1.1). */
 const MAX_MEMBERS = 32;
 const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
-/** Printable ASCII except comma and equals sign, not ending with a space. */
+/** Matches printable ASCII except comma and equals sign, not ending with a space. */
 const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
 /**
- * Parses `tracestate`, with all its fields joined by commas. Returns undefined if it is invalid or empty, and must not be
- * forwarded.
+ * Parses `tracestate`, whose fields have been joined by commas. Returns undefined if it is empty, or if it is invalid and must not
+ * be forwarded.
  */
 export function parseTraceState(value: string): string | undefined {
 	const keys = new Set<string>();
@@ -64,7 +64,7 @@ export function parseTraceState(value: string): string | undefined {
 	return members.length === 0 ? undefined : members.join(',');
 }
 
-/** Returns the trace to which a request belongs; undefined if it belongs to none. */
+/** Returns the trace context that a request carries; undefined if it carries none or an invalid one. */
 export function readTraceContext(
 	headers: HeaderList,
 ): { readonly parent: TraceParent; readonly state: string | undefined } | undefined {
@@ -75,7 +75,10 @@ export function readTraceContext(
 	return { parent, state: state === undefined ? undefined : parseTraceState(state) };
 }
 
-/** Sets the fields of a request so that it belongs to a span, in version 00 and with lower-case names (§3.2.1). */
+/**
+ * Sets the trace context of a request, in version 00 and with lower-case names (§3.2.1). `spanId` is the span to which the request
+ * belongs.
+ */
 export function writeTraceContext(
 	headers: HeaderList,
 	traceId: string,

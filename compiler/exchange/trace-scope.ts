@@ -10,7 +10,7 @@ export class TraceScope {
 	readonly tracer: Tracer;
 	readonly traceId: string;
 	readonly spanId: string;
-	/** Trace flags as in W3C Trace Context. */
+	/** Trace flags of W3C Trace Context. */
 	readonly flags: number;
 	/** A valid `tracestate`; undefined if there is none. */
 	readonly state: string | undefined;
@@ -26,12 +26,12 @@ export class TraceScope {
 	}
 }
 
-/** Enters a scope, which lasts to the end of the exchange or until a nested scope is entered. */
+/** Enters a scope. It lasts to the end of the exchange or until another scope is entered. */
 export function enterTraceScope(x: Exchange, scope: TraceScope): void {
 	x.variables.set(TRACE_SCOPE_VARIABLE, scope);
 }
 
-/** Returns the innermost scope; undefined if the exchange is not traced. */
+/** Returns the innermost scope of an exchange; undefined if the exchange is not traced. */
 export function traceScopeOf(x: Exchange): TraceScope | undefined {
 	const scope = x.variable(TRACE_SCOPE_VARIABLE);
 	return scope instanceof TraceScope ? scope : undefined;

@@ -1,10 +1,10 @@
 /**
- * Decides which fields are allowed in trailers. A recipient may merge trailers into the head, where a forbidden field would
+ * Decides which fields may be passed on in trailers. A recipient may merge trailers into the head, where a forbidden field would
  * escape every rule that has already examined the head (RFC 9110 §6.5.1).
  */
 import type { HeaderList } from './header-list.ts';
 
-/** Fields that are never passed on, in either direction, grouped by purpose. */
+/** Fields that are never passed on in trailers, in either direction, grouped by purpose. */
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set([
 	// Message framing or hop-by-hop (RFC 9110 §7.6.1).
 	...['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'http2-settings', 'via'],
@@ -24,7 +24,7 @@ const FORBIDDEN_NAMES: ReadonlySet<string> = new Set([
 	...['clear-site-data', 'x-sendfile', 'cdn-cache-control', 'surrogate-control'],
 ]);
 
-/** Prefixes of names that are never passed on. */
+/** Prefixes of the names of fields that are never passed on in trailers. */
 const FORBIDDEN_PREFIXES: readonly string[] = [
 	...['content-', 'accept', 'if-', 'proxy-', 'sec-', 'access-control-', 'x-forwarded', 'x-accel-'],
 ];
@@ -32,10 +32,10 @@ const FORBIDDEN_PREFIXES: readonly string[] = [
 /** Exceptions to {@link FORBIDDEN_PREFIXES}: fields whose definitions allow them in trailers (RFC 9530 §2, RFC 9110 §14.3). */
 const ALLOWED_NAMES: ReadonlySet<string> = new Set(['content-digest', 'accept-ranges']);
 
-/** Prefixes of the fields in which proxies pass a request's user to applications. */
+/** Prefixes of request fields in which proxies tell applications who the user is. */
 const USER_PREFIXES: readonly string[] = ['remote-', 'x-remote-', 'x-auth', 'x-webauth-', 'x-user', 'x-ssl-', 'ssl-'];
 
-/** Reports whether a field is allowed in a message's trailers. */
+/** Reports whether a field may be passed on in the trailers of a message. */
 export function isAllowedInTrailers(name: string, messageType: 'request' | 'response'): boolean {
 	const lower = name.toLowerCase();
 	if (FORBIDDEN_NAMES.has(lower)) return false;
@@ -43,7 +43,7 @@ export function isAllowedInTrailers(name: string, messageType: 'request' | 'resp
 	return messageType === 'response' || !USER_PREFIXES.some(prefix => lower.startsWith(prefix));
 }
 
-/** Removes the trailers that `Connection` names, as in the head (RFC 9110 §7.6.1); undefined if none are left. */
+/** Removes the trailer fields that `Connection` names, as from the head (RFC 9110 §7.6.1). Returns undefined if none are left. */
 export function endToEndTrailers(trailers: HeaderList, connection: string | undefined): HeaderList | undefined {
 	if (connection === undefined) return trailers;
 	for (const option of connection.toLowerCase().split(',')) trailers.delete(option.trim());

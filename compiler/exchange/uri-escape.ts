@@ -1,28 +1,28 @@
-/** Percent-encoding of the parts of a URI, and query strings as lists of parameters. */
+/** Percent-encoding of the parts of a URI, and parsing of query strings. */
 import { decodePercent } from './request-path.ts';
 
 /**
- * Matches the characters that are not allowed in a path: controls, space, non-ASCII, and delimiters of other parts. `%` is handled
- * separately.
+ * Matches the characters that a path must not contain: controls, space, non-ASCII characters, and delimiters of other parts. `%`
+ * needs other treatment and is not matched.
  */
 const ESCAPED_IN_PATH = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
 
-/** Encodes text as path data, so that it cannot introduce a delimiter, a query or an escape. Slashes stay. */
+/** Encodes a text as data in a path, so that it cannot introduce a delimiter, a query or an escape. Slashes are kept. */
 export function escapePathText(text: string): string {
 	return text.replace(/%/g, '%25').replace(ESCAPED_IN_PATH, percentEncode);
 }
 
-/** Encodes the characters that are not allowed in a path, but keeps valid escapes, for text that may already be encoded. */
+/** Encodes the characters that a path must not contain, for a text that may already be encoded. Valid escapes are kept. */
 export function escapePathWhereNeeded(text: string): string {
 	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(ESCAPED_IN_PATH, percentEncode);
 }
 
-/** Encodes only those characters of a query that would break a request line. */
+/** Encodes only the characters of a query that would break a request line. */
 export function escapeQueryWhereNeeded(text: string): string {
 	return text.replace(/[^\u0021\u0022\u0024-\u007e]/gu, percentEncode);
 }
 
-/** Encodes a query component as HTML forms do: a space becomes `+`, and only unreserved characters stay. */
+/** Encodes a text as a name or value in a query, as HTML forms do: a space becomes `+`, and only unreserved characters are kept. */
 export function escapeQueryText(text: string): string {
 	return text.replace(/[^A-Za-z0-9\-._~]/gu, c => (c === ' ' ? '+' : percentEncode(c)));
 }
@@ -33,14 +33,14 @@ function percentEncode(character: string): string {
 	return encoded;
 }
 
-/** Decodes a query component (`+` is a space); undefined if an escape is incomplete. */
+/** Decodes a name or value in a query, in which `+` stands for a space; undefined if an escape is incomplete. */
 export function decodeQueryText(text: string): string | undefined {
 	return decodePercent(text.includes('+') ? text.replace(/\+/g, ' ') : text);
 }
 
 /**
- * Parses a query into its parameters, in the order of their first occurrence; undefined if an escape is incomplete. Empty parts
- * between `&`s are ignored, and a name without `=` has an empty value.
+ * Parses a query to the values of each parameter, in the order of the parameters' first occurrence; undefined if an escape is
+ * incomplete. Empty parts between `&`s are ignored, and a name without `=` has an empty value.
  */
 export function parseQuery(query: string | undefined): Map<string, string[]> | undefined {
 	const parameters = new Map<string, string[]>();
@@ -58,7 +58,7 @@ export function parseQuery(query: string | undefined): Map<string, string[]> | u
 	return parameters;
 }
 
-/** Like `parseQuery`, but ignores parameters that cannot be decoded. */
+/** Parses a query as `parseQuery` does, but ignores parameters that cannot be decoded. */
 export function parseQueryLeniently(query: string | undefined): Map<string, string[]> {
 	const parameters = parseQuery(query);
 	if (parameters) return parameters;
@@ -66,7 +66,7 @@ export function parseQueryLeniently(query: string | undefined): Map<string, stri
 	return parseQuery(decodable.join('&')) ?? new Map();
 }
 
-/** Formats parameters as a query. Names are sorted; the values of each name keep their order. */
+/** Formats parameters as a query. Parameters are sorted by name, while the values of each keep their order. */
 export function formatQuery(parameters: ReadonlyMap<string, readonly string[]>): string {
 	const pieces: string[] = [];
 	for (const name of [...parameters.keys()].sort(byCodePoint)) {

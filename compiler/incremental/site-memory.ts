@@ -154,7 +154,7 @@ export class SiteMemory implements PieceMemory {
 			this.#context = this.#contextNumber([contextBefore, piece.source.text, ...answers].join('\0'));
 			return;
 		}
-		if (!isReusable || !record || record.reported || hadLooseLines) return;
+		if (!isReusable || !record || record.hasDiagnostics || hadLooseLines) return;
 		const usedDefinitions = [...record.usedDefinitions] as (Snippet | Constant)[];
 		knownPiece.expansion = {
 			block: site,

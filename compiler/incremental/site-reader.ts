@@ -46,7 +46,7 @@ export class SiteReader {
 		if (isPlain && !mistaken && !lines.some(line => line.needsExpansion)) {
 			structure.addLines(lines, mainFrame(source));
 			const site = structure.sites[0]?.block;
-			if (site && !this.#hasReported && structure.betweenBlocks && structure.size === 1) {
+			if (site && !this.#hasReported && structure.isBetweenBlocks && structure.size === 1) {
 				structure.forgetSites();
 				return site;
 			}

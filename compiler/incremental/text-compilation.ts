@@ -67,7 +67,7 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	structure.addFile(main);
 	const tree = structure.finish();
 	// In these cases, the order of processing matters, or parts of one site are in different pieces.
-	if (expansion.exhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
+	if (expansion.isExhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
 	const sites = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
 	const loweringInput = { dialect, report, reader, placeholders: knownPlaceholders, origins };

@@ -57,7 +57,7 @@ import { unformatted } from './rules/unformatted.ts';
 import { upstreamTwice } from './rules/upstream-twice.ts';
 import { upstreamUnused } from './rules/upstream-unused.ts';
 
-/** All lint rules, sorted by name. */
+/** All lint rules. */
 export const lintRules: readonly LintRule[] = [
 	adminApiOpen,
 	accountsServed,

@@ -18,7 +18,7 @@ import { LintMemory } from './lint-memory.ts';
 import { snippetUnused } from './rules/snippet-unused.ts';
 import { SilencingComments } from './silencing-comments.ts';
 
-/** A compiled configuration, and everything that rules may inspect. */
+/** A compiled configuration, with the dependencies that rules need. */
 export interface LintInput {
 	readonly input: ConfigInput;
 	readonly compiled: Pick<CompileResult, 'diagnostics' | 'locate' | 'files' | 'parsedText'> & {
@@ -27,15 +27,15 @@ export interface LintInput {
 	};
 	readonly reader: Reader;
 	readonly deps: DryRunEnvironment;
-	/** Returns the dry run that the rules use. Default: a new one. */
+	/** Returns the dry run that rules use. By default, a new one is created. */
 	readonly dryRunFor?: (plan: Plan) => DryRun;
-	/** Which rules run. `usual` selects only the rules that `svc validate` checks without `--lint`. */
+	/** Which rules run. `usual` selects only the rules that `svc validate` checks without `--lint`. Default: `all`. */
 	readonly ruleSelection?: 'all' | 'usual';
 	/** What rules found in earlier results of the same compiler session. */
 	readonly memory?: LintMemory;
 }
 
-/** Returns the findings of the compiler and of the rules, except those silenced by comments, sorted by place. Opens no socket. */
+/** Returns the findings of the compiler and of the rules, sorted by place, without those that comments silence. Opens no socket. */
 export async function lint({
 	input,
 	compiled,
@@ -92,9 +92,9 @@ export async function lint({
 		const compilerCodes = new Set(diagnostics.map(({ code }) => code));
 		silences.reportUnused([...names, ...compilerCodes], finding => unsilenced.push(finding));
 	}
-	const concealed = new ConcealedValues();
-	watchVariables(sources, concealed.watching(reader));
-	return sortDiagnostics(unsilenced).map(finding => concealed.conceal(finding));
+	const concealedValues = new ConcealedValues();
+	readVariables(sources, concealedValues.watching(reader));
+	return sortDiagnostics(unsilenced).map(finding => concealedValues.conceal(finding));
 }
 
 /** Yields the parts of the configuration that a rule must inspect. */
@@ -121,14 +121,17 @@ function readSources(input: ConfigInput, files: readonly string[], reader: Reade
 		try {
 			sources.push(new Source({ name: path, text: reader.readText(path), path }));
 		} catch (error) {
-			// A missing file is no mistake here: it existed during compilation, and its contents have been compiled.
+			// A file that is missing by now is not a mistake: it existed during compilation, and its contents have been compiled.
 			if (!(error instanceof ReadError)) throw error;
 		}
 	}
 	return sources;
 }
 
-/** Reads the environment variables that files use, so that their values are known and concealed in messages. */
-function watchVariables(sources: readonly Source[], watchingReader: Reader): void {
+/**
+ * Reads the environment variables that the files use, so that `watchingReader` learns their values, which are then concealed in
+ * messages.
+ */
+function readVariables(sources: readonly Source[], watchingReader: Reader): void {
 	for (const { text } of sources) for (const [, name] of text.matchAll(/\{\$([^{}:\s]+)/g)) watchingReader.env(name!);
 }

@@ -1,7 +1,7 @@
 /**
- * Comments that silence findings. `# lint: off rule/name other/*` at the end of a line applies to that line; on a line of its
- * own, to the next line and the block that it opens. `# lint: off-file …` applies to the whole file. A reason may follow ` -- `.
- * Errors cannot be silenced.
+ * Comments that silence findings. `# lint: off rule/name other/*` at the end of a line applies to that line. On a line of its own,
+ * it applies to the next line and the block that this line opens. `# lint: off-file …` applies to the whole file. A reason may
+ * follow ` -- `. Errors cannot be silenced.
  */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import { didYouMean } from '../diagnostics/suggest.ts';
@@ -9,17 +9,17 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import { endOfNextLine, scanComments } from '../syntax/scan-comments.ts';
 
-/** A name in a silencing comment, and the range of text to which it applies. */
+/** One name in a silencing comment, with the range of text to which it applies. */
 interface Silence {
 	/** A rule, all rules of an area (`area/*`), or `*`. */
 	readonly name: string;
 	readonly span: SourceSpan;
 	readonly start: number;
 	readonly end: number;
-	used: boolean;
+	hasSilenced: boolean;
 }
 
-const COMMENT = /^#\s*lint:\s*(off-file|off)\b([^\n]*?)(?:\s--(?:\s[^\n]*)?)?\s*$/;
+const SILENCING_COMMENT = /^#\s*lint:\s*(off-file|off)\b([^\n]*?)(?:\s--(?:\s[^\n]*)?)?\s*$/;
 
 /** The silencing comments of all files. Each file is scanned once. */
 export class SilencingComments {
@@ -30,7 +30,7 @@ export class SilencingComments {
 		this.#dialect = dialect;
 	}
 
-	/** Scans the comments of a file. {@link reportUnused} then covers the file as well. */
+	/** Scans the comments of a file, so that {@link reportUnused} covers the file even if it has no findings. */
 	add(source: Source): void {
 		this.#silencesOf(source);
 	}
@@ -40,10 +40,10 @@ export class SilencingComments {
 		return diagnostics.filter(diagnostic => diagnostic.severity === 'error' || !this.#isSilenced(diagnostic));
 	}
 
-	/** Reports names of unknown rules, and names that silenced no finding. */
+	/** Reports names in silencing comments that are not rules, and names that have silenced no finding. */
 	reportUnused(ruleNames: readonly string[], report: Report): void {
 		for (const silences of this.#silencesByFile.values()) {
-			for (const { name, span, used } of silences) {
+			for (const { name, span, hasSilenced: used } of silences) {
 				if (used) continue;
 				const isKnownName = name === '*' || ruleNames.some(rule => rule === name || matchesCode(name, rule));
 				if (isKnownName) {
@@ -70,15 +70,15 @@ export class SilencingComments {
 	}
 
 	#isSilenced({ code, span }: Diagnostic): boolean {
-		let silenced = false;
+		let isSilenced = false;
 		for (let place = span; place; place = place.source.importedAt) {
 			for (const silence of this.#silencesOf(place.source)) {
 				if (silence.start > place.start || place.start >= silence.end || !matchesCode(silence.name, code)) continue;
-				silence.used = true;
-				silenced = true;
+				silence.hasSilenced = true;
+				isSilenced = true;
 			}
 		}
-		return silenced;
+		return isSilenced;
 	}
 
 	#silencesOf(source: Source): readonly Silence[] {
@@ -96,27 +96,27 @@ function parseSilences(source: Source, dialect: Dialect): Silence[] {
 	const { text } = source;
 	const silences: Silence[] = [];
 	for (const { start, end, isAlone } of scanComments(text, dialect)) {
-		const match = COMMENT.exec(text.slice(start, end));
+		const match = SILENCING_COMMENT.exec(text.slice(start, end));
 		if (!match) continue;
 		const [comment, scope, list] = match as unknown as [string, string, string];
 		const lineStart = text.lastIndexOf('\n', start - 1) + 1;
 		const lineEnd = text.indexOf('\n', start);
-		const lineStop = lineEnd === -1 ? text.length : lineEnd;
-		const [from, to] =
+		const endOfLine = lineEnd === -1 ? text.length : lineEnd;
+		const [rangeStart, rangeEnd] =
 			scope === 'off-file'
 				? [0, text.length + 1]
 				: isAlone
-					? [start, endOfNextLine(text, lineStop, dialect)]
-					: [lineStart, lineStop + 1];
+					? [start, endOfNextLine(text, endOfLine, dialect)]
+					: [lineStart, endOfLine + 1];
 		const listStart = start + comment.indexOf(list, comment.indexOf(scope) + scope.length);
 		const names = [...list.matchAll(/[^\s,]+/g)];
 		if (names.length === 0) {
 			silences.push({
 				name: '*',
 				span: { source, start, end: start + comment.trimEnd().length },
-				start: from,
-				end: to,
-				used: false,
+				start: rangeStart,
+				end: rangeEnd,
+				hasSilenced: false,
 			});
 		}
 		for (const { 0: name, index } of names) {
@@ -124,9 +124,9 @@ function parseSilences(source: Source, dialect: Dialect): Silence[] {
 			silences.push({
 				name,
 				span: { source, start: nameStart, end: nameStart + name.length },
-				start: from,
-				end: to,
-				used: false,
+				start: rangeStart,
+				end: rangeEnd,
+				hasSilenced: false,
 			});
 		}
 	}

@@ -1,16 +1,14 @@
-/**
- * Gives the messages about a Compatfile the wording of the compatible server, so that users can search the web for these messages.
- */
+/** Words the messages about a Compatfile as the compatible server does, so that users can search the web for them. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 
-/** Beginnings of messages outside of any directive in which the place comes first instead of last. */
-const PLACE_FIRST = ['unrecognized directive: ', 'unrecognized global option: '];
+/** Beginnings of messages that start with the place instead of ending with it. */
+const MESSAGES_AFTER_PLACE = ['unrecognized directive: ', 'unrecognized global option: '];
 const NESTING_ADVICE = 'are you sure your Compatfile structure (nesting and braces) is correct?';
 
 /**
- * Adds the name of the directive or option to a message, and determines whether the place is inserted before or after the message.
- * Messages without a counterpart in the compatible server contain backticks or end with a period; they are returned unchanged.
+ * Adds the name of the directive or option to a message, and determines whether the place goes before or after the message. A
+ * message that the compatible server does not have contains a backtick or ends with a period; it is returned unchanged.
  */
 export function withCompatibleMessage(
 	message: string,
@@ -19,11 +17,11 @@ export function withCompatibleMessage(
 	if (message.includes('`') || (message.endsWith('.') && /^[A-Z]/.test(message))) return { message };
 	if (directive !== undefined)
 		return { message: `parsing compatfile tokens for '${directive}': ${message}`, place: 'behind' };
-	const isPlaceFirst = PLACE_FIRST.some(text => message.startsWith(text)) && !message.endsWith(NESTING_ADVICE);
+	const isPlaceFirst = MESSAGES_AFTER_PLACE.some(text => message.startsWith(text)) && !message.endsWith(NESTING_ADVICE);
 	return { message, place: isPlaceFirst ? 'before' : 'behind' };
 }
 
-/** Inserts the place into the message. This is the last step, because the place's line can change until then. */
+/** Inserts the place into the message of a diagnostic. This is the last step, because the line of the place can change before. */
 export function insertPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...diagnosticWithoutPlace } = diagnostic;
 	const { message, span } = diagnosticWithoutPlace;

@@ -4,25 +4,25 @@ import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
 import { insertPlace } from './compatible-message.ts';
 
-/** Maximum number of errors, and of warnings, per compilation. Nobody reads more, and each is rendered with a code frame. */
+/** Maximum number of diagnostics of each severity in one compilation. Nobody reads more, and rendering each one takes time. */
 const MAX_PER_SEVERITY = 1000;
 
 /**
- * Maximum UTF-16 units of a message, which may quote a word as long as the file. The end of a longer message is kept, because it
- * may contain the place.
+ * Maximum UTF-16 units of a message. A message may quote a word that is as long as the file. If a message is shortened, its end is
+ * kept, because it may contain the place.
  */
 const MAX_MESSAGE_UNITS = 1000;
 const KEPT_END_UNITS = 200;
 
-const UNKNOWN_WORDS: readonly string[] = ['let/unknown', 'let/list-inside-word', 'snippet/unknown-parameter'];
+const UNKNOWN_WORD_CODES: readonly string[] = ['let/unknown', 'let/list-inside-word', 'snippet/unknown-parameter'];
 
 /** The diagnostics of one compilation. */
 export class DiagnosticCollector {
-	/** True once an error has been reported. */
+	/** True if an error has been reported. */
 	hasErrors = false;
 	readonly #diagnostics: Diagnostic[] = [];
 	readonly #errorSpans: SourceSpan[] = [];
-	/** Spans of words with an unknown meaning. Further mistakes in these words are not reported. */
+	/** Spans of words whose meaning is unknown. Further mistakes in these words are not reported. */
 	readonly #unknownWords: SourceSpan[] = [];
 	readonly #counts: { [severity in Severity]: number } = { error: 0, warning: 0, note: 0 };
 
@@ -32,7 +32,7 @@ export class DiagnosticCollector {
 		if (severity === 'error') {
 			this.hasErrors = true;
 			if (span && this.#unknownWords.some(word => isWithin(span, word))) return;
-			if (span && UNKNOWN_WORDS.includes(diagnostic.code)) this.#unknownWords.push(span);
+			if (span && UNKNOWN_WORD_CODES.includes(diagnostic.code)) this.#unknownWords.push(span);
 		}
 		const count = this.#counts[severity]++;
 		if (count > MAX_PER_SEVERITY) return;
@@ -43,8 +43,8 @@ export class DiagnosticCollector {
 	};
 
 	/**
-	 * Returns a function that adds diagnostics about a lowered document. It gives each diagnostic the span from which the object was
-	 * lowered, and drops a diagnostic at a place that already has an error.
+	 * Returns a function that adds diagnostics about a lowered document. It gives each diagnostic the span from which the object at
+	 * its pointer was lowered. It drops diagnostics at places that already have an error.
 	 */
 	documentReport(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
 		return diagnostic => {
@@ -54,13 +54,13 @@ export class DiagnosticCollector {
 		};
 	}
 
-	/** Returns all diagnostics without repeats, sorted by place in the main file. */
+	/** Returns all diagnostics, without repeats and sorted by place in the main file. */
 	sorted(): Diagnostic[] {
 		return sortDiagnostics(this.#diagnostics);
 	}
 }
 
-/** Returns a diagnostic with all strings shortened to a length that can be shown and sent. */
+/** Returns a diagnostic with long texts shortened, so that they can be shown and sent. */
 function withShortStrings(diagnostic: Diagnostic): Diagnostic {
 	const { message, label, hint, pointer } = diagnostic;
 	const longest = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);
@@ -85,7 +85,7 @@ function tooManyDiagnostic({ severity, span, pointer }: Diagnostic): Diagnostic 
 	return { code: 'document/too-many-mistakes', severity, message, span, pointer };
 }
 
-/** Moves the label under the caret to the hint, for a diagnostic without a place in a text. */
+/** Moves the label, which would be shown under a caret, to the hint, for a diagnostic without a place in a text. */
 function withoutCaret(diagnostic: Diagnostic): Diagnostic {
 	const { label, hint } = diagnostic;
 	if (label === undefined) return diagnostic;

@@ -1,28 +1,30 @@
-/** The order in which a Compatfile's directives run, regardless of their order in the file. */
+/** The order in which the directives of a Compatfile run, regardless of their order in the file. */
 import type { Matcher } from '../document/document.ts';
 import type { HandlerDirective } from '../modules/contract/directive.ts';
 import { directives } from '../modules/registry/directives.ts';
 import { pathsOf } from '../modules/registry/matchers.ts';
 import { stableSort } from './stable-sort.ts';
 
-/** The names of directives in default order. Obsolete names of a directive come directly before its current name. */
+/** The names of directives in the default order. Obsolete names of a directive come directly before its current name. */
 export const DEFAULT_ORDER: readonly string[] = orderedDirectives().flatMap(({ names }) =>
 	names.compatfile.toReversed(),
 );
 
-/** Names that have the same position as another directive: `handle_path` has the position of `handle`. */
+/** Names that have the position of another directive, such as `handle_path`, which has the position of `handle`. */
 const SHARED_POSITIONS: readonly (readonly [word: string, of: string])[] = orderedDirectives().flatMap(
 	({ names, alternativeTo }) =>
 		alternativeTo === undefined ? [] : names.compatfile.map(name => [name, alternativeTo] as const),
 );
 
-/** Returns the directives that have a position even without the option `order`. */
+/** Returns the directives that have a position by default, without the option `order`, in order of position. */
 function orderedDirectives(): readonly HandlerDirective[] {
-	const withOrder = directives.filter(one => one.kind === 'handler' && one.order !== undefined) as HandlerDirective[];
-	return withOrder.sort((a, b) => a.order!.rank - b.order!.rank);
+	const orderedHandlers = directives.filter(
+		one => one.kind === 'handler' && one.order !== undefined,
+	) as HandlerDirective[];
+	return orderedHandlers.sort((a, b) => a.order!.rank - b.order!.rank);
 }
 
-/** One `order` option, which moves a directive. */
+/** An `order` option, which gives a directive another position. */
 export interface OrderMove {
 	readonly directive: string;
 	readonly to: 'first' | 'last' | 'before' | 'after';
@@ -30,7 +32,7 @@ export interface OrderMove {
 	readonly other?: string;
 }
 
-/** Returns the order after one move; undefined if `other` has no position. */
+/** Returns the order after a move; undefined if `move.other` has no position. */
 export function moveDirective(order: readonly string[], move: OrderMove): readonly string[] | undefined {
 	const otherDirectives = order.filter(name => name !== move.directive);
 	if (move.to === 'first') return [move.directive, ...otherDirectives];
@@ -40,22 +42,22 @@ export function moveDirective(order: readonly string[], move: OrderMove): readon
 	return otherDirectives.toSpliced(move.to === 'before' ? otherIndex : otherIndex + 1, 0, move.directive);
 }
 
-/** A directive, reduced to what determines its position. */
+/** The properties of a directive that determine its position. */
 export interface SortedDirective {
 	/** The directive's name as written. Deprecated names have their own positions. */
 	readonly directive: string;
 	readonly module: Pick<HandlerDirective, 'order'>;
 	readonly when: Matcher | undefined;
 	/**
-	 * Number of routes that the compatible server generates for it. These routes stay together, but their number affects the result
-	 * of the sort.
+	 * Number of routes that the compatible server generates for the directive. The routes stay together, but their number affects
+	 * the result of sorting.
 	 */
 	readonly routeCount: number;
 }
 
 /**
- * Sorts directives as the compatible server sorts the routes of a block: by position, and within a position by how specific their
- * matchers are.
+ * Sorts directives as the compatible server sorts the routes of a block: by position and, for equal positions, by how specific
+ * their matchers are.
  */
 export function sortDirectives<T extends SortedDirective>(
 	items: readonly T[],
@@ -77,29 +79,29 @@ export function sortDirectives<T extends SortedDirective>(
 interface SortKey<T extends SortedDirective> {
 	readonly item: T;
 	readonly position: number;
-	/** The path pattern of the matcher, if the matcher has exactly one. */
+	/** The path pattern of the matcher; undefined unless there is exactly one. */
 	readonly path: string | undefined;
 	readonly conditional: boolean;
 }
 
 /**
- * Compares two routes as the compatible server does. The comparison is not transitive if some matchers have a single path and
- * others do not.
+ * Reports whether one route sorts before another, as the compatible server does. The comparison is not transitive if only some of
+ * the matchers have a single path.
  */
 function sortsBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
 	if (a.position !== b.position) return a.position < b.position;
 	const { order } = a.item.module;
 	if (order?.unsorted && !(a.conditional && b.conditional)) return false;
 	const isSpecific = isMoreSpecific(a, b);
-	// With `reversed`, two equal directives each sort before the other, which reverses their order.
+	// With `reversed`, each of two equal directives sorts before the other, which reverses their order.
 	return order?.reversed ? !isSpecific : isSpecific;
 }
 
-/** Returns the position of each word in the given order. */
+/** Returns the position of each directive name in an order. */
 export function directivePositions(order: readonly string[]): ReadonlyMap<string, number> {
 	const positions = new Map(order.map((name, at) => [name, at]));
-	for (const [word, sameAs] of SHARED_POSITIONS) {
-		const position = positions.get(sameAs);
+	for (const [word, otherName] of SHARED_POSITIONS) {
+		const position = positions.get(otherName);
 		if (position !== undefined) positions.set(word, position);
 	}
 	return positions;
@@ -116,9 +118,7 @@ function isMoreSpecific<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>)
 	return Buffer.compare(aBytes, bBytes) < 0;
 }
 
-/**
- * Returns the path pattern of a matcher if there is exactly one, regardless of other conditions that the matcher combines with it.
- */
+/** Returns the path pattern of a matcher if there is exactly one, whatever other conditions the matcher combines it with. */
 function singlePath(when: Matcher | undefined): string | undefined {
 	if (!when) return undefined;
 	const paths = pathsOf(when);

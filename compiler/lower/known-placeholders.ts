@@ -1,12 +1,12 @@
-/** The placeholders known to code generation, in the form in which lowering queries them. */
+/** The placeholders of code generation, in the form that lowering needs. */
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
 import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp/regexp.ts';
 import { nearestName } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 
-/** Matches text that looks like the name of a placeholder rather than JSON, CSS or code in braces. */
-const NAME = /^[A-Za-z_%?][A-Za-z0-9_%?-]*(\.[A-Za-z0-9_*?/-]+)*$/;
+/** Matches a text in braces that looks like the name of a placeholder rather than like JSON, CSS or code. */
+const PLACEHOLDER_NAME = /^[A-Za-z_%?][A-Za-z0-9_%?-]*(\.[A-Za-z0-9_*?/-]+)*$/;
 
 /** The placeholders of this build. */
 export const knownPlaceholders: Placeholders = {
@@ -14,7 +14,7 @@ export const knownPlaceholders: Placeholders = {
 	unknown: text => {
 		const unknown: UnknownPlaceholder[] = [];
 		for (const [, name] of text.matchAll(/(?<!\\)\{([^{}]+)\}/g)) {
-			if (!NAME.test(name!) || isKnownPlaceholder(fullPlaceholderName(name!))) continue;
+			if (!PLACEHOLDER_NAME.test(name!) || isKnownPlaceholder(fullPlaceholderName(name!))) continue;
 			unknown.push({ name: name!, nearest: nearestPlaceholder(name!) });
 		}
 		return unknown;

@@ -1,4 +1,4 @@
-/** The definitions and uses of named routes, during lowering. */
+/** The definitions and uses of named routes, recorded during lowering. */
 
 import { nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { NamedBlock, Word } from '../syntax/ast.ts';
@@ -16,24 +16,24 @@ export class NamedRoutes {
 	}
 
 	/**
-	 * After lowering, reports names of routes without a definition: in a Compatfile only names that a site can reach, as the
-	 * compatible server does. In a Configfile, also warns about unused routes.
+	 * Reports uses of routes that are not defined, after lowering. In a Compatfile, only uses that a site can reach are reported,
+	 * as the compatible server does. In a Configfile, unused routes are reported as well.
 	 */
 	checkUses(lowering: Lowering, routes: readonly NamedBlock[]): void {
 		const names = new Set(routes.map(route => route.name.text));
 		const usedRoutes = this.#usedRoutes();
-		const compat = lowering.dialect === 'compatfile';
+		const isCompatfile = lowering.dialect === 'compatfile';
 		for (const { from, name } of this.#uses) {
-			if (names.has(name.text) || (compat && from !== undefined && !usedRoutes.has(from))) continue;
+			if (names.has(name.text) || (isCompatfile && from !== undefined && !usedRoutes.has(from))) continue;
 			const message = `cannot invoke named route '${name.text}', which was not defined`;
 			const nearest = nearestName(name.text, names);
-			// The most similar route was probably meant, so it is not reported as unused.
+			// The most similar route was probably meant, so it must not be reported as unused.
 			if (nearest !== undefined) usedRoutes.add(nearest);
 			lowering.problem('error', 'route/unknown', name.span, message, {
 				...suggestName(name, nearest),
 			});
 		}
-		if (compat) return;
+		if (isCompatfile) return;
 		for (const { name } of routes) {
 			if (!usedRoutes.has(name.text)) {
 				lowering.problem('warning', 'route/unused', name.span, `The named route \`${name.text}\` is never used.`, {

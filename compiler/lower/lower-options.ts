@@ -10,7 +10,7 @@ import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
 
-/** Lowers the global block. Returns the order of directives that results from its `order` options. */
+/** Lowers the global block to settings. Returns the order of directives according to the block's `order` options. */
 export function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {
 	let order = DEFAULT_ORDER;
 	if (!block) return order;
@@ -28,10 +28,10 @@ export function lowerOptions(lowering: Lowering, block: Block | undefined, setti
 			reportUnknownOption(lowering, line, registry);
 			continue;
 		}
-		const earlier = earlierSpans.get(name.text);
-		if (earlier && !option.repeatable && lowering.dialect === 'configfile') {
+		const earlierSpan = earlierSpans.get(name.text);
+		if (earlierSpan && !option.repeatable && lowering.dialect === 'configfile') {
 			lowering.problem('error', 'option/given-twice', name.span, `\`${name.text}\` is given more than once.`, {
-				related: [{ span: earlier, message: 'first given here' }],
+				related: [{ span: earlierSpan, message: 'first given here' }],
 			});
 		}
 		earlierSpans.set(name.text, name.span);
@@ -57,7 +57,7 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 	const { label, fix } = didYouMean({ text, span }, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]);
 	lowering.problem('error', 'option/unknown', span, message, {
 		label,
-		// The nearest name may be that of an unavailable option, which would not be a fix.
+		// The nearest name may be that of an unavailable option, to which changing would fix nothing.
 		fix: fix && registry.options.has(fix.edits[0]!.text) ? fix : undefined,
 		hint: registry.directives.has(text) ? 'It is a directive: write it in a site.' : foreignHint(text),
 	});

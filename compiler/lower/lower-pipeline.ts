@@ -1,4 +1,7 @@
-/** Lowers lines of directives to steps: handles matcher tokens, alternatives and exclusive groups, and sorts a Compatfile. */
+/**
+ * Lowers lines of directives to steps: separates matcher tokens, forms alternatives and exclusive groups, and sorts the directives
+ * of a Compatfile.
+ */
 
 import { didYouMean } from '../diagnostics/suggest.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
@@ -15,14 +18,17 @@ import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
 
 /**
- * The order of steps. `sorted`: in a Compatfile; `written`: in a Configfile; `route`: in a `route` block of either language, as
- * written.
+ * The order of the steps in a block: `sorted` in a Compatfile, `written` in a Configfile, and `route` for the written order in a
+ * `route` block of either language.
  */
 export type LineOrder = 'sorted' | 'written' | 'route';
 
-/** A lowered directive before it is placed in the pipeline. */
+/** A lowered directive, not yet part of a pipeline. */
 interface LoweredDirective {
-	/** In a Compatfile, the directive as written, by which it is sorted; in a Configfile, the directive's primary name. */
+	/**
+	 * The directive's name. In a Compatfile it is the name as written, by which directives are sorted; in a Configfile, the primary
+	 * name.
+	 */
 	readonly directive: string;
 	readonly module: HandlerDirective;
 	readonly line: Line;
@@ -31,18 +37,18 @@ interface LoweredDirective {
 	/** Number of routes that the compatible server generates for this directive. */
 	readonly routeCount: number;
 	/**
-	 * Number of the run of adjacent alternatives to which the directive belongs. Two `handle` blocks are alternatives only if they
-	 * are in the same run.
+	 * Number of the run of adjacent alternatives to which the directive belongs. Two `handle` blocks are alternatives to each other
+	 * only if they are in the same run.
 	 */
 	readonly runNumber: number;
 }
 
-/** Replaces a matcher whose mistake has been reported. Prevents further diagnostics about when it matches. */
+/** Stands for a matcher whose mistake has been reported. It prevents further diagnostics about when the matcher matches. */
 const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
 
 const UPSTREAM_SCHEME = 'upstream://';
 
-/** Lowers a block of directives. `site` is defined only at the top level of a site, where site directives are allowed. */
+/** Lowers the lines of a block to steps. `site` is defined only at the top level of a site, where site directives are allowed. */
 export function lowerLines(
 	lowering: Lowering,
 	lines: readonly Line[],
@@ -55,7 +61,7 @@ export function lowerLines(
 	lowering.within(undefined, () => {
 		for (const line of lines) if (isMatcherDefinition(line)) scope.define(line);
 	});
-	const items: LoweredDirective[] = [];
+	const loweredDirectives: LoweredDirective[] = [];
 	let runNumber = 0;
 	for (const line of lines) {
 		if (isMatcherDefinition(line)) continue;
@@ -70,16 +76,17 @@ export function lowerLines(
 			runNumber++;
 			continue;
 		}
-		const item = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, runNumber));
-		if (item?.module.alternativeTo === undefined) runNumber++;
-		if (item) items.push(...(order === 'sorted' ? splitForSorting(item) : [item]));
+		const lowered = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, runNumber));
+		if (lowered?.module.alternativeTo === undefined) runNumber++;
+		if (lowered) loweredDirectives.push(...(order === 'sorted' ? splitForSorting(lowered) : [lowered]));
 	}
 	scope.close();
 	lowering.scope = outerScope;
-	if (order === 'sorted') return assemble(lowering, sortDirectives(items, lowering.environment.positions), true, true);
+	if (order === 'sorted')
+		return assemble(lowering, sortDirectives(loweredDirectives, lowering.environment.positions), true, true);
 	const compat = lowering.dialect === 'compatfile';
-	if (!compat) warnAboutUnreachable(lowering, items);
-	return assemble(lowering, items, compat, false);
+	if (!compat) warnAboutUnreachable(lowering, loweredDirectives);
+	return assemble(lowering, loweredDirectives, compat, false);
 }
 
 function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSiteLevel: boolean): Directive | undefined {
@@ -142,7 +149,10 @@ function reportUnknown(lowering: Lowering, line: Line, atSiteLevel: boolean): vo
 	lowering.problem('error', 'directive/unknown', span, message, { ...suggestion, hint });
 }
 
-/** Marks the matchers and upstreams in a line that cannot be lowered as used. */
+/**
+ * Marks as used the matchers and upstreams that are named in a line which cannot be lowered, so that they are not also reported as
+ * unused.
+ */
 function markNamesUsed(lowering: Lowering, line: Line): void {
 	for (const { text } of line.words) {
 		if (text.startsWith('@')) lowering.scope?.markUsed(text);
@@ -162,11 +172,11 @@ function lowerHandler(
 	module: HandlerDirective,
 	runNumber: number,
 ): LoweredDirective | undefined {
-	const split = takeMatcher(lowering, line, module);
-	const result = module.lower(split.directive, lowering);
+	const separated = takeMatcher(lowering, line, module);
+	const result = module.lower(separated.directive, lowering);
 	if (result === undefined) return undefined;
 	let steps: readonly Step[] = Array.isArray(result) ? (result as readonly Step[]) : [result as Step];
-	let { when } = split;
+	let { when } = separated;
 	const onlyStep = steps.length === 1 ? steps[0]! : undefined;
 	if (onlyStep?.when !== undefined && when === undefined) {
 		const { when: stepMatcher, ...rest } = onlyStep;
@@ -188,13 +198,13 @@ function lowerHandler(
 	};
 }
 
-/** Splits an item into the parts that are sorted separately. For example, a `header` with `?` lines becomes two items. */
+/** Splits a directive into the parts that are sorted separately. For example, a `header` with `?` lines has two parts. */
 function splitForSorting(item: LoweredDirective): LoweredDirective[] {
 	if (!item.module.order?.stepsApart || item.steps.length < 2) return [item];
 	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
 
-/** Removes and returns the matcher token, if the first argument of a line is one. */
+/** Separates the matcher token from a line, if the first argument is one. Returns the remaining line and the matcher. */
 function takeMatcher(
 	lowering: Lowering,
 	line: Line,
@@ -203,29 +213,33 @@ function takeMatcher(
 	const name = line.words[0]!;
 	const args = line.words.slice(1);
 	const token = args[0];
-	const neededArguments = module.matcherToken === 'with-more-arguments' ? 2 : 1;
-	if (module.matcherToken === 'none' || !token || args.length < neededArguments)
+	const minArguments = module.matcherToken === 'with-more-arguments' ? 2 : 1;
+	if (module.matcherToken === 'none' || !token || args.length < minArguments)
 		return { directive: { line, name, args }, when: undefined };
 	const compat = lowering.dialect === 'compatfile';
 	if (!compat && token.quote !== 'none') return { directive: { line, name, args }, when: undefined };
-	const rest: DirectiveLine = { line, name, args: args.slice(1) };
-	if (token.text === '*') return { directive: rest, when: undefined };
-	if (token.text.startsWith('@')) return { directive: rest, when: lowering.scope?.resolve(token) ?? UNKNOWN_MATCHER };
+	const directive: DirectiveLine = { line, name, args: args.slice(1) };
+	if (token.text === '*') return { directive: directive, when: undefined };
+	if (token.text.startsWith('@'))
+		return { directive: directive, when: lowering.scope?.resolve(token) ?? UNKNOWN_MATCHER };
 	if (token.text.startsWith('/') || (!compat && token.text.startsWith('*'))) {
-		return { directive: rest, when: lowering.origin(pathMatcher([lowering.template(token)]), token.span) };
+		return { directive: directive, when: lowering.origin(pathMatcher([lowering.template(token)]), token.span) };
 	}
 	return { directive: { line, name, args }, when: undefined };
 }
 
-/** Directives in a single route, which share one evaluation of their matcher. */
+/** Adjacent directives that form one route and share one evaluation of their matcher. */
 interface RouteGroup {
 	readonly items: [LoweredDirective, ...LoweredDirective[]];
 	readonly when: Matcher | undefined;
-	/** Name of the exclusive group, of which only the first matching route runs; undefined if the route is in none. */
+	/** Name of the exclusive group, in which only the first matching route runs; undefined if the route is in no group. */
 	readonly group: string | undefined;
 }
 
-/** Combines items into one pipeline: sets `when`, forms exclusive groups, and turns `handle` blocks into alternatives. */
+/**
+ * Combines lowered directives to a pipeline: sets the conditions of steps, forms exclusive groups, and makes adjacent `handle`
+ * blocks alternatives.
+ */
 function assemble(
 	lowering: Lowering,
 	items: readonly LoweredDirective[],
@@ -237,15 +251,15 @@ function assemble(
 	for (const { group } of routes) if (group !== undefined) groupSizes.set(group, (groupSizes.get(group) ?? 0) + 1);
 	const steps: Step[] = [];
 	const alternativeRuns = findAlternativeRuns(routes, sorted);
-	for (let at = 0; at < routes.length; at++) {
-		const route = routes[at]!;
+	for (let index = 0; index < routes.length; index++) {
+		const route = routes[index]!;
 		const { alternativeTo } = route.items[0].module;
 		if (alternativeTo !== undefined) {
 			const isScattered = formsGroups && alternativeRuns.count > 1;
-			const length = isScattered ? 1 : (alternativeRuns.lengths.get(at) ?? 1);
+			const length = isScattered ? 1 : (alternativeRuns.lengths.get(index) ?? 1);
 			if (length > 1) {
-				steps.push(firstMatchOf(lowering, routes.slice(at, at + length)));
-				at += length - 1;
+				steps.push(firstMatchOf(lowering, routes.slice(index, index + length)));
+				index += length - 1;
 				continue;
 			}
 			steps.push(conditionalStep(lowering, route, isScattered ? alternativeTo : undefined));
@@ -259,8 +273,8 @@ function assemble(
 }
 
 /**
- * Consolidates routes as the compatible server does. Adjacent routes with equal matchers become one, whose matcher is evaluated
- * once. Without this, `uri /api/* strip_prefix /api` followed by `reverse_proxy /api/*` would not work.
+ * Consolidates directives to routes as the compatible server does. Adjacent directives with equal matchers form one route, whose
+ * matcher is evaluated once. Without this, `uri /api/* strip_prefix /api` followed by `reverse_proxy /api/*` would not work.
  */
 function consolidate(items: readonly LoweredDirective[]): RouteGroup[] {
 	const directiveCounts = new Map<string, number>();
@@ -283,7 +297,10 @@ function routeOfItem(item: LoweredDirective, group: string | undefined): RouteGr
 	return { items: [item], when: item.when, group };
 }
 
-/** Returns the name of an item's exclusive group. A directive that is never combined with its neighbors has a group of its own. */
+/**
+ * Returns the name of a directive's exclusive group; undefined if it is in none. A directive whose module says `apart` has a group
+ * even if it occurs only once.
+ */
 function exclusiveGroup(
 	{ directive, module }: LoweredDirective,
 	directiveCounts: ReadonlyMap<string, number>,
@@ -297,33 +314,32 @@ function sameMatcher(a: Matcher | undefined, b: Matcher | undefined): boolean {
 	return a === b || (a !== undefined && b !== undefined && a.type === b.type && matcherKey(a) === matcherKey(b));
 }
 
-/** Returns a string that is equal for equal matchers, regardless of the order in which conditions are combined. */
+/** Returns a text that is equal for equal matchers. The order in which `all` combines conditions makes no difference. */
 function matcherKey(matcher: Matcher): string {
 	if (matcher.type !== 'all') return canonicalJson(matcher);
 	return `all ${(matcher.of as readonly Matcher[]).map(matcherKey).sort().join(' ')}`;
 }
 
-/** Returns the steps of all items in a route. */
 function routeSteps({ items }: RouteGroup): readonly Step[] {
 	return items.flatMap(({ steps }) => steps);
 }
 
-/** Returns the number of runs of alternatives, and the length of each run by the index of its first item. */
+/** Returns the number of runs of alternatives, and the length of each run by the index of its first route. */
 function findAlternativeRuns(
 	routes: readonly RouteGroup[],
 	sorted: boolean,
 ): { count: number; lengths: Map<number, number> } {
 	const lengths = new Map<number, number>();
 	let start = -1;
-	for (let at = 0; at < routes.length; at++) {
-		const { module, runNumber } = routes[at]!.items[0];
+	for (let index = 0; index < routes.length; index++) {
+		const { module, runNumber } = routes[index]!.items[0];
 		if (module.alternativeTo === undefined) {
 			start = -1;
 			continue;
 		}
-		if (start === -1 || !(sorted || routes[at - 1]!.items[0].runNumber === runNumber)) {
-			start = at;
-			lengths.set(at, 1);
+		if (start === -1 || !(sorted || routes[index - 1]!.items[0].runNumber === runNumber)) {
+			start = index;
+			lengths.set(index, 1);
 		} else lengths.set(start, lengths.get(start)! + 1);
 	}
 	return { count: lengths.size, lengths };
@@ -339,24 +355,23 @@ function firstMatchOf(lowering: Lowering, routes: readonly RouteGroup[]): Step {
 }
 
 /**
- * Returns one step that runs a route if its matcher holds. Several steps are combined into one, so that the matcher is evaluated
- * once.
+ * Returns a step that runs a route if its matcher holds. Several steps are combined to one, so that the matcher is evaluated once.
  */
 function conditionalStep(lowering: Lowering, route: RouteGroup, exclusive: string | undefined): Step {
 	const { when } = route;
 	const { line } = route.items[0];
 	const steps = routeSteps(route);
 	const onlyStep = steps.length === 1 ? steps[0]! : undefined;
-	const base: Step = onlyStep && onlyStep.when === undefined ? onlyStep : groupStep(steps);
-	if (when === undefined && exclusive === undefined) return base;
-	const { handler, ...fields } = base;
+	const singleStep: Step = onlyStep && onlyStep.when === undefined ? onlyStep : groupStep(steps);
+	if (when === undefined && exclusive === undefined) return singleStep;
+	const { handler, ...fields } = singleStep;
 	const step: Step = {
 		handler,
 		...(when === undefined ? {} : { when }),
 		...(exclusive === undefined ? {} : { exclusive }),
 		...fields,
 	};
-	moveOrigin(lowering, base, step, line);
+	moveOrigin(lowering, singleStep, step, line);
 	return step;
 }
 
@@ -366,13 +381,13 @@ function moveOrigin(lowering: Lowering, oldStep: Step, newStep: Step, line: Line
 }
 
 /**
- * In a Configfile, warns about lines that can never run, either because a directive before them always answers, or because a branch
- * before them matches every request.
+ * Warns about lines of a Configfile that can never run, because a directive before them always answers, or a branch before them
+ * matches every request.
  */
 function warnAboutUnreachable(lowering: Lowering, items: readonly LoweredDirective[]): void {
-	for (let at = 0; at + 1 < items.length; at++) {
-		const item = items[at]!;
-		const nextItem = items[at + 1]!;
+	for (let index = 0; index + 1 < items.length; index++) {
+		const item = items[index]!;
+		const nextItem = items[index + 1]!;
 		if (item.when !== undefined) continue;
 		const itemSpan = spanOfWords(item.line.words);
 		const nextSpan = spanOfWords(nextItem.line.words);

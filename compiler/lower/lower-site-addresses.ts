@@ -1,4 +1,4 @@
-/** Lowers a site's addresses to the form that the document stores. */
+/** Lowers the addresses of a site to the form that the document stores. */
 import {
 	formatSiteAddress,
 	isSiteAddress,
@@ -12,7 +12,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
-/** Lowers addresses. Reports and omits invalid ones. */
+/** Lowers addresses. Invalid ones are reported and left out. */
 export function lowerAddresses(
 	lowering: Lowering,
 	words: readonly Word[],
@@ -40,7 +40,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 		});
 		return undefined;
 	}
-	const parsed = parseSiteAddress(lowering.dialect === 'compatfile' ? withPort(lowering, text, word) : text);
+	const parsed = parseSiteAddress(lowering.dialect === 'compatfile' ? withoutEmptyPort(lowering, text, word) : text);
 	if (!isSiteAddress(parsed)) {
 		lowering.problem(
 			'error',
@@ -74,8 +74,8 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	return formatSiteAddress(parsed);
 }
 
-/** Removes a colon without a port, which a Compatfile allows. */
-function withPort(lowering: Lowering, text: string, word: Word): string {
+/** Removes a colon that no port follows, which is allowed in a Compatfile. */
+function withoutEmptyPort(lowering: Lowering, text: string, word: Word): string {
 	const withoutColon = text.replace(/(?<=[^:/]):(?=$|\/(?!\/))/, '');
 	if (withoutColon === text) return text;
 	lowering.problem('warning', 'address/invalid-port', word.span, 'No port follows the colon, so it is the usual one.');
@@ -86,15 +86,18 @@ function asSentence(message: string): string {
 	return `${message[0]!.toUpperCase()}${message.slice(1)}${/[./]$/.test(message) ? '' : '.'}`;
 }
 
-/** Replaces `{env.NAME}` in an address during lowering, because listeners must be known before anything is served. */
+/**
+ * Replaces `{env.NAME}` in an address during lowering, because the listeners must be known when the configuration is loaded.
+ * Returns undefined if the address has another placeholder.
+ */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
-	// The limit is far beyond the length of a valid address, so shortening the text does not change the result.
+	// The limit is far above the maximum length of an address, so a text that is cut off is reported as too long in any case.
 	const writtenText = word.text.slice(0, 2 * MAX_ADDRESS_LENGTH);
 	if (!writtenText.includes('{')) return writtenText;
-	let allKnown = true;
+	let hasOnlyEnvironment = true;
 	const text = writtenText.replace(/\{([^}]*)\}/g, (placeholder, name: string) => {
 		if (name.startsWith('env.')) return reader.env(name.slice('env.'.length)) ?? '';
-		allKnown = false;
+		hasOnlyEnvironment = false;
 		lowering.problem(
 			'error',
 			'address/placeholder',
@@ -106,5 +109,5 @@ function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): stri
 		);
 		return placeholder;
 	});
-	return allKnown ? text : undefined;
+	return hasOnlyEnvironment ? text : undefined;
 }

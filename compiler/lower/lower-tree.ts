@@ -31,7 +31,7 @@ export interface LowerTreeInput {
 	readonly origins: Origins;
 }
 
-/** The parts of a tree that are lowered before its sites. */
+/** The parts of a tree that are lowered before the sites. */
 export type SharedTree = Omit<ConfigTree, 'sites'>;
 
 export interface SiteLoweringOptions {
@@ -41,12 +41,12 @@ export interface SiteLoweringOptions {
 	readonly dependencies?: SiteDependencies | undefined;
 }
 
-/** Lowers one tree: first everything that sites share, then the sites in order. */
+/** Lowers one tree: first everything that sites share, and then the sites in order. */
 export class TreeLowering {
-	/** Number of anonymous logs that have been named so far, in all sites. */
+	/** Number of anonymous logs in all sites that have been given a name. */
 	logCount = 0;
 	/**
-	 * Identifies everything that the lowering of a site can depend on, except what {@link SiteDependencies} records. If this key
+	 * A key for everything on which the lowering of a site can depend, except what {@link SiteDependencies} records. If the key
 	 * changes, all sites must be lowered again.
 	 */
 	readonly context: string;
@@ -59,7 +59,7 @@ export class TreeLowering {
 	readonly #routes: ReadonlyMap<string, readonly Step[]>;
 	readonly #ports: SchemePorts;
 
-	/** Lowers options, upstreams and named routes. `sites` returns all sites, and is called only if their contents matter. */
+	/** Lowers options, upstreams and named routes. `sites` returns all sites; it is called only if their contents matter. */
 	constructor(tree: SharedTree, sites: () => Iterable<SiteBlock>, input: LowerTreeInput) {
 		this.#input = input;
 		this.#tree = tree;
@@ -93,30 +93,33 @@ export class TreeLowering {
 		const { http_port: http, https_port: https } = this.#settings as Settings;
 		this.#ports = { http: http ?? 80, https: https ?? 443 };
 		this.#routes = lowerNamedRoutes(lowering, tree.namedRoutes);
-		const mapped = [...mappedPlaceholderNames(registry.directives, () => tree.namedRoutes)()];
+		const mappedNames = [...mappedPlaceholderNames(registry.directives, () => tree.namedRoutes)()];
 		const providers = (['dns', 'acme_dns'] as const).map(name => lowering.hasSetting(name));
 		this.context = JSON.stringify([
 			input.dialect,
 			this.#ports,
 			order,
 			[...environment.upstreams.keys()],
-			mapped,
+			mappedNames,
 			providers,
 		]);
 	}
 
-	lowerSite(block: SiteBlock, { origins, dependencies: watch }: SiteLoweringOptions): Site {
+	lowerSite(block: SiteBlock, { origins, dependencies }: SiteLoweringOptions): Site {
 		const environment = this.#environment;
-		environment.dependencies = watch;
+		environment.dependencies = dependencies;
 		const upstreams = this.#upstreams.lowerSiteUpstreams(block.lines);
 		const site = this.#lower(block, origins, upstreams);
 		this.#upstreams.warnAboutUnused(upstreams);
-		if (watch && upstreams) watch.definesUpstreams = true;
+		if (dependencies && upstreams) dependencies.definesUpstreams = true;
 		environment.dependencies = undefined;
 		return site;
 	}
 
-	/** Repeats the effects that lowering a site has on the rest of the document, for a site that is not lowered again. */
+	/**
+	 * Repeats the effects of lowering a site on the rest of the document, for a site whose earlier result is used again. `logCount`
+	 * is the number of its anonymous logs.
+	 */
 	repeatEffects(dependencies: SiteDependencies, logCount: number): void {
 		for (const name of dependencies.upstreams) this.#environment.upstreams.get(name)!.used = true;
 		for (const route of dependencies.routes) this.#environment.routes.recordUse(route);
@@ -124,7 +127,9 @@ export class TreeLowering {
 		this.logCount += logCount;
 	}
 
-	/** Lowers a site again to find the places of its objects. `logsBefore` is the number of anonymous logs before it. */
+	/**
+	 * Lowers a site again to find the places of its objects. `logsBefore` is the number of anonymous logs in the sites before it.
+	 */
 	lowerForPlaces(block: SiteBlock, logsBefore: number): { readonly site: Site; readonly origins: Origins } {
 		const origins = new Origins();
 		const environment = this.#environment;
@@ -138,7 +143,7 @@ export class TreeLowering {
 		return { site, origins };
 	}
 
-	/** Assembles the document from the given sites, and reports unused names. */
+	/** Assembles the document, and reports names that are never used. */
 	assembleDocument(sites: readonly Site[]): Document {
 		const environment = this.#environment;
 		const settings = this.#settings as Settings;
@@ -176,16 +181,16 @@ export class TreeLowering {
 /** Lowers named routes. They can use only the matchers that they define themselves. */
 function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Map<string, readonly Step[]> {
 	const { routes } = lowering.environment;
-	const lowered = new Map<string, readonly Step[]>();
+	const loweredRoutes = new Map<string, readonly Step[]>();
 	for (const { name, lines, span } of blocks) {
 		routes.currentRoute = name.text;
-		lowered.set(name.text, lowering.origin(lowering.pipeline(lines), span));
+		loweredRoutes.set(name.text, lowering.origin(lowering.pipeline(lines), span));
 		routes.currentRoute = undefined;
 	}
-	return lowered;
+	return loweredRoutes;
 }
 
-/** Returns the site in the document's field order, with its error routes and logs completed. */
+/** Returns the site with fields in the order of the document, with its logs named and its error routes sorted. */
 function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, counter: { logCount: number }): Site {
 	const { addresses, bind, logs, pipeline, errors, ...rest } = draft as SiteDraft & {
 		bind?: string[];
@@ -206,7 +211,7 @@ function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, coun
 	return lowering.origin(site, block.addresses[0]?.span ?? block.span, fields);
 }
 
-/** Gives a log that has settings but no name the name `log0`, `log1`, … */
+/** Names a log that has settings but no name `log0`, `log1` and so on. */
 function nameLog(lowering: Lowering, log: SiteLog, counter: { logCount: number }): SiteLog {
 	if (log.name !== undefined || Object.keys(log).length === 0) return log;
 	const namedLog: SiteLog = { name: `log${counter.logCount++}`, ...log };

@@ -1,4 +1,4 @@
-/** The state of lowering one tree: typed readers, the scope of named matchers, and everything that sites share. */
+/** The state while a tree is lowered: parsers of values, the scope of named matchers, and everything that sites share. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
 import { didYouMean, nearestName, suggestName } from '../diagnostics/suggest.ts';
@@ -31,18 +31,18 @@ export interface LoweringEnvironment {
 	/** Receives the spans from which objects are lowered. */
 	origins: Origins;
 	readonly files: readonly string[];
-	/** Folder against which relative paths in a configuration without a file are resolved. */
+	/** Folder against which relative paths are resolved if the configuration has no file. */
 	readonly workingDirectory: string;
-	/** The upstreams that can be used by name, and whether each has been used. */
+	/** The upstreams that can be used by name, and whether each one has been used. */
 	readonly upstreams: Map<string, { used: boolean }>;
 	readonly routes: NamedRoutes;
-	/** Names of the placeholders that `map`s in the site and in named routes define. */
+	/** Returns the names of placeholders that `map` defines in the site and in named routes. */
 	mappedNames: () => ReadonlySet<string>;
-	/** Positions of directives. Only a Compatfile's directives are sorted. */
+	/** Positions of directives in the order of a Compatfile. */
 	readonly positions: ReadonlyMap<string, number>;
-	/** The settings from the global options that have been lowered so far. */
+	/** The global options that have been lowered so far. */
 	readonly settings: { readonly [setting: string]: unknown };
-	/** Records what the lowering of a site depends on besides its own lines. */
+	/** Records on what the lowering of the current site depends besides its own lines. */
 	dependencies: SiteDependencies | undefined;
 }
 
@@ -50,12 +50,14 @@ export interface LoweringEnvironment {
 export class Lowering implements LowerContext {
 	readonly dialect: Dialect;
 	readonly environment: LoweringEnvironment;
-	/** The named matchers that can be used; undefined outside a site. */
+	/** The named matchers that can be used; undefined outside of a site. */
 	scope: MatcherScope | undefined = undefined;
-	/** The innermost directive or option that is being lowered. It appears in messages about a Compatfile. */
+	/**
+	 * The directive or option that is being lowered, the innermost one if they are nested. Named in messages about a Compatfile.
+	 */
 	directive: string | undefined = undefined;
 	/**
-	 * The upstreams of the site being lowered. They never shadow other upstreams, because a name refers to one pool in the whole
+	 * The upstreams that the current site defines. They never hide other upstreams, because a name refers to one pool in the whole
 	 * configuration.
 	 */
 	siteUpstreams: ReadonlyMap<string, { used: boolean }> | undefined = undefined;
@@ -210,7 +212,7 @@ export class Lowering implements LowerContext {
 		return undefined;
 	}
 
-	/** Calls `lower` while `directive` is the current directive, for messages. */
+	/** Calls `lower`, and names `directive` in messages about a Compatfile meanwhile. */
 	within<T>(directive: string | undefined, lower: () => T): T {
 		const outerDirective = this.directive;
 		this.directive = directive;

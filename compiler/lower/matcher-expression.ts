@@ -1,6 +1,6 @@
 /**
- * Lowers matcher expressions: `path /a* and not ( method GET or @b )` in a Configfile, and one matcher or a block of matchers in
- * both dialects.
+ * Lowers matcher expressions. In a Configfile, they may have operators, as in `path /a* and not ( method GET or @b )`. In both
+ * dialects, a single matcher or a block of matchers is allowed.
  */
 
 import { didYouMean, type Suggestion } from '../diagnostics/suggest.ts';
@@ -14,12 +14,12 @@ import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
 
-/** Replaces an expression whose mistake has been reported, so that nothing else is reported about it. */
+/** Stands for an expression whose mistake has been reported, so that nothing else is reported about it. */
 const BROKEN_MATCHER: Matcher = { type: 'any', of: [] };
 
 /**
- * Lowers the words and the block after `@name`, `when` or `not`. Returns undefined after reporting a mistake, but still checks
- * everything that can be checked.
+ * Lowers a matcher expression: the words and the block after `@name`, `when` or `not`. Returns undefined after a mistake has been
+ * reported; the rest is still checked as far as possible.
  */
 export function lowerMatcherExpression(
 	lowering: Lowering,
@@ -32,7 +32,7 @@ export function lowerMatcherExpression(
 	return reader.isBroken ? undefined : matcher;
 }
 
-/** A matcher that matches every request, which is what a matcher without conditions means in a Compatfile. */
+/** Matches every request. In a Compatfile, this is the meaning of a matcher without conditions. */
 const MATCH_ALL: Matcher = { type: 'all', of: [] };
 
 class ExpressionReader {
@@ -137,9 +137,9 @@ class ExpressionReader {
 		const matcher = this.#lowering.matcherLimits.runDeeper(read);
 		if (matcher) return matcher;
 		const { matcherLimits } = this.#lowering;
-		if (!this.isBroken && !matcherLimits.reported) {
+		if (!this.isBroken && !matcherLimits.isReported) {
 			this.#fail('matcher/too-deep', word, `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`);
-			matcherLimits.reported = true;
+			matcherLimits.isReported = true;
 		}
 		this.isBroken = true;
 		this.#index = this.#words.length;
@@ -213,7 +213,7 @@ class ExpressionReader {
 		return this.#lowering.origin(matcher, span);
 	}
 
-	/** Combines the lines of a block with "and", in both dialects. Matchers of the same kind are merged. */
+	/** Lowers a block of matchers, all of which must match. Matchers of the same kind are merged. */
 	#lowerBlock(block: Block): Matcher {
 		const parts: Matcher[] = [];
 		for (const line of block.lines) {
@@ -239,19 +239,19 @@ class ExpressionReader {
 			this.#fail('matcher/repeated', line.words[0]!, reason);
 			return;
 		}
-		for (let at = 0; merge && at < parts.length; at++) {
-			const merged = parts[at]!.type === matcher.type ? merge(parts[at]!, matcher) : undefined;
+		for (let index = 0; merge && index < parts.length; index++) {
+			const merged = parts[index]!.type === matcher.type ? merge(parts[index]!, matcher) : undefined;
 			if (!merged) continue;
-			parts[at] = merged;
+			parts[index] = merged;
 			return;
 		}
 		parts.push(matcher);
 	}
 
 	#lowerQuotedExpression(words: readonly Word[]): Matcher {
-		const [word, surplus] = words as readonly [Word, Word | undefined];
-		if (surplus) {
-			this.#fail('matcher/unexpected-word', surplus, `\`${surplus.text}\` is unexpected here.`, {
+		const [word, extraWord] = words as readonly [Word, Word | undefined];
+		if (extraWord) {
+			this.#fail('matcher/unexpected-word', extraWord, `\`${extraWord.text}\` is unexpected here.`, {
 				hint: 'A quoted word is a complete expression by itself.',
 			});
 			return BROKEN_MATCHER;
@@ -284,5 +284,5 @@ class ExpressionReader {
 	}
 }
 
-/** Matchers of the document that have no name in the configuration languages. */
+/** Types of matchers that have no name of their own in the languages. */
 const COMBINATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);

@@ -1,27 +1,30 @@
-/** Limits on matchers. Names that refer to names could expand a small file to a document that exceeds memory or the stack. */
+/**
+ * Limits on matchers. Because names can refer to other names, a small file could expand to a document that exceeds memory or the
+ * stack.
+ */
 
 /** Maximum nesting of `not`, parentheses and references to named matchers. */
 export const MAX_MATCHER_DEPTH = 64;
 
-/** Maximum number of matchers in a configuration. A named matcher counts once per reference. */
+/** Maximum number of matchers in a configuration. A named matcher counts once for each reference to it. */
 const MAX_MATCHERS = 2_000_000;
 
-/** Counts the matchers that are created while one tree is lowered. */
+/** Counts the matchers that are created while a tree is lowered. */
 export class MatcherLimits {
 	/** Current nesting depth. */
 	depth = 0;
-	/** Number of matchers created. A reference to a named matcher adds the number of matchers to which it expands. */
+	/** Number of matchers created so far. A reference to a named matcher adds the number of matchers to which the name expands. */
 	count = 0;
-	/** True once an exceeded limit has been reported. */
-	reported = false;
+	/** True if an exceeded limit has been reported. */
+	isReported = false;
 
-	/** Adds to the number of matchers. Returns false if there are now too many. */
+	/** Adds to the number of matchers. Returns false if there are now more than the maximum. */
 	addMatchers(count: number): boolean {
 		this.count += count;
 		return this.count <= MAX_MATCHERS;
 	}
 
-	/** Calls a function one nesting level deeper. Returns undefined without calling it if the maximum depth is reached. */
+	/** Calls a function one nesting level deeper. If the maximum depth has been reached, returns undefined without calling it. */
 	runDeeper<T>(run: () => T): T | undefined {
 		if (this.depth >= MAX_MATCHER_DEPTH) return undefined;
 		this.depth++;

@@ -1,6 +1,4 @@
-/**
- * Named matchers of a site or nested block. They can be defined in any order, are lowered once, and are visible in nested blocks.
- */
+/** Named matchers of a site or block. They can be defined in any order, are lowered once, and are visible in nested blocks. */
 import type { Fix } from '../diagnostics/diagnostic.ts';
 import { nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
@@ -15,11 +13,11 @@ interface Definition {
 	readonly line: Line;
 	state: 'pending' | 'resolving' | 'done';
 	matcher: Matcher | undefined;
-	/** Number of matchers to which the definition expands. */
+	/** Number of matchers to which the name expands. */
 	matcherCount: number;
-	used: boolean;
-	/** True if a cycle that contains the definition has been reported. */
-	cyclic: boolean;
+	isUsed: boolean;
+	/** True if a cycle through this definition has been reported. */
+	isCycleReported: boolean;
 }
 
 /** Reports whether a line defines a named matcher. */
@@ -28,7 +26,7 @@ export function isMatcherDefinition(line: Line): boolean {
 	return word.text.startsWith('@') && word.quote === 'none';
 }
 
-/** Returns the fix that removes an unused definition; undefined in imported text, which may be used elsewhere. */
+/** Returns the fix that removes an unused definition; undefined for imported text, which other files may use. */
 function removalFix({ span }: Line): Fix | undefined {
 	if (span.source.importedAt) return undefined;
 	return { safety: 'safe', edits: [{ span: wholeLinesSpan(span), text: '' }] };
@@ -54,13 +52,13 @@ export class MatcherScope {
 			this.#lowering.problem('error', 'matcher/without-name', word.span, 'A named matcher needs a name after its `@`.');
 			return;
 		}
-		const earlier = this.#find(name);
-		if (earlier) {
+		const earlierDefinition = this.#find(name);
+		if (earlierDefinition) {
 			const message = compat ? `matcher is defined more than once: ${name}` : `\`${name}\` is defined more than once.`;
 			this.#lowering.problem('error', 'matcher/defined-twice', word.span, message, {
-				related: [{ span: earlier.word.span, message: 'first defined here' }],
+				related: [{ span: earlierDefinition.word.span, message: 'first defined here' }],
 			});
-			earlier.used = true;
+			earlierDefinition.isUsed = true;
 			return;
 		}
 		this.#definitions.set(name, {
@@ -70,12 +68,15 @@ export class MatcherScope {
 			state: 'pending',
 			matcher: undefined,
 			matcherCount: 0,
-			used: false,
-			cyclic: false,
+			isUsed: false,
+			isCycleReported: false,
 		});
 	}
 
-	/** Returns the matcher with a name, and marks it as used. If there is none, reports why and returns undefined. */
+	/**
+	 * Returns the matcher to which a reference refers, and marks it as used. If it cannot be resolved, reports why and returns
+	 * undefined.
+	 */
 	resolve(reference: Word): Matcher | undefined {
 		const definition = this.#find(reference.text);
 		const compat = this.#lowering.dialect === 'compatfile';
@@ -84,17 +85,17 @@ export class MatcherScope {
 				? `unrecognized matcher name: ${reference.text}`
 				: `\`${reference.text}\` is not defined here.`;
 			const nearest = nearestName(reference.text, this.visibleNames());
-			// The most similar matcher was probably meant, so it is not reported as unused.
+			// The most similar matcher was probably meant, so it must not be reported as unused.
 			if (nearest !== undefined) this.markUsed(nearest);
 			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {
 				...suggestName(reference, nearest),
 			});
 			return undefined;
 		}
-		definition.used = true;
+		definition.isUsed = true;
 		if (definition.state === 'resolving') {
-			if (definition.cyclic) return undefined;
-			definition.cyclic = true;
+			if (definition.isCycleReported) return undefined;
+			definition.isCycleReported = true;
 			this.#lowering.problem(
 				'error',
 				'matcher/cycle',
@@ -111,13 +112,13 @@ export class MatcherScope {
 		if (definition.state === 'pending') {
 			limits.runDeeper(() => owner.#lower(definition));
 			// The limit is reported only once, because every matcher that refers to this one exceeds it as well.
-			if ((definition.state as Definition['state']) === 'pending' && !limits.reported) {
-				limits.reported = true;
+			if ((definition.state as Definition['state']) === 'pending' && !limits.isReported) {
+				limits.isReported = true;
 				const message = `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`;
 				this.#lowering.problem('error', 'matcher/too-deep', reference.span, message);
 			}
 		} else if (!limits.addMatchers(definition.matcherCount)) {
-			if (!limits.reported) {
+			if (!limits.isReported) {
 				this.#lowering.problem(
 					'error',
 					'matcher/too-many',
@@ -128,27 +129,29 @@ export class MatcherScope {
 					},
 				);
 			}
-			limits.reported = true;
+			limits.isReported = true;
 			return undefined;
 		}
 		return definition.matcher;
 	}
 
-	/** Marks a name as used although its line cannot be lowered, so that it is not also reported as unused. */
+	/**
+	 * Marks a matcher as used. For references in lines that cannot be lowered, so that the matcher is not also reported as unused.
+	 */
 	markUsed(name: string): void {
 		const definition = this.#find(name);
-		if (definition) definition.used = true;
+		if (definition) definition.isUsed = true;
 	}
 
 	/**
-	 * Lowers the matchers that nothing refers to, so that their mistakes are reported. In a Configfile, warns about these matchers.
+	 * Lowers the matchers to which nothing refers, so that mistakes in them are reported. In a Configfile, also warns about them.
 	 */
 	close(): void {
 		for (const definition of this.#definitions.values()) {
-			const { used } = definition;
+			const { isUsed: wasUsed } = definition;
 			this.#lower(definition);
-			if (used || this.#lowering.matcherLimits.reported || this.#lowering.dialect === 'compatfile') continue;
-			if (definition.used) continue;
+			if (wasUsed || this.#lowering.matcherLimits.isReported || this.#lowering.dialect === 'compatfile') continue;
+			if (definition.isUsed) continue;
 			this.#lowering.problem(
 				'warning',
 				'matcher/unused',
@@ -159,7 +162,7 @@ export class MatcherScope {
 		}
 	}
 
-	/** Returns every visible name. */
+	/** Returns the names of all matchers that can be used in this scope. */
 	visibleNames(): string[] {
 		return [...this.#definitions.keys(), ...(this.#parent?.visibleNames() ?? [])];
 	}

@@ -6,18 +6,20 @@ interface Origin {
 	fields: { readonly [field: string]: SourceSpan | undefined } | undefined;
 }
 
-/** Records spans by object during lowering, and finds the nearest one for a JSON pointer afterwards. */
+/**
+ * The spans from which the objects of a document were lowered. Recorded during lowering, and looked up by JSON pointer afterwards.
+ */
 export class Origins {
 	readonly #origins = new Map<object, Origin>();
 
-	/** Records the span of an object and of its fields. A later call adds fields but keeps the span. */
+	/** Records the span of an object and of its fields. Later calls for the object add fields but keep its span. */
 	remember(value: object, span: SourceSpan, fields?: { readonly [field: string]: SourceSpan | undefined }): void {
 		const origin = this.#origins.get(value);
 		if (origin) origin.fields = { ...origin.fields, ...fields };
 		else this.#origins.set(value, { span, fields });
 	}
 
-	/** Records for a new object the spans that were recorded for the object that it replaces. */
+	/** Makes the spans of an object those of the object that replaces it. */
 	move(oldObject: object, newObject: object): void {
 		const origin = this.#origins.get(oldObject);
 		if (origin) this.#origins.set(newObject, origin);
@@ -28,28 +30,28 @@ export class Origins {
 		return this.#origins.has(value);
 	}
 
-	/** Returns the span of the innermost recorded object or field on the path of a pointer (RFC 6901) into `document`. */
+	/** Returns the span of the innermost recorded object or field to which a JSON pointer (RFC 6901) into `document` leads. */
 	locate(document: unknown, pointer: string): SourceSpan | undefined {
-		let value = document;
-		let innermost = this.spanOf(value);
+		let current = document;
+		let innermost = this.spanOf(current);
 		if (pointer === '') return innermost;
-		for (const escaped of pointer.slice(1).split('/')) {
-			if (typeof value !== 'object' || value === null) break;
-			const key = escaped.replaceAll('~1', '/').replaceAll('~0', '~');
-			innermost = this.#origins.get(value)?.fields?.[key] ?? innermost;
-			value = (value as { [key: string]: unknown })[key];
-			innermost = this.spanOf(value) ?? innermost;
+		for (const token of pointer.slice(1).split('/')) {
+			if (typeof current !== 'object' || current === null) break;
+			const key = token.replaceAll('~1', '/').replaceAll('~0', '~');
+			innermost = this.#origins.get(current)?.fields?.[key] ?? innermost;
+			current = (current as { [key: string]: unknown })[key];
+			innermost = this.spanOf(current) ?? innermost;
 		}
 		return innermost;
 	}
 
-	/** Returns the span recorded for an object itself. */
+	/** Returns the span that was recorded for an object itself; undefined if there is none. */
 	spanOf(value: unknown): SourceSpan | undefined {
 		return typeof value === 'object' && value !== null ? this.#origins.get(value)?.span : undefined;
 	}
 }
 
-/** Records nothing. Used where places are not needed. */
+/** Origins that record nothing, where places are not needed. */
 export class NoOrigins extends Origins {
 	override remember(): void {}
 	override move(): void {}

@@ -1,13 +1,13 @@
 /** The interface through which lowering queries placeholders and regular expressions. Code generation implements it. */
 import type { Dialect } from '../dialects/dialect.ts';
 
-/** An unknown placeholder, and the most similar known one. */
+/** An unknown placeholder with the most similar known one, if any. */
 export interface UnknownPlaceholder {
 	readonly name: string;
 	readonly nearest: string | undefined;
 }
 
-/** Why a string is rejected as a regular expression. */
+/** The reason why a text is not accepted as a regular expression. */
 export interface RegexpMistake {
 	readonly code: string;
 	readonly message: string;
@@ -17,12 +17,12 @@ export interface RegexpMistake {
 /** The known placeholders. */
 export interface Placeholders {
 	/**
-	 * Replaces short names by full ones. If a name has a different meaning in the dialect, replaces it by the name that has that
-	 * meaning everywhere.
+	 * Replaces the short names of placeholders in a text by full names. A name that means something else in the dialect is replaced
+	 * by the name that has this meaning in all dialects.
 	 */
 	expand(text: string, dialect: Dialect): string;
-	/** Returns the unknown placeholders in a string. */
+	/** Returns the unknown placeholders in a text. */
 	unknown(text: string): readonly UnknownPlaceholder[];
-	/** Returns why a string is not a valid regular expression; undefined if it is one. */
+	/** Returns why a text is not accepted as a regular expression; undefined if it is accepted. */
 	regexpMistake(source: string): RegexpMistake | undefined;
 }

@@ -10,7 +10,7 @@ import { options } from '../modules/registry/options.ts';
 /** The modules of one dialect. */
 export interface Registry {
 	readonly directives: ReadonlyMap<string, Directive>;
-	/** Maps obsolete names of directives to the current ones. */
+	/** Current names of directives, by obsolete name. */
 	readonly oldSpellings: ReadonlyMap<string, string>;
 	readonly matchers: ReadonlyMap<string, MatcherModule>;
 	readonly options: ReadonlyMap<string, GlobalOption>;
@@ -18,12 +18,12 @@ export interface Registry {
 	readonly configfileOnly: ReadonlySet<string>;
 }
 
-/** Returns the modules that have names in a dialect. */
+/** Returns the registry of a dialect: the modules that have names in it. */
 export function registryOf(dialect: Dialect): Registry {
 	const oldSpellings = new Map<string, string>();
-	const byName = new Map<string, Directive>();
+	const directivesByName = new Map<string, Directive>();
 	for (const directive of directives) {
-		for (const name of directive.names[dialect]) byName.set(name, directive);
+		for (const name of directive.names[dialect]) directivesByName.set(name, directive);
 		const otherDialect = dialect === 'configfile' ? 'compatfile' : 'configfile';
 		const currentName = directive.names[dialect][0];
 		if (currentName === undefined) continue;
@@ -33,7 +33,7 @@ export function registryOf(dialect: Dialect): Registry {
 	const optionsByName = new Map<string, GlobalOption>();
 	for (const option of options) for (const name of option.names[dialect]) optionsByName.set(name, option);
 	return {
-		directives: byName,
+		directives: directivesByName,
 		oldSpellings,
 		matchers: new Map(matchers.map(matcher => [matcher.id, matcher])),
 		options: optionsByName,

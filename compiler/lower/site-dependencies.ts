@@ -1,26 +1,28 @@
 /**
- * Records what the lowering of a site depended on besides the site's own lines, so that a later compilation can determine whether
+ * Records on what the lowering of a site depended besides the site's own lines, so that a later compilation can determine whether
  * the result is still valid.
  */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Word } from '../syntax/ast.ts';
 
-/** The dependencies of one site. Everything else that affects lowering is part of {@link TreeLowering.context} or never changes. */
+/**
+ * The dependencies of one site. Everything else on which lowering depends is part of {@link TreeLowering.context} or never changes.
+ */
 export class SiteDependencies {
-	/** The diagnostics that were reported. */
+	/** The diagnostics that were reported while the site was lowered. */
 	readonly diagnostics: Diagnostic[] = [];
-	/** The upstreams of the file that were looked up. May contain duplicates. */
+	/** Names of the upstreams outside of the site that were looked up. May contain duplicates. */
 	readonly upstreams: string[] = [];
 	/** Uses of named routes in the site. */
 	readonly routes: Word[] = [];
-	/** True if the result depends on the configuration's folder. */
+	/** True if the result depends on the folder of the configuration. */
 	usesFolder = false;
 	/** True if the result depends on the list of configuration files. */
 	usesFiles = false;
 	/** True if the site defines upstreams, which belong to the whole document. */
 	definesUpstreams = false;
 
-	/** True if nothing is recorded, that is, if the result depends only on the site's own lines. */
+	/** True if nothing has been recorded, so that the result depends only on the site's own lines. */
 	get isEmpty(): boolean {
 		const { diagnostics, upstreams, routes, usesFolder: folder, usesFiles: files, definesUpstreams } = this;
 		const hasRecords = diagnostics.length + upstreams.length + routes.length > 0 || folder || files || definesUpstreams;

@@ -1,17 +1,17 @@
 /**
- * The compatible server's stable sort. Its comparison of routes is not transitive, so the result depends on which pairs are
- * compared. The algorithm is therefore part of the language.
+ * The stable sort of the compatible server. Its comparison of routes is not transitive, so the result depends on which pairs are
+ * compared; the algorithm is therefore part of the language.
  */
 
-/** Number of items in a block. Blocks are sorted by insertion, and then merged. */
+/** Number of items in a block. Blocks are sorted by insertion and then merged. */
 const BLOCK_LENGTH = 20;
 
-/** Reports whether item `a` goes before item `b`. Need not be transitive or antisymmetric. */
+/** Reports whether item `a` must come before item `b`. Need not be transitive or antisymmetric. */
 type SortsBefore<T> = (a: T, b: T) => boolean;
 
 /**
- * Returns the items as Go's `sort.SliceStable` orders them: insertion sort in blocks of 20, then SymMerge (Kim and
- * Kutzner, "Stable Minimum Storage Merging by Symmetric Comparisons", 2004) of neighboring blocks of doubling size.
+ * Returns the items in the order that Go's `sort.SliceStable` gives them: insertion sort in blocks of 20 items, and then SymMerge
+ * (Kim and Kutzner, "Stable Minimum Storage Merging by Symmetric Comparisons", 2004) of neighboring blocks of doubling size.
  */
 export function stableSort<T>(items: readonly T[], sortsBefore: SortsBefore<T>): T[] {
 	const sorted = [...items];
@@ -37,7 +37,7 @@ function sortByInsertion<T>(items: T[], start: number, end: number, sortsBefore:
 	}
 }
 
-/** Merges two adjacent sorted ranges, from `start` to `middle` and from `middle` to `end`. Neither must be empty. */
+/** Merges two adjacent sorted ranges, from `start` to `middle` and from `middle` to `end`. Both must have items. */
 function merge<T>(items: T[], start: number, middle: number, end: number, sortsBefore: SortsBefore<T>): void {
 	if (middle - start === 1) {
 		const first = items[start]!;
@@ -59,13 +59,13 @@ function merge<T>(items: T[], start: number, middle: number, end: number, sortsB
 		);
 		return;
 	}
-	// The compared pairs are symmetric around the middle of the whole range.
+	// The pairs to compare are symmetric around the middle of the two ranges together.
 	const half = Math.floor((start + end) / 2);
 	const sum = half + middle;
-	const right = middle > half;
+	const startsRightOfHalf = middle > half;
 	const low = firstFailingIndex(
-		right ? sum - end : start,
-		right ? half : middle,
+		startsRightOfHalf ? sum - end : start,
+		startsRightOfHalf ? half : middle,
 		at => !sortsBefore(items[sum - 1 - at]!, items[at]!),
 	);
 	const high = sum - low;
@@ -74,7 +74,7 @@ function merge<T>(items: T[], start: number, middle: number, end: number, sortsB
 	if (half < high && high < end) merge(items, half, high, end, sortsBefore);
 }
 
-/** Returns the first index at which the test fails, found by binary search; `end` if it never fails. */
+/** Returns the first index from `start` on at which `test` fails; `end` if it never fails. Uses binary search. */
 function firstFailingIndex(start: number, end: number, test: (index: number) => boolean): number {
 	let low = start;
 	let high = end;

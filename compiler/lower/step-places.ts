@@ -1,18 +1,25 @@
-/** The places of a document's steps in its source, for logs: `Configfile:12`, with paths relative to the main file's folder. */
+/**
+ * The places of a document's steps in its source, such as `Configfile:12`, for logs. Paths are relative to the folder of the main
+ * file.
+ */
 import { dirname, relative } from 'node:path';
 import { forEachStep } from '../codegen/context/step-numbers.ts';
 import type { Document } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Origins } from './origins.ts';
 
-/** The places of all steps of a document: a JSON array, indexed by step number, for each site and for the named routes. */
+/**
+ * The places of all steps of a document. There is a JSON array, indexed by the number of the step, for each site and for the named
+ * routes.
+ */
 export interface StepPlaces {
 	readonly sites: readonly string[];
 	readonly routes: string;
 }
 
 /**
- * Returns the spans of all steps within a value, in the order of their numbers. A step without a span gets that of its parent.
+ * Returns the spans of all steps inside a value, in order of their numbers. A step without a span gets that of the object around
+ * it.
  */
 export function stepSpans(value: object, origins: Origins): (SourceSpan | undefined)[] {
 	const spans: (SourceSpan | undefined)[] = [];
@@ -25,17 +32,20 @@ export function stepSpans(value: object, origins: Origins): (SourceSpan | undefi
 	return spans;
 }
 
-/** Maximum length of a place that was received as JSON, in characters. */
+/** Maximum characters of a place that was received as JSON. */
 const MAX_PLACE_CHARS = 4096;
 
-/** Returns JSON text with a document and its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */
+/**
+ * Returns a JSON text with a document and its places, such as `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`.
+ * `document` is the JSON text of the document.
+ */
 export function formatPlacedDocument(document: string, { sites, routes }: StepPlaces): string {
 	return `{"document":${document},"places":{"sites":[${sites.join(',')}],"routes":${routes}}}`;
 }
 
 /**
- * Parses the result of {@link formatPlacedDocument}, and drops invalid places. Any other value is treated as a document without
- * places.
+ * Parses the result of {@link formatPlacedDocument}, and drops places that are invalid. Any other value is treated as a document
+ * without places.
  */
 export function parsePlacedDocument(value: unknown): { document: unknown; places: StepPlaces | undefined } {
 	const { document, places } = (value ?? {}) as { document?: unknown; places?: unknown };
@@ -53,14 +63,14 @@ function isListOfPlaces(value: unknown): boolean {
 	return Array.isArray(value) && value.every(place => typeof place === 'string' && place.length <= MAX_PLACE_CHARS);
 }
 
-/** Returns a JSON array with the pointers of all steps within a value, for steps without a known place in the source. */
+/** Returns a JSON array with the pointers of all steps inside a value, for a document without known places in a source. */
 export function stepPointersJson(value: object, base: string): string {
 	const pointers: string[] = [];
 	forEachStep(value, base, (_, pointer) => pointers.push(pointer));
 	return JSON.stringify(pointers);
 }
 
-/** Formats the places of steps. */
+/** Formats the places of steps as JSON. */
 export class PlaceWriter {
 	readonly #folder: string | undefined;
 	readonly #names = new Map<string, string>();
@@ -70,12 +80,15 @@ export class PlaceWriter {
 		this.#folder = mainPath === undefined ? undefined : dirname(mainPath);
 	}
 
-	/** Returns a JSON array of places. An unknown place is ''. */
+	/** Returns a JSON array of places. An unknown place is an empty string. */
 	formatPlaces(spans: readonly (SourceSpan | undefined)[]): string {
 		return JSON.stringify(spans.map(span => (span ? this.#formatPlace(span) : '')));
 	}
 
-	/** Returns the places of all steps. `spans` holds those of each site, and `origins` those of named routes. */
+	/**
+	 * Returns the places of all steps of a document. `spans` are the spans of the steps of each site, and `origins` has those of
+	 * named routes.
+	 */
 	formatStepPlaces(
 		spans: readonly (readonly (SourceSpan | undefined)[])[],
 		{ routes = {} }: Document,

@@ -1,11 +1,11 @@
-/** The named upstreams during lowering: those defined in the file and those defined in sites. */
+/** The named upstreams during lowering, both of the file and of sites. */
 import { lowerNamedUpstream } from '../modules/directives/reverse-proxy/lower-upstream.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 import type { Origins } from './origins.ts';
 
-/** Returns the lines of a site except those that define upstreams. */
+/** Returns the lines of a site without those that define upstreams. */
 export function withoutUpstreamLines(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
 	if (lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return lines;
 	return lines.filter(line => !isUpstreamLine(line));
@@ -20,7 +20,7 @@ export class UpstreamTable {
 	readonly loweredUpstreams = new Map<string, unknown>();
 	readonly #lowering: Lowering;
 	readonly #origins: Origins;
-	readonly #nameSpans = new Map<string, SourceSpan>();
+	readonly #spanByName = new Map<string, SourceSpan>();
 
 	/** `origins` receives the spans of all definitions, including those in sites. */
 	constructor(lowering: Lowering, origins: Origins) {
@@ -28,32 +28,32 @@ export class UpstreamTable {
 		this.#origins = origins;
 	}
 
-	/** Lowers a definition, and adds its name to `visible`. */
+	/** Lowers a definition, and adds its name to `visibleUpstreams`. */
 	add(upstream: NamedBlock, visibleUpstreams: Map<string, { used: boolean }>): void {
 		const { text, span } = upstream.name;
-		const earlier = this.#nameSpans.get(text);
-		if (earlier) {
+		const earlierSpan = this.#spanByName.get(text);
+		if (earlierSpan) {
 			this.#lowering.problem(
 				'error',
 				'upstream/defined-twice',
 				span,
 				`The upstream \`${text}\` is defined more than once.`,
 				{
-					related: [{ span: earlier, message: 'first defined here' }],
+					related: [{ span: earlierSpan, message: 'first defined here' }],
 					hint: 'A name refers to one pool in the whole configuration.',
 				},
 			);
 			visibleUpstreams.set(text, { used: true });
 			return;
 		}
-		this.#nameSpans.set(text, span);
+		this.#spanByName.set(text, span);
 		this.#lowering.environment.origins = this.#origins;
 		const settings = lowerNamedUpstream(upstream, this.#lowering);
 		visibleUpstreams.set(text, { used: false });
 		if (settings) this.loweredUpstreams.set(text, this.#lowering.origin(settings, upstream.span));
 	}
 
-	/** Lowers the upstreams that a site defines, and returns their names; undefined if there are none. */
+	/** Lowers the upstreams that a site defines. Returns a map with their names; undefined if there are none. */
 	lowerSiteUpstreams(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
 		const siteUpstreams = new Map<string, { used: boolean }>();
@@ -72,7 +72,7 @@ export class UpstreamTable {
 		return siteUpstreams;
 	}
 
-	/** Returns the names of a site's upstreams, after they have been lowered. */
+	/** Returns a map with the names of a site's upstreams, which have already been lowered; undefined if there are none. */
 	siteUpstreamNames(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
 		const names = lines.filter(isUpstreamLine).map(line => line.words[1]?.text ?? '');
@@ -84,7 +84,7 @@ export class UpstreamTable {
 		for (const [name, { used }] of upstreams ?? []) {
 			if (used) continue;
 			const message = `The upstream \`${name}\` is never used.`;
-			this.#lowering.problem('warning', 'upstream/unused', this.#nameSpans.get(name)!, message, {
+			this.#lowering.problem('warning', 'upstream/unused', this.#spanByName.get(name)!, message, {
 				hint: `Use it with \`reverse_proxy upstream://${name}\`.`,
 			});
 		}

@@ -1,4 +1,4 @@
-/** Code actions: fixes of findings, comments that silence them, and conversions of the text. */
+/** Code actions: fixes of findings, comments that silence findings, and conversions of the text. */
 import type { Diagnostic, Fix } from '../diagnostics/diagnostic.ts';
 import { registryOf } from '../lower/registry.ts';
 import { formatText } from '../syntax/format.ts';
@@ -49,7 +49,7 @@ export function actionsAt(
 	];
 }
 
-/** Returns the edits of all safe fixes in a file, for fixing on save. */
+/** Returns the edits of all safe fixes among the findings of a file, for fixing on save. */
 export function safeFixes(findings: readonly Diagnostic[]): FileEdit[] {
 	return mergedEdits(findings.filter(({ fix }) => fix?.safety === 'safe'));
 }
@@ -71,13 +71,13 @@ function fixTitle({ edits }: Fix, { code }: Diagnostic): string {
 	return oldText === '' ? `Insert \`${newText}\`` : `Change \`${oldText}\` to \`${newText}\``;
 }
 
-/** Returns a text without surrounding white space as a title; undefined if it is too long, or has several lines. */
+/** Returns a text without surrounding white space, for a title; undefined if it is too long or has several lines. */
 function shortTitle(text: string): string | undefined {
 	const trimmed = text.trim();
 	return trimmed.length <= 60 && !trimmed.includes('\n') ? trimmed : undefined;
 }
 
-/** Returns, for each rule with several fixes in the file, the action that applies all of them. */
+/** Returns the actions that apply all fixes of a rule in the file, for rules with several fixes. */
 function fixAllActions(localFindings: readonly Diagnostic[], findings: readonly Diagnostic[]): Action[] {
 	const codes = new Set(localFindings.flatMap(({ code, fix }) => (fix ? code : [])));
 	return [...codes].flatMap(code => {
@@ -97,37 +97,37 @@ function fileEdits({ edits }: Fix): FileEdit[] {
 	return edits.flatMap(({ span: { source, start, end }, text }): FileEdit[] => {
 		const { path } = source;
 		if (path === undefined) return [];
-		// An edit that replaces the whole text is its formatting. It is divided into small edits, which leave an editor's cursor
-		// and marks in place.
+		// An edit that replaces the whole text formats it. It is divided into small edits, which leave the cursor and marks of an
+		// editor in place.
 		const isWhole = start === 0 && end === source.text.length && text === formatText(source.text);
 		return isWhole ? formattingEdits(source.text).map(edit => ({ path, ...edit })) : [{ path, start, end, text }];
 	});
 }
 
-/** Returns the edits of several fixes. Of fixes that overlap, only the first one is applied. */
+/** Returns the edits of several fixes. If fixes overlap, only the first one is included. */
 function mergedEdits(findings: readonly Diagnostic[]): FileEdit[] {
-	const accepted: FileEdit[] = [];
+	const acceptedEdits: FileEdit[] = [];
 	for (const { fix } of findings) {
 		const edits = fix ? fileEdits(fix) : [];
 		const overlaps = edits.some(edit =>
-			accepted.some(other => other.path === edit.path && edit.start < other.end && other.start < edit.end),
+			acceptedEdits.some(other => other.path === edit.path && edit.start < other.end && other.start < edit.end),
 		);
 		const repeats = edits.some(edit =>
-			accepted.some(other => other.path === edit.path && other.start === edit.start && other.end === edit.end),
+			acceptedEdits.some(other => other.path === edit.path && other.start === edit.start && other.end === edit.end),
 		);
-		if (!overlaps && !repeats) accepted.push(...edits);
+		if (!overlaps && !repeats) acceptedEdits.push(...edits);
 	}
-	return accepted;
+	return acceptedEdits;
 }
 
-/** Returns the action that inserts `# lint: off RULE` above the line of a finding. */
+/** Returns the action that silences a finding, by inserting `# lint: off RULE` above its line. */
 function silenceActions(syntax: TextSyntax, finding: Diagnostic): Action[] {
 	const { code, severity, span } = finding;
 	if (severity === 'error' || !span) return [];
 	const { text, path } = syntax;
 	const start = text.lastIndexOf('\n', span.start - 1) + 1;
-	const isFree = !/\\\r?\n$/.test(text.slice(0, start)) && !isInsideWord(syntax, start);
-	if (!isFree) return [];
+	const canInsertLine = !/\\\r?\n$/.test(text.slice(0, start)) && !isInsideWord(syntax, start);
+	if (!canInsertLine) return [];
 	const commentAbove = /(?:^|\n)[ \t]*# lint: off((?: [\w/*-]+)*)[ \t]*\n$/.exec(text.slice(0, start));
 	const indent = /^[ \t]*/.exec(text.slice(start))![0];
 	const edit = commentAbove?.[1]
@@ -143,7 +143,7 @@ function isInsideWord({ lines }: TextSyntax, offset: number): boolean {
 	return false;
 }
 
-/** Returns the action that replaces a constant by its value everywhere and removes its definition. */
+/** Returns the action that replaces the constant at an offset by its value everywhere, and removes its definition. */
 function inlineActions(workspace: Workspace, syntax: TextSyntax, offset: number): Action[] {
 	const uses = occurrencesAt(workspace, syntax, offset);
 	const definitions = uses.filter(({ role }) => role === 'definition');
@@ -162,7 +162,7 @@ function inlineActions(workspace: Workspace, syntax: TextSyntax, offset: number)
 		const isWholeWord = use.line.words.some(
 			({ span, quote }) => quote === 'none' && span.start === range.start && span.end === range.end,
 		);
-		// Inside a word, only a single unquoted value can replace the reference.
+		// As part of a word, a reference can be replaced only by a single unquoted value.
 		if ((!isWholeWord && !isPlain) || text[range.end - 1] !== '}') return [];
 		edits.push({ path: use.path, ...range, text: valueText });
 	}
@@ -170,7 +170,7 @@ function inlineActions(workspace: Workspace, syntax: TextSyntax, offset: number)
 	return [{ title: `Inline \`${definition.name}\``, kind: 'inline', edits }];
 }
 
-/** Returns a range extended to whole lines, including the last newline. */
+/** Returns a range extended to complete lines, including the last newline. */
 function wholeLines(text: string, { start, end }: TextRange): TextRange {
 	const newline = text.indexOf('\n', end);
 	return { start: text.lastIndexOf('\n', start - 1) + 1, end: newline === -1 ? text.length : newline + 1 };
@@ -185,15 +185,15 @@ function extractActions(workspace: Workspace, syntax: TextSyntax, selection: Tex
 	};
 	if (trimmedRange.end <= trimmedRange.start) return [];
 	const { enclosingLines } = placeAt(syntax, trimmedRange.start);
-	const [top] = enclosingLines;
+	const [topLine] = enclosingLines;
 	const innerBlock = enclosingLines.at(-1)?.block;
-	if (!top || !innerBlock) return [];
-	const kind = kindOfTopLevel(top, dialect, registryOf(dialect).directives);
+	if (!topLine || !innerBlock) return [];
+	const kind = kindOfTopLevel(topLine, dialect, registryOf(dialect).directives);
 	if (kind !== 'site' && kind !== 'route') return [];
 	const lines = innerBlock.lines.filter(line => overlap(rangeOfLine(line), trimmedRange));
-	const isWhole =
+	const hasWholeLines =
 		lines.length > 0 && lines.every(line => line.alternative === undefined || overlap(rangeOfLine(line), trimmedRange));
-	if (!isWhole || lines.some(({ words: [first] }) => first?.text === 'let')) return [];
+	if (!hasWholeLines || lines.some(({ words: [first] }) => first?.text === 'let')) return [];
 	const movedRange = wholeLines(text, { start: rangeOfLine(lines[0]!).start, end: endOfLine(lines.at(-1)!) });
 	if (movedRange.start < innerBlock.open.end || movedRange.end > innerBlock.close.start) return [];
 	const name = unusedName(workspace, syntax);
@@ -204,7 +204,7 @@ function extractActions(workspace: Workspace, syntax: TextSyntax, selection: Tex
 		.map(line => (line.startsWith(indent) ? `\t${line.slice(indent.length)}` : line))
 		.join('\n')
 		.replace(/\t$/, '');
-	const insertOffset = wholeLines(text, rangeOfLine(top)).start;
+	const insertOffset = wholeLines(text, rangeOfLine(topLine)).start;
 	return [
 		{
 			title: `Extract to the snippet \`${name}\``,
@@ -217,8 +217,8 @@ function extractActions(workspace: Workspace, syntax: TextSyntax, selection: Tex
 	];
 }
 
-function overlap(one: TextRange, other: TextRange): boolean {
-	return one.start < other.end && other.start < one.end;
+function overlap(first: TextRange, second: TextRange): boolean {
+	return first.start < second.end && second.start < first.end;
 }
 
 function endOfLine(line: ParsedLine): number {

@@ -46,12 +46,12 @@ export type CompletionKind =
 export interface Completion {
 	readonly label: string;
 	readonly kind: CompletionKind;
-	/** A one-line description of the word. */
+	/** A description of the word in one line. */
 	readonly detail?: string | undefined;
 	/** The documentation of the word, in Markdown. */
 	readonly documentation?: string | undefined;
 	readonly insert: string;
-	/** True if {@link insert} has placeholders for the editor, such as `$0`. */
+	/** True if `insert` has tab stops for the editor, such as `$0`. */
 	readonly isSnippet?: boolean;
 	/** The range of text that the completion replaces. */
 	readonly range: TextRange;
@@ -72,7 +72,7 @@ export function completionsAt(workspace: Workspace, syntax: TextSyntax, offset: 
 	return new Completer(workspace, syntax, place, offset).complete(lineBefore);
 }
 
-/** Returns the names of rules, for a comment that silences findings. */
+/** Completes names of rules in a comment that silences findings. */
 function completeRules(comment: string, offset: number): Completion[] {
 	const typedName = /^#\s*lint:\s*(?:off|off-file)\s(?:\S+\s+)*(\S*)$/.exec(comment);
 	if (!typedName) return [];
@@ -88,7 +88,7 @@ class Completer {
 	readonly #syntax: TextSyntax;
 	readonly #place: Place;
 	readonly #offset: number;
-	/** The range of the word at the offset, up to the word's end. */
+	/** The range of the word at the offset; empty if there is none or if it is quoted. */
 	readonly #range: TextRange;
 	#names: readonly NameUse[] | undefined;
 	readonly #completions: Completion[] = [];
@@ -120,15 +120,15 @@ class Completer {
 				return this.#completeUse(line!.words[1]?.text);
 			if (firstWord.text === 'let' && this.#syntax.dialect === 'configfile') return this.#completions;
 		}
-		const top = enclosingLines[0]?.words[0];
-		if (top?.text === 'test' && this.#syntax.dialect === 'configfile') return this.#completeTest(index);
+		const topWord = enclosingLines[0]?.words[0];
+		if (topWord?.text === 'test' && this.#syntax.dialect === 'configfile') return this.#completeTest(index);
 		if (typed.startsWith('upstream://')) {
 			this.#addUpstreams();
 			return this.#completions;
 		}
-		const expected = expectedAt(this.#syntax, this.#place);
-		if (index === 0) this.#completeLineStart(expected);
-		else this.#completeArgument(expected, typed);
+		const expectedWords = expectedAt(this.#syntax, this.#place);
+		if (index === 0) this.#completeLineStart(expectedWords);
+		else this.#completeArgument(expectedWords, typed);
 		return this.#completions;
 	}
 
@@ -201,21 +201,21 @@ class Completer {
 				snippet: (block ?? test) !== undefined,
 			});
 		}
-		// The file may be one that is imported into a site.
+		// The file may be one that sites import.
 		if (this.#workspace.rootsOf(path)[0] !== path || this.#syntax.lines.length === 0) this.#addDirectives();
 	}
 
 	#addDirectives(): void {
 		const { dialect } = this.#syntax;
 		for (const [name, { kind }] of registryOf(dialect).directives) {
-			// Directives with settings of a site are not allowed in nested blocks.
+			// Directives that change settings of the site are not allowed in nested blocks.
 			if (kind === 'site' && this.#place.enclosingLines.length > 1) continue;
 			const manual = directiveManual(name, dialect);
 			this.#add('directive', name, { manual, ...blockInsert(name, manual) });
 		}
 	}
 
-	/** Adds the keywords that insert other lines. */
+	/** Adds the keywords whose lines are replaced by other lines. */
 	#addInsertingKeywords(inSite: boolean): void {
 		const { dialect } = this.#syntax;
 		this.#add('keyword', 'import', { manual: keywordManual('import', dialect), insert: 'import ' });
@@ -225,7 +225,7 @@ class Completer {
 			this.#add('keyword', 'let', { manual: keywordManual('let', dialect), insert: 'let ' });
 	}
 
-	/** Returns the manual of the innermost enclosing line whose first word has one. */
+	/** Returns the manual of the innermost enclosing line that has one. */
 	#outerManual(): Manual | undefined {
 		const { dialect } = this.#syntax;
 		for (const { words } of this.#place.enclosingLines.toReversed()) {
@@ -325,21 +325,25 @@ class Completer {
 	}
 
 	#completeTest(index: number): readonly Completion[] {
-		const first = this.#place.line?.words[0]?.text;
+		const firstWord = this.#place.line?.words[0]?.text;
 		if (index === 0) {
 			for (const method of METHODS) this.#add('keyword', method);
 			for (const word of [...STEP_WORDS, 'cases']) this.#add('keyword', word);
-		} else if (first === 'expect' && index === 1) {
+		} else if (firstWord === 'expect' && index === 1) {
 			for (const [word, { usage }] of Object.entries(EXPECTATIONS)) this.#add('keyword', word, { detail: usage });
-		} else if (first === 'upstream' && (index === 1 || index === 2)) {
+		} else if (firstWord === 'upstream' && (index === 1 || index === 2)) {
 			for (const behavior of UPSTREAM_BEHAVIORS) this.#add('keyword', behavior === 'times' ? 'times out' : behavior);
-		} else if (first === 'expect' && index === 2 && this.#place.line!.words[1]?.text === 'status') this.#addStatuses();
-		else if (first === 'header' || (first === 'expect' && this.#place.line!.words[1]?.text === 'header' && index === 2))
-			this.#addFields(first === 'header' ? 'request' : 'response');
+		} else if (firstWord === 'expect' && index === 2 && this.#place.line!.words[1]?.text === 'status')
+			this.#addStatuses();
+		else if (
+			firstWord === 'header' ||
+			(firstWord === 'expect' && this.#place.line!.words[1]?.text === 'header' && index === 2)
+		)
+			this.#addFields(firstWord === 'header' ? 'request' : 'response');
 		return this.#completions;
 	}
 
-	/** Adds the files and folders in the folder of the typed path. */
+	/** Adds the files and subfolders of the folder in the typed path. */
 	#addFiles(typed: string): void {
 		const slash = typed.lastIndexOf('/') + 1;
 		if (/[{}*]/.test(typed)) return;
@@ -395,9 +399,9 @@ class Completer {
 	}
 }
 
-/** Returns the text to insert for a line that needs a block. */
+/** Returns the text that completes a name. For a line that needs a block, the block is included. */
 function blockInsert(name: string, manual: Manual | undefined): { insert: string; snippet: boolean } {
-	// A line with optional arguments usually has no block.
+	// A line with optional arguments is usually written without a block.
 	const hasOptions = /\[(?!matcher\])/.test(manual?.usage?.split('{')[0] ?? '');
 	const needsBlock =
 		!hasOptions && manual?.usage !== undefined && /[^[] ?\{[^{}]*\}$/.test(manual.usage) && !manual.usage.endsWith(']');

@@ -8,7 +8,7 @@ import { compilePathPatterns, PathPatternError } from '../modules/matchers/path-
 import type { Reader } from '../source/reader.ts';
 import { escapePointer } from './validate.ts';
 
-/** Reports a store in Redis without a Redis server, or without a key to encrypt its values. */
+/** Reports a certificate store in Redis without a Redis server, or without a key to encrypt values. */
 function checkStore({ settings }: Document, report: Report): void {
 	if ((settings?.storage as { readonly store?: unknown } | undefined)?.store !== 'redis') return;
 	const cluster = settings?.cluster;
@@ -27,8 +27,8 @@ function checkStore({ settings }: Document, report: Report): void {
 }
 
 /**
- * Reports invalid hosts to listen on, invalid address ranges, invalid log outputs, a missing DNS provider, and a store in Redis
- * without its settings.
+ * Reports invalid hosts to listen on, address ranges and log outputs, a missing DNS provider, and a store in Redis without its
+ * settings.
  */
 export function checkValues(document: Document, report: Report): void {
 	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
@@ -62,14 +62,14 @@ export function checkValues(document: Document, report: Report): void {
 			const pointer = `/sites/${index}/addresses/${addressIndex}`;
 			report({ code: 'path/invalid-pattern', severity: 'error', pointer, message: mistake });
 		});
-		// Values other than lists are reported elsewhere.
+		// Values other than lists are reported by the schema.
 		if (Array.isArray(bind)) checkHosts(bind.map(bindHost), `/sites/${index}/bind`);
 		if (Array.isArray(logs)) {
 			for (const [logIndex, log] of logs.entries()) checkOutput(log, `/sites/${index}/logs/${logIndex}`, report);
 		}
 	});
 	const ranges = document.settings?.trusted_proxies as unknown;
-	// If there are sites, building them reports invalid ranges. Therefore, ranges are checked here only if there is no site.
+	// If there are sites, building them reports invalid ranges, so ranges are checked here only if there are none.
 	if (!Array.isArray(ranges) || (document.sites ?? []).length > 0) return;
 	ranges.forEach((range: unknown, index) => {
 		if (typeof range !== 'string' || parseIpRange(range)) return;
@@ -79,34 +79,30 @@ export function checkValues(document: Document, report: Report): void {
 	});
 }
 
-/** Reports log outputs with placeholders that need a request, because logs are opened when the configuration is loaded. */
+/** Reports placeholders in a log output that depend on a request, because logs are opened when the configuration is loaded. */
 function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 	for (const field of ['path', 'address'] as const) {
 		const text = (log.output as { readonly [field: string]: unknown } | undefined)?.[field];
 		if (typeof text !== 'string') continue;
-		const unavailable = text
+		const unavailablePlaceholder = text
 			.match(/(?<!\\)\{[^{}]*\}/g)
 			?.find(placeholder => !/^\{(?:(?:env|system|file|time)\.|time\.now\})/.test(placeholder));
-		if (unavailable === undefined) continue;
+		if (unavailablePlaceholder === undefined) continue;
 		report({
 			code: 'log/output',
 			severity: 'error',
 			pointer: `${pointer}/output/${field}`,
-			message: `\`${text}\` cannot be used here: ${unavailable} has no value outside of a request.`,
+			message: `\`${text}\` cannot be used here: ${unavailablePlaceholder} has no value outside of a request.`,
 			hint: 'Write the name, or use a value of the machine: {env.NAME}, {system.hostname}.',
 		});
 	}
 }
 
-/** Returns the host of an entry of `bind`. */
 export function bindHost(entry: SiteBind): string {
 	return typeof entry === 'object' && entry !== null ? entry.host : entry;
 }
 
-/**
- * Returns the reason why the path of an address is not a valid pattern; undefined if it is valid, or if the address has other
- * mistakes.
- */
+/** Returns why the path of an address is not a valid pattern; undefined if it is valid, or if the address has other mistakes. */
 function pathMistake(text: string): string | undefined {
 	const address = parseSiteAddress(text);
 	if (!isSiteAddress(address) || address.path === '') return undefined;
@@ -119,7 +115,7 @@ function pathMistake(text: string): string | undefined {
 	}
 }
 
-/** Reports log files that are folders. */
+/** Reports log files whose path is that of a folder. */
 export function checkLogFiles(document: Document, reader: Reader, report: Report): void {
 	const isFolderByPath = new Map<string, boolean>();
 	const checkLog = ({ output }: SiteLog, pointer: string): void => {
@@ -134,12 +130,12 @@ export function checkLogFiles(document: Document, reader: Reader, report: Report
 		const message = `The log file \`${path}\` is a folder.`;
 		report({ code: 'log/folder', severity: 'error', pointer: `${pointer}/output/path`, message });
 	};
-	for (const [name, one] of Object.entries(document.settings?.logs ?? {})) {
-		checkLog(one, `/settings/logs/${escapePointer(name)}`);
+	for (const [name, log] of Object.entries(document.settings?.logs ?? {})) {
+		checkLog(log, `/settings/logs/${escapePointer(name)}`);
 	}
 	(document.sites ?? []).forEach(({ logs }, site) => {
-		logs?.forEach((one, index) => {
-			checkLog(one, `/sites/${site}/logs/${index}`);
+		logs?.forEach((log, index) => {
+			checkLog(log, `/sites/${site}/logs/${index}`);
 		});
 	});
 }

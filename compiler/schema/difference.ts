@@ -2,10 +2,10 @@
 
 import { escapePointer } from './validate.ts';
 
-/** A difference, similar to a JSON Patch operation (RFC 6902 §4). */
+/** A difference between two documents, similar to an operation of JSON Patch (RFC 6902 §4). */
 export interface DocumentChange {
 	readonly op: 'add' | 'remove' | 'replace';
-	/** JSON pointer: into the new document for `add` and `replace`, into the old one for `remove`. */
+	/** JSON pointer into the new document for `add` and `replace`, and into the old document for `remove`. */
 	readonly path: string;
 	/** The old value; absent for `add`. */
 	readonly from?: unknown;
@@ -13,13 +13,13 @@ export interface DocumentChange {
 	readonly to?: unknown;
 }
 
-/** Maximum number of listed changes. If there are more, comparing the documents themselves is easier. */
+/** Maximum number of changes that are listed. Beyond that, it is easier to compare the documents themselves. */
 const MAX_CHANGES = 1000;
 
 /**
- * Returns the changes from `before` to `after`, in document order, at most MAX_CHANGES. Equal elements at the beginning and end
- * of arrays are skipped, and those in between are compared one by one. The returned values come from `shownBefore` and
- * `shownAfter`, which are the same documents with secrets redacted.
+ * Returns the changes from `before` to `after`, in document order, at most {@link MAX_CHANGES}. Equal elements at the beginning and
+ * the end of arrays are skipped, and the elements in between are compared one by one. The values in the changes come from
+ * `shownBefore` and `shownAfter`, which are the same documents with secrets redacted.
  */
 export function documentDifference(
 	before: unknown,
@@ -72,22 +72,26 @@ function compareArrays(
 	const newTexts = (after.value as readonly unknown[]).map(jsonText);
 	let start = 0;
 	while (start < oldTexts.length && start < newTexts.length && oldTexts[start] === newTexts[start]) start++;
-	let end = 0;
+	let commonEnd = 0;
 	const maxCommonEnd = Math.min(oldTexts.length, newTexts.length) - start;
-	while (end < maxCommonEnd && oldTexts[oldTexts.length - 1 - end] === newTexts[newTexts.length - 1 - end]) end++;
-	const pairCount = Math.min(oldTexts.length, newTexts.length) - start - end;
-	for (let at = start; at < start + pairCount; at++) {
-		compare(memberOf(before, at), memberOf(after, at), `${oldPath}/${at}`, `${newPath}/${at}`, changes);
+	while (
+		commonEnd < maxCommonEnd &&
+		oldTexts[oldTexts.length - 1 - commonEnd] === newTexts[newTexts.length - 1 - commonEnd]
+	)
+		commonEnd++;
+	const pairCount = Math.min(oldTexts.length, newTexts.length) - start - commonEnd;
+	for (let index = start; index < start + pairCount; index++) {
+		compare(memberOf(before, index), memberOf(after, index), `${oldPath}/${index}`, `${newPath}/${index}`, changes);
 	}
-	for (let at = start + pairCount; at < oldTexts.length - end; at++) {
-		changes.push({ op: 'remove', path: `${oldPath}/${at}`, from: memberOf(before, at).redacted });
+	for (let index = start + pairCount; index < oldTexts.length - commonEnd; index++) {
+		changes.push({ op: 'remove', path: `${oldPath}/${index}`, from: memberOf(before, index).redacted });
 	}
-	for (let at = start + pairCount; at < newTexts.length - end; at++) {
-		changes.push({ op: 'add', path: `${newPath}/${at}`, to: memberOf(after, at).redacted });
+	for (let index = start + pairCount; index < newTexts.length - commonEnd; index++) {
+		changes.push({ op: 'add', path: `${newPath}/${index}`, to: memberOf(after, index).redacted });
 	}
 }
 
-/** Returns a member of a compared value, and the same member of the redacted value. */
+/** Returns a member of a value, and the same member of the redacted value. */
 function memberOf({ value, redacted }: ComparedPart, key: string | number): ComparedPart {
 	const memberIn = (container: unknown): unknown =>
 		(container as { [key: string | number]: unknown } | undefined)?.[key];

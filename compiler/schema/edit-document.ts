@@ -1,8 +1,7 @@
-/** Edits a document at a path. Implements POST, PUT, PATCH and DELETE of the Admin API. */
+/** Edits a document at a path, for POST, PUT, PATCH and DELETE of the Admin API. */
 
 import { escapePointer } from './validate.ts';
 
-/** The method of an edit, as in HTTP. */
 export type EditMethod = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** An edit at a path of member names and array indices. */
@@ -13,20 +12,25 @@ export interface DocumentEdit {
 	readonly value?: unknown;
 }
 
-/** Why an edit is rejected. */
+/** The reason why an edit is rejected. */
 export interface EditRefusal {
-	/** `missing`: nothing to change exists; `exists`: PUT to an existing value; `value`: the value cannot be put at the path. */
+	/**
+	 * `missing`: there is nothing to change; `exists`: PUT to a value that exists; `value`: the value cannot be set at the path.
+	 */
 	readonly reason: 'missing' | 'exists' | 'value';
 	readonly message: string;
-	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
+	/** JSON pointer of the nearest object or array above the path that exists; '' for the document. */
 	readonly nearest: string;
 }
 
 export type EditResult =
-	/** `replaces`: the edit replaced an existing value, whose secrets can be restored in the new one where it is redacted. */
+	/**
+	 * `replaces` is true if the edit replaced an existing value. Where the new value is redacted, the secrets of the old one can
+	 * then be restored.
+	 */
 	{ readonly document: unknown; readonly replaces: boolean } | { readonly refusal: EditRefusal };
 
-/** Last segment of a path that appends several values at once: `POST /config/sites/...`. */
+/** Last segment of a path that appends several values: `POST /config/sites/...`. */
 const APPEND_SEVERAL = '...';
 
 type Container = { [key: string]: unknown } | unknown[];
@@ -54,7 +58,7 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 	const holder = { document };
 	let parent: Container = holder;
 	let key = 'document';
-	// Copies each container on the path; the copies are discarded if the edit is rejected.
+	// The containers on the path are copied. The copies are discarded if the edit is rejected.
 	for (const [depth, segment] of segments.entries()) {
 		const child: unknown = member(parent, key);
 		if (typeof child !== 'object' || child === null) return missingMember(segments, depth);
@@ -116,18 +120,18 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 	return { document: holder.document, replaces };
 }
 
-/** Edits the whole document, which always exists. */
+/** Edits the document as a whole, which always exists. */
 function editRoot(document: unknown, method: EditMethod, appendsSeveral: boolean, value: unknown): EditResult {
 	if (appendsSeveral) return refuse('value', 'The document is not an array.', '');
 	if (method === 'DELETE') return { document: {}, replaces: false };
 	if (method === 'PUT' && Object.keys(document as object).length > 0) {
 		return refuse('exists', 'There already is a configuration; use PATCH to replace it.', '');
 	}
-	// Unlike PATCH, POST supplies a new document, which must include its secrets.
+	// Unlike PATCH, POST sets a new document, which must include its secrets.
 	return { document: value, replaces: method === 'PATCH' };
 }
 
-/** Returns the refusal of an edit whose path exists only up to its first `depth` segments. */
+/** Returns the result for an edit whose path exists only up to its first `depth` segments. */
 function missingMember(
 	segments: readonly string[],
 	depth: number,
@@ -158,7 +162,7 @@ function pointerOf(segments: readonly string[], depth: number): string {
 		.join('');
 }
 
-/** Reports whether a segment is an array index in a JSON pointer (RFC 6901 §4). */
+/** Reports whether a segment of a JSON pointer is an array index (RFC 6901 §4). */
 export function isArrayIndex(segment: string): boolean {
 	return /^(?:0|[1-9]\d{0,8})$/.test(segment);
 }
@@ -172,7 +176,7 @@ function member(parent: Container, key: string): unknown {
 	return Object.hasOwn(parent, key) ? parent[key] : undefined;
 }
 
-/** Sets a member. Treats `__proto__` like any other name. */
+/** Sets a member. `__proto__` is like any other name. */
 function assign(parent: Container, key: string, value: unknown): void {
 	if (Array.isArray(parent)) parent[Number(key)] = value;
 	else Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });

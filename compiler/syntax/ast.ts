@@ -1,10 +1,10 @@
-/** The syntax tree of both dialects: words, lines and blocks. It knows no directive names. */
+/** The syntax tree of both dialects: words, lines and blocks. No names of directives are built in. */
 import type { SourceSpan } from '../source/source.ts';
 
-/** How a word was quoted. A quoted word is never a brace, a matcher token, an operator or a keyword. */
+/** How a word is quoted. A quoted word is never a brace, a matcher token, an operator or a keyword. */
 export type Quote = 'none' | 'double' | 'backtick' | 'heredoc';
 
-/** One token of a line, with quotes, escapes and heredoc padding already removed. */
+/** One token of a line, with quotes, escapes and the indentation of heredocs removed. */
 export interface Word {
 	readonly text: string;
 	readonly quote: Quote;
@@ -23,7 +23,7 @@ export interface Line {
 	/** The words of the line. There is at least one, which is the name. */
 	readonly words: readonly Word[];
 	readonly block: Block | undefined;
-	/** The `else …` that follows this line's `}` on the same line. Its words begin with `else`. */
+	/** The `else …` that follows the `}` of this line. Its words begin with `else`. */
 	readonly alternative: Line | undefined;
 	/** From the first word of the line to its last word or closing brace. */
 	readonly span: SourceSpan;
@@ -34,8 +34,8 @@ export interface SiteBlock {
 	readonly addresses: readonly Word[];
 	readonly lines: readonly Line[];
 	/**
-	 * False for the only site of a configuration if it is written without braces. In that case, what looks like a second site is
-	 * parsed as a directive.
+	 * True unless the site is written without braces, which is possible for the only site of a configuration. What looks like a
+	 * second site is then parsed as a directive.
 	 */
 	readonly hasBraces: boolean;
 	readonly span: SourceSpan;
@@ -49,8 +49,8 @@ export interface NamedBlock {
 }
 
 /**
- * A whole configuration after imports, snippets, `use`, `let` and arguments have been expanded: the input of lowering. It is
- * always well-formed, but may be partial: whatever could not be parsed has been reported and omitted.
+ * A configuration in which imports, snippets, `use`, `let` and arguments have been expanded: the input of lowering. It is always
+ * well-formed, but may be incomplete, because anything that could not be parsed has been reported and left out.
  */
 export interface ConfigTree {
 	readonly options: Block | undefined;
@@ -58,6 +58,6 @@ export interface ConfigTree {
 	readonly upstreams: readonly NamedBlock[];
 	readonly tests: readonly NamedBlock[];
 	readonly sites: readonly SiteBlock[];
-	/** Absolute paths of all files read, main file first. `--watch` watches them, and `file_server` hides them. */
+	/** Absolute paths of all files that were read, the main file first. `--watch` watches them, and `file_server` hides them. */
 	readonly files: readonly string[];
 }

@@ -13,7 +13,7 @@ export const BACKTICK = 0x60;
 /** A regular expression class, without brackets, of Unicode white space (the White_Space property), including the line feed. */
 export const whiteSpaceClass = '\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 
-/** Every white space code unit, for the tables in which the lexer looks up first characters. */
+/** The code units of white space, for the tables in which the lexer looks up first characters. */
 export const whiteSpaceCodes: readonly number[] = [
 	...[9, 10, 11, 12, 13, 0x20, 0x85, 0xa0, 0x1680],
 	...Array.from({ length: 11 }, (_, index) => 0x2000 + index),

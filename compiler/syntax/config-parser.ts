@@ -1,4 +1,7 @@
-/** The grammar of both dialects: lines of words with blocks. It knows no directive names and accepts every token sequence. */
+/**
+ * The grammar of both dialects: lines of words with blocks. No names of directives are built in, and every token sequence is
+ * accepted.
+ */
 import { EmbeddedActionsParser, EOF } from 'chevrotain';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -13,7 +16,7 @@ import { CloseBrace, Newline, OpenBrace, tokenize, vocabulary, Word, type WordTo
  * reports mistakes. The grammar accepts every token sequence, so Chevrotain's own error recovery is never used.
  */
 class ConfigParser extends EmbeddedActionsParser {
-	/** The tree under construction; new for each parse. */
+	/** The tree under construction; a new one for each parse. */
 	tree: ParsedTree | undefined;
 
 	constructor() {
@@ -70,7 +73,7 @@ class ConfigParser extends EmbeddedActionsParser {
 		const openBrace = this.CONSUME(OpenBrace);
 		this.ACTION(() => {
 			this.tree!.openBlock(openBrace, this.LA(1));
-			if (this.tree!.tooDeep) this.#skipBlock();
+			if (this.tree!.isTooDeep) this.#skipBlock();
 		});
 		this.MANY({
 			GATE: () => this.tree!.staysInside(this.LA(1)),
@@ -97,7 +100,7 @@ class ConfigParser extends EmbeddedActionsParser {
 		this.ACTION(() => this.tree!.leaveBlock());
 	});
 
-	/** Skips to the `}` that closes the block just opened. */
+	/** Skips to the `}` that closes the block that has just been opened. */
 	#skipBlock(): void {
 		let depth = 1;
 		for (let token = this.LA(1); token.tokenType !== EOF; token = this.SKIP_TOKEN()) {
@@ -107,8 +110,8 @@ class ConfigParser extends EmbeddedActionsParser {
 	}
 }
 
-// All parses share one parser, because building the grammar's tables takes milliseconds. Parses never overlap, and the parser keeps
-// no state between them.
+// All parses share one parser, because building the tables of the grammar takes milliseconds. Parses never overlap, and the parser
+// keeps no state between them.
 const parser = new ConfigParser();
 
 function buildTree(tokens: WordToken[], tree: ParsedTree): ParsedTree {
@@ -123,7 +126,7 @@ function buildTree(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 	return tree;
 }
 
-/** Splits braces off the last word of each line, because `a.com{` and `respond hi}` were most likely meant that way. */
+/** Splits a brace off the last word of each line, because `a.com{` and `respond hi}` were probably meant as a word and a brace. */
 function splitGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 	return tokens.flatMap((token, index) => {
 		const next = tokens[index + 1];
@@ -147,9 +150,10 @@ function splitGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 }
 
 /**
- * Parses one source: replaces its environment variables, splits it into words and lines, and reports every structural mistake at
- * its place. If the braces do not balance, the text is parsed again by its indentation. If this finds no more mistakes than the
- * first parse, the missing brace is reported where the indentation suggests it, not at the end of the file.
+ * Parses a source: replaces its environment variables, splits it into words and lines, and reports every structural mistake at its
+ * place. If the braces do not balance, the text is parsed again with regard to its indentation. If the second parse finds no more
+ * unbalanced braces than the first one, the missing brace is reported where the indentation suggests it rather than at the end of
+ * the file.
  */
 export function parseSource(
 	source: Source,
@@ -161,8 +165,8 @@ export function parseSource(
 }
 
 /**
- * Like {@link parseSource}, for text whose environment variables have already been replaced. `source` is the original text, to
- * which its offsets are mapped back.
+ * Parses a text whose environment variables have already been replaced, like {@link parseSource}. `source` is the original text, to
+ * which offsets are mapped back.
  */
 export function parseSubstitutedText(
 	source: Source,
@@ -170,7 +174,7 @@ export function parseSubstitutedText(
 	dialect: Dialect,
 	report: Report,
 ): ParsedFile {
-	// Only a byte order mark at the beginning of a whole file is recognized.
+	// A byte order mark is recognized only at the beginning of a file.
 	const isWholeFile = source.cutPlace === undefined && substituted.start(0) === 0;
 	const hasByteOrderMark = isWholeFile && substituted.text.charCodeAt(0) === 0xfeff;
 	const tokens = tokenize(hasByteOrderMark ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);

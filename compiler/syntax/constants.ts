@@ -1,16 +1,16 @@
-/** `let`: constants of a file or of one site, replaced during expansion. */
+/** `let`: constants of a file or site, which are replaced during expansion. */
 import type { ParsedWord } from './parsed-file.ts';
 
-/** A constant, defined by `let NAME VALUE…`. */
+/** A constant, defined by a line `let NAME VALUE…`. */
 export interface Constant {
 	readonly name: ParsedWord;
 	readonly values: readonly ParsedWord[];
 	/** True if the constant is defined in the main file. Unused constants are reported only there. */
 	readonly inMainFile: boolean;
-	used: boolean;
+	isUsed: boolean;
 }
 
-/** The constants of a file or of a site; those of a site hide those of the file. */
+/** The constants of a file or site. Those of a site hide those of the file. */
 export class Constants {
 	readonly #constants = new Map<string, Constant>();
 	readonly #parent: Constants | undefined;
@@ -19,7 +19,7 @@ export class Constants {
 		this.#parent = parent;
 	}
 
-	/** Adds a constant. If the name is already defined on this level, returns the existing constant instead. */
+	/** Adds a constant. If this level already has a constant of the name, returns that one instead. */
 	define(constant: Constant): Constant | undefined {
 		const existing = this.#constants.get(constant.name.text);
 		if (existing) return existing;
@@ -27,7 +27,6 @@ export class Constants {
 		return undefined;
 	}
 
-	/** Number of constants on this level. */
 	get size(): number {
 		return this.#constants.size;
 	}
@@ -36,13 +35,13 @@ export class Constants {
 		return this.#constants.get(name) ?? this.#parent?.find(name);
 	}
 
-	/** Returns every visible name, including those of the file. */
+	/** Returns the names of all constants that can be used, including those of the file. */
 	names(): string[] {
 		return [...this.#constants.keys(), ...(this.#parent?.names() ?? [])];
 	}
 
 	/** Returns the unused constants of this level that are defined in the main file. */
 	unused(): Constant[] {
-		return [...this.#constants.values()].filter(({ inMainFile: local, used }) => local && !used);
+		return [...this.#constants.values()].filter(({ inMainFile: isLocal, isUsed: used }) => isLocal && !used);
 	}
 }

@@ -1,6 +1,6 @@
 /**
- * Cuts a configuration text at the top level, after every closed block and every import, into pieces that can be parsed
- * separately and reused.
+ * Cuts a configuration text at the top level, after every closed block and every import, into pieces that can be parsed separately
+ * and used again.
  */
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
@@ -8,14 +8,14 @@ import { endOfPlainWord, scanWord } from './scan-word.ts';
 import { CloseBrace, Comment, maxWordsBefore, OpenBrace } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
-// Matches a line of plain words and of quotes that are closed on the same line. Most lines are of this kind, and are skipped in one
-// step.
+// Matches a line that consists of plain words and of quotes that are closed on the same line. Most lines are of this kind, and are
+// skipped in one step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
 // Matches a plain line that ends with `{`.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
 // Matches a line that has only a `}`.
 const closingLine = /[ \t]*\}\r?\n/y;
-// Matches a line that is complete at the top level without a block, by its keyword.
+// Matches the beginning of a top-level line that is complete without a block.
 const completeLine = /[ \t]*(?:import|use|let)[ \t]/y;
 
 const blankSpace = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
@@ -27,18 +27,19 @@ function stickyPattern(pattern: unknown): RegExp {
 	return new RegExp((pattern as RegExp).source, 'y');
 }
 
-/** A range of a text, from `start` up to but not including `end`. */
+/** A range of a text, from `start` up to, but not including, `end`. */
 export interface TextExtent {
 	readonly start: number;
 	readonly end: number;
 }
 
 /**
- * Returns the pieces of a text in order. Returns undefined if the braces do not balance, because the ends of pieces would then
- * be a guess, or if the text has a byte order mark. A piece ends with the top-level line that closes a block, imports something
- * or defines a constant. Comments and blank lines before a piece's first word belong to no piece. Therefore, the tokens of the
- * whole text are those of its pieces in order, except for newlines, and no line continues into the next piece. Environment
- * variables in `text` have already been replaced.
+ * Returns the pieces of a text, in order. Returns undefined if the braces do not balance, because the ends of pieces would then be
+ * uncertain, and if the text has a byte order mark.
+ *
+ * A piece ends with the top-level line that closes a block, imports something or defines a constant. Comments and blank lines
+ * before the first word of a piece belong to no piece. The tokens of the complete text are therefore those of its pieces in order,
+ * except for newlines, and no line continues into the next piece. Environment variables in `text` have already been replaced.
  */
 export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;
@@ -58,13 +59,13 @@ export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | un
 	return cutter.depth === 0 ? pieces : undefined;
 }
 
-/** Scans a text line by line according to the rules of the lexer, without creating tokens. */
+/** Scans a text line by line by the rules of the lexer, without creating tokens. */
 class Cutter {
 	/** The offset at which the next line begins. */
 	offset = 0;
 	/** Number of open blocks; negative after an unmatched closing brace. */
 	depth = 0;
-	/** True if the last line ended a top-level block, or is complete without one. */
+	/** True if the last line ended a piece. */
 	pieceEnded = false;
 	/** True if the last line contained only white space and comments. */
 	isBlank = false;
@@ -107,12 +108,12 @@ class Cutter {
 		return true;
 	}
 
-	/** Scans a line of any kind token by token; a quote or comment may extend it over several lines. */
+	/** Scans a line token by token. A quote or comment may extend it over several lines. */
 	#scanTokens(): void {
 		const text = this.#text;
-		/** Start of the first word since the last brace; −1 if there is no such word. */
+		/** Start of the first word since the last brace; −1 if there is none. */
 		let headStart = -1;
-		/** End of the word at `headStart`. */
+		/** End of the word at `headStart`; −1 if the word has quotes or escapes. */
 		let headEnd = -1;
 		let wordCount = 0;
 		const acceptsNamedValue = (): boolean => wordCount <= maxWordsBefore && takesNamedValues(text, headStart, headEnd);
@@ -143,7 +144,7 @@ class Cutter {
 			this.offset = end === -1 ? scanWord(text, start, takesValue).end : end;
 			if (wordCount++ > 0) continue;
 			headStart = start;
-			// If the head has quotes or escapes, its value differs from its source text.
+			// The value of a word with quotes or escapes differs from its source text.
 			headEnd = end === -1 ? -1 : end;
 		}
 	}
@@ -154,7 +155,10 @@ function matchesAt(pattern: RegExp, text: string, offset: number): boolean {
 	return pattern.test(text);
 }
 
-/** Reports whether a quote after `NAME=` begins a value, as in the lexer: in a snippet's head, and after `use`. */
+/**
+ * Reports whether a quote after `NAME=` begins a value, as for the lexer: in the head of a snippet, and after `use`. `headStart`
+ * and `headEnd` delimit the first word of the line.
+ */
 function takesNamedValues(text: string, headStart: number, headEnd: number): boolean {
 	if (headEnd === -1) return false;
 	if (text[headStart] === '(') return text[headEnd - 1] === ')';

@@ -11,25 +11,29 @@ const argumentRange = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
 const wholeConstant = /^\{let\.([^{}]*)\}$/;
 const integer = /^-?\d+$/;
 
-/** The names that words may refer to. */
+/** The frame and constants to which references in words are resolved. */
 export interface WordScope {
 	readonly frame: Frame;
 	readonly constants: Constants;
 	readonly report: ExpansionReport;
 }
 
-/** Returns the words with all known references replaced. A reference to a list that is a whole word becomes one word per value. */
+/**
+ * Returns the words with all known references replaced. If a complete word is a reference to a list, it becomes one word for each
+ * value.
+ */
 export function expandWords(words: readonly ParsedWord[], scope: WordScope): ParsedWord[] {
-	const out: ParsedWord[] = [];
+	const expandedWords: ParsedWord[] = [];
 	const { frame } = scope;
 	for (const word of words) {
-		if (!word.text.includes('{')) out.push(frame.hasOwnSpans ? word : { ...word, span: spanIn(frame, word.span) });
-		else expandWord(word, scope, out);
+		if (!word.text.includes('{'))
+			expandedWords.push(frame.hasOwnSpans ? word : { ...word, span: spanIn(frame, word.span) });
+		else expandWord(word, scope, expandedWords);
 	}
-	if (out.length <= maxWords) return out;
-	// References that double the number of words would exhaust memory long before the limit on lines applies.
+	if (expandedWords.length <= maxWords) return expandedWords;
+	// Constants that double the number of words would exhaust memory long before the limit on lines applies.
 	scope.report.exhaust();
-	return out.slice(0, maxWords);
+	return expandedWords.slice(0, maxWords);
 }
 
 function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void {
@@ -52,12 +56,11 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 	if (word.quote === 'none' && report.dialect === 'configfile') {
 		const constantMatch = wholeConstant.exec(text);
 		if (constantMatch) {
-			const constantFound = findConstant(constantMatch[1]!, word, scope);
-			// Unknown references stay in place, so that a missing argument is not reported in addition.
-			if (constantFound)
-				for (const value of constantFound.values) out.push({ text: value.text, quote: value.quote, span });
+			const constant = findConstant(constantMatch[1]!, word, scope);
+			// An unknown reference is kept, so that a missing argument is not reported as well.
+			if (constant) for (const value of constant.values) out.push({ text: value.text, quote: value.quote, span });
 			else out.push({ ...word, span });
-			report.countOutput(0, constantFound?.values.length ?? 0, 0);
+			report.countOutput(0, constant?.values.length ?? 0, 0);
 			return;
 		}
 	}
@@ -83,12 +86,14 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 	else out.push({ ...word, text: result, span });
 }
 
-/** Returns the quoting of an inserted value. In a Configfile, a value quoted where it was passed stays a single argument. */
+/**
+ * Returns how an inserted value is quoted. In a Configfile, a value that was quoted where it was passed stays a single argument.
+ */
 function quoteOf(word: ParsedWord, value: Word, report: ExpansionReport): Word['quote'] {
 	return word.quote === 'none' && report.dialect === 'configfile' ? value.quote : word.quote;
 }
 
-/** Returns the arguments of `{args[a:b]}`, or undefined after reporting invalid bounds. */
+/** Returns the arguments to which `{args[a:b]}` refers. Returns undefined if the bounds are invalid, which is reported. */
 function argumentSlice(range: RegExpExecArray, word: ParsedWord, scope: WordScope): readonly Word[] | undefined {
 	const { args } = scope.frame;
 	const [, from, to] = range;

@@ -1,4 +1,4 @@
-/** Expands imports, snippets, constants and the blocks passed to snippets into plain lines of directives. */
+/** Expands imports, snippets, constants and blocks that are passed to snippets, so that only lines of directives remain. */
 import { didYouMean } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Word } from './ast.ts';
@@ -11,14 +11,14 @@ import { lineShapes, maxNesting, type ParsedBlock, type ParsedLine, type ParsedW
 import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
 /**
- * Whether lines are directly in a site or in a nested block. `let` is allowed only at the top level of a file and directly in a
- * site.
+ * The position of lines: directly in a site, or in a nested block. `let` is allowed only directly in a site and at the top level of
+ * a file.
  */
 export type LinePosition = 'site' | 'nested';
 
 const namedBlock = /^\{blocks\.(.*)\}$/s;
 
-/** Expands lines that are directives, sub-directives or options. */
+/** Expands lines of directives, sub-directives and options. */
 export class Expander {
 	readonly dialect: Dialect;
 	readonly report: ExpansionReport;
@@ -38,9 +38,9 @@ export class Expander {
 		position: LinePosition,
 		depth: number,
 	): ParsedLine[] {
-		const out: ParsedLine[] = [];
-		this.#expandInto(out, lines, frame, constants, position, depth);
-		return out;
+		const expandedLines: ParsedLine[] = [];
+		this.#expandInto(expandedLines, lines, frame, constants, position, depth);
+		return expandedLines;
 	}
 
 	/** Appends the expansion of one line to `out`. */
@@ -56,7 +56,7 @@ export class Expander {
 			out.push(line);
 			return;
 		}
-		if (this.report.exhausted) return;
+		if (this.report.isExhausted) return;
 		const firstWord = line.words[0];
 		if (!firstWord) {
 			this.#joinBlockToPrevious(out, line, frame, constants, depth);
@@ -85,7 +85,7 @@ export class Expander {
 		for (const line of lines) this.expandLineInto(out, line, frame, constants, position, depth);
 	}
 
-	/** Returns the block with its lines expanded. Reports nesting beyond the maximum, and returns undefined. */
+	/** Returns a block with its lines expanded. If it is nested too deeply, reports this and returns undefined. */
 	expandBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): ParsedBlock | undefined {
 		if (depth > maxNesting) {
 			this.report.report({
@@ -121,8 +121,8 @@ export class Expander {
 	}
 
 	/**
-	 * Reports text after a brace. For the top-level lines of a file or snippet, the parser leaves this to the expander, because the
-	 * text is a mistake only if the line is a directive.
+	 * Reports text after a brace. For the top-level lines of a file or snippet, the parser leaves this to the expander, because
+	 * such text is a mistake only if the line is a directive.
 	 */
 	#reportShape(line: ParsedLine, frame: Frame): void {
 		if (line.shape & lineShapes.afterClose) {
@@ -133,14 +133,14 @@ export class Expander {
 		if (line.shape & lineShapes.contentAfterOpen) {
 			const { block } = line;
 			const span = block!.lines[0]?.span ?? block!.close;
-			const mistake = structureMistake(
+			const diagnostic = structureMistake(
 				this.dialect,
 				'syntax/text-after-open',
 				spanIn(frame, span),
 				"Unexpected next token after '{' on same line",
 				{ label: 'belongs on the next line', hint: 'Break the line after `{`.' },
 			);
-			this.report.report(mistake);
+			this.report.report(diagnostic);
 		} else if (line.shape & lineShapes.closeAfterWords) {
 			this.report.report(closeAfterWords(spanIn(frame, line.block!.close), this.dialect));
 		}
@@ -153,7 +153,7 @@ export class Expander {
 		out[out.length - 1] = { ...previous, block: this.expandBlock(line.block!, frame, constants, depth) };
 	}
 
-	/** Handles `let`, and an `else` that does not follow a `}`. Returns true if the line was one of them. */
+	/** Handles `let`, and an `else` that does not follow a `}`. Returns false if the line is neither. */
 	#handleKeyword(
 		line: ParsedLine,
 		firstWord: ParsedWord,
@@ -186,17 +186,17 @@ export class Expander {
 		return true;
 	}
 
-	/** Defines the constant of a line `let NAME VALUE…`. */
+	/** Defines the constant of a line `let NAME VALUE…`. Reports mistakes in the line. */
 	defineConstant(line: ParsedLine, frame: Frame, constants: Constants): void {
 		const [, name, ...values] = expandWords(line.words, { frame, constants, report: this.report });
 		const span = name ? name.span : spanIn(frame, line.span);
 		const reportProblem = (code: string, message: string, hint: string) =>
 			this.report.report({ code, severity: 'error', message, span, hint });
 		if (!name || values.length === 0) {
-			const last = name ?? line.words[0]!;
+			const lastWord = name ?? line.words[0]!;
 			reportProblem(
 				'let/no-value',
-				`wrong argument count or unexpected line ending after '${last.text}'`,
+				`wrong argument count or unexpected line ending after '${lastWord.text}'`,
 				'Write `let NAME VALUE…`.',
 			);
 		} else if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name.text)) {
@@ -216,7 +216,7 @@ export class Expander {
 			});
 		}
 		if (!name) return;
-		const existing = constants.define({ name, values, inMainFile: !frame.imported, used: values.length === 0 });
+		const existing = constants.define({ name, values, inMainFile: !frame.imported, isUsed: values.length === 0 });
 		if (!existing) return;
 		this.report.report({
 			code: 'let/defined-twice',
@@ -241,15 +241,16 @@ export class Expander {
 		}
 	}
 
-	/** Expands the block that an import passes to a snippet, in the context of the import. */
+	/** Expands the block that an import passes to a snippet. Names in the block have the meaning that they have at the import. */
 	expandPassedBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): PassedBlock {
 		const lines = this.expandLines(block.lines, frame, constants, 'nested', depth);
 		return { lines, byName: new Map(lines.map(line => [line.words[0]!.text, line])) };
 	}
 
 	/**
-	 * Inserts the contents of `{block}` and `{blocks.NAME}`. Inserted lines are not joined with the words before and after them,
-	 * except that the arguments of a `{blocks.NAME}` without further content become part of the line.
+	 * Inserts the content of `{block}` or `{blocks.NAME}`. Inserted lines are not joined with the words around them, except that
+	 * the arguments of a `{blocks.NAME}` without further content become part of the line. Returns false if the line has no such
+	 * word.
 	 */
 	#insertPassedBlock(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
 		if (!line.words.some(word => insertedContent(word, frame.block) !== undefined)) return false;
@@ -265,7 +266,7 @@ export class Expander {
 		};
 		for (const word of line.words) {
 			const content = insertedContent(word, frame.block);
-			if (this.report.exhausted) break;
+			if (this.report.isExhausted) break;
 			if (!content) words = words.concat(expandWords([word], scope));
 			else if (content.args.length > 0 && words.length > 0 && content.lines.length === 0) {
 				words = words.concat(content.args);
@@ -296,20 +297,20 @@ export class Expander {
 		return true;
 	}
 
-	/** Returns the lines that replace a `{block}` alone on its line; undefined for any other line. */
+	/** Returns the lines that replace a line that consists of `{block}`; undefined for any other line. */
 	insertedLines(line: ParsedLine, frame: Frame): readonly ParsedLine[] | undefined {
 		const content = line.words.length === 1 && !line.block ? insertedContent(line.words[0]!, frame.block) : undefined;
 		return content && frame.imported && content.args.length === 0 ? content.lines : undefined;
 	}
 
-	/** Reports an unknown name, and suggests the most similar known one. */
+	/** Reports an unknown name, and suggests the most similar known name. */
 	reportUnknown(code: string, message: string, word: Word, knownNames: Iterable<string>, hint?: string): void {
 		const suggestion = didYouMean(word, knownNames);
 		this.report.report({ code, severity: 'error', message, span: word.span, ...suggestion, hint });
 	}
 }
 
-/** Returns the content that a word inserts; undefined if it is not `{block}` or `{blocks.NAME}`. */
+/** Returns the content that a word inserts; undefined if the word is neither `{block}` nor `{blocks.NAME}`. */
 function insertedContent(
 	word: ParsedWord,
 	block: PassedBlock | undefined,

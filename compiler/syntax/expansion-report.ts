@@ -1,46 +1,49 @@
-/** State shared by the whole expansion: diagnostics without repeats, and the limit that stops import bombs. */
+/**
+ * State of an expansion: its diagnostics, without repeats, and the limits on its output, which end circular and exponential
+ * imports.
+ */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { type SourceSpan, wholeStart } from '../source/source.ts';
 
-/** Maximum lines, words and characters produced by imports, arguments and constants. */
+/** Maximum number of lines, words and characters that imports, arguments and constants may produce. */
 const outputLimits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
-/** Maximum number of diagnostics of the syntax phases. A text with more of them is not a configuration. */
+/** Maximum number of diagnostics from the syntax phases. A text with more of them is not a configuration. */
 const maxDiagnostics = 1000;
 
-/** A snippet or a constant, and whether it has been used. */
+/** A snippet or a constant that is reported if it is never used. */
 export interface UnusedCandidate {
-	used: boolean;
+	isUsed: boolean;
 }
 
-/** Collects the effects of an expansion while the record is open. */
+/** The effects of expanding a part of a text, recorded so that the result can be used again. */
 export class ExpansionRecord {
-	/** True if any diagnostic was reported. */
-	reported = false;
+	/** True if a diagnostic was reported. */
+	hasDiagnostics = false;
 	readonly usedDefinitions = new Set<UnusedCandidate>();
-	/** `(name)` and `let name` of the definitions in the source texts that were read. */
+	/** `(name)` and `let name` for each definition in the texts that were read. */
 	readonly definedNames = new Set<string>();
 	lineCount = 0;
 	wordCount = 0;
 	characterCount = 0;
 }
 
-/** Collects the diagnostics of expansion. Each mistake in a source text is reported once, however often the text is imported. */
+/** Collects the diagnostics of an expansion. A mistake in a text is reported once, however often the text is imported. */
 export class ExpansionReport {
 	readonly dialect: Dialect;
 	/**
-	 * `(name)` and `let name` of every definition in the files read. Distinguishes an unknown name from one that is used before its
-	 * definition.
+	 * `(name)` and `let name` for each definition in the files that were read. It distinguishes an unknown name from one that is
+	 * used before its definition.
 	 */
 	get allDefinitions(): ReadonlySet<string> {
 		return this.#allDefinitions;
 	}
 
-	/** True once parsing or expansion has reported an error. */
-	failed = false;
-	/** True once a limit is exceeded; expansion stops. */
-	exhausted = false;
+	/** True if parsing or expansion has reported an error. */
+	hasErrors = false;
+	/** True if a limit has been exceeded, so that expansion stops. */
+	isExhausted = false;
 	readonly #report: Report;
 	readonly #reportedKeys = new Set<string>();
 	readonly #allDefinitions = new Set<string>();
@@ -48,7 +51,7 @@ export class ExpansionReport {
 	#lineCount = 0;
 	#wordCount = 0;
 	#characterCount = 0;
-	#record: ExpansionRecord | undefined;
+	#currentRecord: ExpansionRecord | undefined;
 	/** The place of the import that is being processed. */
 	#importSpan: SourceSpan | undefined;
 
@@ -57,10 +60,10 @@ export class ExpansionReport {
 		this.#report = report;
 	}
 
-	/** Reports a diagnostic once per place and code, or with `perImport` once for each import of the source text. */
+	/** Reports a diagnostic once per place and code; with `perImport`, once for each import of the text. */
 	report(diagnostic: Diagnostic, perImport = false): void {
-		if (this.#record) this.#record.reported = true;
-		if (diagnostic.severity === 'error') this.failed = true;
+		if (this.#currentRecord) this.#currentRecord.hasDiagnostics = true;
+		if (diagnostic.severity === 'error') this.hasErrors = true;
 		const { span } = diagnostic;
 		if (span) {
 			let key = `${diagnostic.code} ${span.source.path ?? span.source.name} ${wholeStart(span)}`;
@@ -78,34 +81,34 @@ export class ExpansionReport {
 		}
 	}
 
-	/** Replaces the current record; undefined stops recording. */
+	/** Sets the record that receives the effects of the expansion from now on; undefined stops recording. */
 	setRecord(record: ExpansionRecord | undefined): void {
-		this.#record = record;
+		this.#currentRecord = record;
 	}
 
-	/** True while recording. */
-	get recording(): boolean {
-		return this.#record !== undefined;
+	/** True if effects are being recorded. */
+	get isRecording(): boolean {
+		return this.#currentRecord !== undefined;
 	}
 
-	/** Marks the record as invalid for reuse, because a diagnostic that was reported before would be different now. */
-	taint(): void {
-		if (this.#record) this.#record.reported = true;
+	/** Marks the current record as unusable, because an earlier diagnostic would be different now. */
+	invalidateRecord(): void {
+		if (this.#currentRecord) this.#currentRecord.hasDiagnostics = true;
 	}
 
 	/** Marks a snippet or constant as used. */
 	markUsed(definition: UnusedCandidate): void {
-		definition.used = true;
-		this.#record?.usedDefinitions.add(definition);
+		definition.isUsed = true;
+		this.#currentRecord?.usedDefinitions.add(definition);
 	}
 
-	/** Records a definition, `(name)` or `let name`, of a source text that was read. */
+	/** Records a definition, `(name)` or `let name`, in a text that was read. */
 	define(name: string): void {
 		this.#allDefinitions.add(name);
-		this.#record?.definedNames.add(name);
+		this.#currentRecord?.definedNames.add(name);
 	}
 
-	/** Records the current import. The diagnostic names this import if the expansion exceeds the limit. */
+	/** Sets the place of the import that is being processed, at which an exceeded limit is reported. */
 	setCurrentImport(span: SourceSpan): void {
 		this.#importSpan = span;
 	}
@@ -115,10 +118,10 @@ export class ExpansionReport {
 		this.#lineCount += lines;
 		this.#wordCount += words;
 		this.#characterCount += characters;
-		if (this.#record) {
-			this.#record.lineCount += lines;
-			this.#record.wordCount += words;
-			this.#record.characterCount += characters;
+		if (this.#currentRecord) {
+			this.#currentRecord.lineCount += lines;
+			this.#currentRecord.wordCount += words;
+			this.#currentRecord.characterCount += characters;
 		}
 		if (
 			this.#lineCount <= outputLimits.lines &&
@@ -129,10 +132,10 @@ export class ExpansionReport {
 		this.exhaust();
 	}
 
-	/** Stops expansion because an import produced too much. */
+	/** Stops the expansion, and reports that imports produce too much. */
 	exhaust(): void {
-		if (this.exhausted) return;
-		this.exhausted = true;
+		if (this.isExhausted) return;
+		this.isExhausted = true;
 		this.report({
 			code: 'import/too-much',
 			severity: 'error',

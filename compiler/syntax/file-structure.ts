@@ -1,4 +1,4 @@
-/** The top level of a configuration: options, snippets, named routes, sites and the blocks specific to a Configfile. */
+/** The top level of a configuration: options, snippets, named routes, sites and the blocks that only a Configfile has. */
 import type { Diagnostic, Fix } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { type SourceSpan, wholeLinesSpan } from '../source/source.ts';
@@ -17,41 +17,41 @@ import type { TextPiece } from './text-piece.ts';
 
 const namedRoute = /^&\((.*)\)$/s;
 
-/** The head of a block that waits for its `{` on the next line, or for the address after its comma. */
+/** The head of a block whose `{` has not been read yet, because it is on the next line or an address follows first. */
 interface PendingHead {
 	readonly kind: 'site' | 'block' | 'misplaced';
 	readonly line: ParsedLine;
 	readonly frame: Frame;
 }
 
-/** A site of the tree (`block`), or a piece of source text that yields one when parsed; both if the piece has been parsed. */
+/** A site: its `block`, or the `piece` of text from which it can be parsed, or both if the piece has been parsed. */
 export interface SiteEntry {
 	readonly block: SiteBlock | undefined;
 	readonly piece: TextPiece | undefined;
 }
 
-/** Names defined so far at the top level. */
+/** The names that have been defined so far at the top level. */
 export interface DefinedNames {
 	readonly snippets: ReadonlyMap<string, Snippet>;
 	readonly constants: Constants;
 }
 
-/** Remembers the results of pieces of source text, so that they need not be parsed again. */
+/** Remembers the results of pieces of text, so that unchanged pieces need not be parsed again. */
 export interface PieceMemory {
-	/** Reports whether the piece would produce the same site again. If so, marks the definitions that the site uses as used. */
+	/** Reports whether a piece would produce the same site again. If so, marks the definitions that the site uses as used. */
 	recall(piece: TextPiece, names: DefinedNames): boolean;
 	/** Called before a piece is parsed. */
 	onPieceBegin(piece: TextPiece): void;
 	/**
-	 * Receives the one site that the piece produced, or undefined if it produced anything else. `reusable` is true if the result can
-	 * be reused: the piece caused no structural diagnostic, and will cause none at the end of the file.
+	 * Called after a piece has been parsed, with the only site that it produced; undefined if it produced anything else. `reusable`
+	 * is true if the piece caused no structural diagnostic and will cause none at the end of the file.
 	 */
 	onPieceEnd(site: SiteBlock | undefined, reusable: boolean, names: DefinedNames): void;
-	/** Called for lines that do not belong to a piece. */
+	/** Called for lines that are not part of a piece. */
 	onLooseLines(): void;
 }
 
-/** Receives top-level lines one by one, including imported ones, and sorts them into the tree. */
+/** Receives the top-level lines of all files in order, and assembles the tree from them. */
 export class FileStructure {
 	readonly #dialect: Dialect;
 	readonly #report: ExpansionReport;
@@ -67,14 +67,11 @@ export class FileStructure {
 	readonly #memory: PieceMemory | undefined;
 	readonly #addresses: SiteAddresses;
 	#pendingHead: PendingHead | undefined;
-	/** The site that was opened without `{`. It contains all lines up to the end of the file. */
+	/** The site that was opened without `{`, to which all lines up to the end of the file belong; undefined if there is none. */
 	#openSite: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
-	/** True once a block other than a snippet has been seen: global options would come too late. */
-	#blockSeen = false;
-	/**
-	 * True if the previous line was a directive outside of any site. Directives that follow such a line are part of the same
-	 * mistake.
-	 */
+	/** True if a block other than a snippet has been read. Global options are not allowed after it. */
+	#hasBlocks = false;
+	/** True if the previous line was a directive outside of a site. Directives after it belong to the same mistake. */
 	#afterStrayDirective = false;
 
 	constructor(
@@ -102,50 +99,51 @@ export class FileStructure {
 		this.addLines(lines, frame);
 	}
 
-	/** Adds the pieces of one file. */
+	/** Adds the pieces of a file. */
 	#addPieces(pieces: readonly TextPiece[], frame: Frame): void {
 		const names = { snippets: this.#importer.snippets, constants: this.#constants };
 		for (const piece of pieces) {
-			if (this.#report.exhausted) return;
-			if (this.betweenBlocks && (piece.isIndependentSite || this.#memory?.recall(piece, names))) {
-				this.#blockSeen = true;
+			if (this.#report.isExhausted) return;
+			if (this.isBetweenBlocks && (piece.isIndependentSite || this.#memory?.recall(piece, names))) {
+				this.#hasBlocks = true;
 				this.#afterStrayDirective = false;
 				this.#sites.push({ block: undefined, piece });
 				continue;
 			}
 			this.#memory?.onPieceBegin(piece);
-			const { lines, source, isPlain, hasMistakes: mistaken } = this.#importer.readPiece(piece);
+			const { lines, source, isPlain, hasMistakes } = this.#importer.readPiece(piece);
 			const sizeBefore = this.size;
 			const siteCount = this.#sites.length;
 			const constantsCount = this.#siteConstants.length;
 			this.addLines(lines, { ...frame, source });
 			piece.release();
 			const newSite = this.#sites[siteCount];
-			const site = isPlain && this.betweenBlocks && newSite && this.size === sizeBefore + 1 ? newSite.block : undefined;
+			const site =
+				isPlain && this.isBetweenBlocks && newSite && this.size === sizeBefore + 1 ? newSite.block : undefined;
 			if (site) this.#sites[siteCount] = { block: site, piece };
 			const reusable =
-				!mistaken &&
+				!hasMistakes &&
 				this.#siteConstants.slice(constantsCount).every(siteConstants => siteConstants.unused().length === 0);
 			this.#memory?.onPieceEnd(site, reusable, names);
 		}
 	}
 
-	/** Number of names defined so far, including sites. */
+	/** Number of names and sites that have been defined so far. */
 	get size(): number {
-		const defined = this.#sites.length + this.#routes.length + this.#upstreams.length + this.#tests.length;
-		return defined + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
+		const blockCount = this.#sites.length + this.#routes.length + this.#upstreams.length + this.#tests.length;
+		return blockCount + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
 	}
 
-	/** True between blocks, where no earlier line affects the meaning of the next one. */
-	get betweenBlocks(): boolean {
-		return !this.#openSite && !this.#pendingHead && !this.#addresses.started;
+	/** True between blocks, where earlier lines do not affect the meaning of the next line. */
+	get isBetweenBlocks(): boolean {
+		return !this.#openSite && !this.#pendingHead && !this.#addresses.hasStarted;
 	}
 
 	get sites(): readonly SiteEntry[] {
 		return this.#sites;
 	}
 
-	/** Removes the sites added so far. */
+	/** Removes all sites that have been added. */
 	forgetSites(): void {
 		this.#sites.length = 0;
 		this.#siteConstants.length = 0;
@@ -154,7 +152,7 @@ export class FileStructure {
 	/** Adds lines in file order. */
 	addLines(lines: readonly ParsedLine[], frame: Frame): void {
 		for (const line of lines) {
-			if (this.#report.exhausted) return;
+			if (this.#report.isExhausted) return;
 			this.#addLine(line, frame);
 		}
 	}
@@ -220,8 +218,8 @@ export class FileStructure {
 	}
 
 	/**
-	 * Reports whether a line ends a site that has no braces. Blocks that begin with a keyword of the language do, because they are
-	 * never directives.
+	 * Reports whether a line ends a site without braces. In a Configfile, blocks that begin with a keyword of the language do,
+	 * because they are never directives.
 	 */
 	#endsOpenSite(line: ParsedLine, keyword: string | undefined): boolean {
 		if (this.#dialect !== 'configfile' || !line.block) return false;
@@ -246,7 +244,7 @@ export class FileStructure {
 		} else this.#addSiteHead(line, frame);
 	}
 
-	/** Adds a named block of any kind. If its `{` is missing, the block waits for it until the next line. */
+	/** Adds a named block of any kind. If there is no `{` on its line, the next line may have it. */
 	#addNamedBlock(line: ParsedLine, frame: Frame): void {
 		this.#afterStrayDirective = false;
 		if (!line.block) {
@@ -262,7 +260,7 @@ export class FileStructure {
 	}
 
 	#addRoute(line: ParsedLine, block: ParsedBlock, name: string, frame: Frame): void {
-		this.#blockSeen = true;
+		this.#hasBlocks = true;
 		const word: Word = { text: name, quote: 'none', span: spanIn(frame, line.words[0]!.span) };
 		const existing = this.#routes.find(route => route.name.text === name);
 		if (existing) {
@@ -277,7 +275,7 @@ export class FileStructure {
 
 	/** Adds `upstream NAME { … }` or `test "NAME" { … }`. */
 	#addUpstreamOrTest(line: ParsedLine, block: ParsedBlock, kind: 'upstream' | 'test', frame: Frame): void {
-		this.#blockSeen = true;
+		this.#hasBlocks = true;
 		const scope = { frame, constants: this.#constants, report: this.#report };
 		const [keyword, name, ...rest] = expandWords(line.words, scope);
 		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
@@ -302,22 +300,22 @@ export class FileStructure {
 	}
 
 	#addBareBlock(line: ParsedLine, frame: Frame): void {
-		const pending = this.#pendingHead;
-		if (pending) {
+		const pendingHead = this.#pendingHead;
+		if (pendingHead) {
 			this.#pendingHead = undefined;
-			if (pending.kind === 'block') {
-				this.#addNamedBlock({ ...pending.line, block: line.block, shape: line.shape }, pending.frame);
-			} else if (pending.kind === 'site') this.#endSite(line, frame);
+			if (pendingHead.kind === 'block') {
+				this.#addNamedBlock({ ...pendingHead.line, block: line.block, shape: line.shape }, pendingHead.frame);
+			} else if (pendingHead.kind === 'site') this.#endSite(line, frame);
 			return;
 		}
-		if (this.#addresses.started) this.#endSite(line, frame);
+		if (this.#addresses.hasStarted) this.#endSite(line, frame);
 		else this.#addGlobalOptions(line, line.block!, frame);
 	}
 
 	#addGlobalOptions(line: ParsedLine, block: ParsedBlock, frame: Frame): void {
 		this.#afterStrayDirective = false;
 		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
-		if (this.#blockSeen) {
+		if (this.#hasBlocks) {
 			const message = 'server block without any key is global configuration, and if used, it must be first';
 			const hint = this.#options
 				? 'Put these options into the block at the top of the file.'
@@ -328,7 +326,7 @@ export class FileStructure {
 			});
 			return;
 		}
-		this.#blockSeen = true;
+		this.#hasBlocks = true;
 		this.#options = this.#expander.expandBlock(block, frame, this.#constants, 1);
 	}
 
@@ -346,19 +344,19 @@ export class FileStructure {
 		else this.#pendingHead = { kind: 'site', line, frame };
 	}
 
-	/** Completes the addresses of a site. `line` contains the site's block. */
+	/** Completes the addresses of a site, and adds the site. `line` has the site's block. */
 	#endSite(line: ParsedLine, frame: Frame): void {
 		this.#afterStrayDirective = false;
-		this.#blockSeen = true;
+		this.#hasBlocks = true;
 		this.#reportAlternative(line, frame);
 		const block = line.block!;
 		const open = spanIn(frame, block.open);
-		const { words, hasRejected: refused } = this.#addresses.finish(open);
+		const { words, hasRejected } = this.#addresses.finish(open);
 		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
 		const constants = this.#newSiteConstants();
 		const lines = this.#expander.expandLines(block.lines, frame, constants, 'site', 2);
 		if (words.length === 0) {
-			if (refused) return;
+			if (hasRejected) return;
 			const message = 'server block without any key is global configuration, and if used, it must be first';
 			this.#reportProblem('syntax/options-not-first', open, message, { label: 'has no address' });
 			return;
@@ -370,16 +368,16 @@ export class FileStructure {
 	}
 
 	/**
-	 * Handles a head that is followed by neither a block nor another address: it begins a site that has no braces, or its block is
-	 * missing.
+	 * Handles a head after which neither a block nor another address follows: either it begins a site without braces, or its block
+	 * is missing.
 	 */
-	#settleHead(next?: ParsedLine, frame?: Frame): void {
-		const pending = this.#pendingHead;
+	#settleHead(nextLine?: ParsedLine, frame?: Frame): void {
+		const pendingHead = this.#pendingHead;
 		this.#pendingHead = undefined;
-		if (pending?.kind === 'block') this.#reportMissingBlock(pending, next, frame ?? pending.frame);
-		if (pending?.kind !== 'site') return;
+		if (pendingHead?.kind === 'block') this.#reportMissingBlock(pendingHead, nextLine, frame ?? pendingHead.frame);
+		if (pendingHead?.kind !== 'site') return;
 		const { words } = this.#addresses.finish(undefined);
-		this.#blockSeen = true;
+		this.#hasBlocks = true;
 		if (words.length === 0) return;
 		const span = { ...words[0]!.span, end: words[words.length - 1]!.span.end };
 		this.#openSite = {
@@ -390,19 +388,19 @@ export class FileStructure {
 		};
 	}
 
-	#reportMissingBlock({ line, frame }: PendingHead, next: ParsedLine | undefined, nextFrame: Frame): void {
+	#reportMissingBlock({ line, frame }: PendingHead, nextLine: ParsedLine | undefined, nextFrame: Frame): void {
 		const span = spanIn(frame, line.words[0]!.span);
 		const [head] = line.words;
-		if (frame.imported && next?.words[0]?.text === 'import' && isSnippetHead(head!.text)) {
+		if (frame.imported && nextLine?.words[0]?.text === 'import' && isSnippetHead(head!.text)) {
 			const name = this.#dialect === 'compatfile' ? 'Compatfile' : 'Configfile';
 			const message = `global options block must appear before import directives; move the global options block to the top of the ${name}`;
 			this.#reportProblem('syntax/options-after-import', span, message, {});
 			return;
 		}
-		const token = next?.words[0] ?? head!;
+		const token = nextLine?.words[0] ?? head!;
 		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
 		this.#reportProblem('syntax/block-expected', span, message, {
-			// Like the compatible server's message, this one gives the place of the token.
+			// As in the compatible server, this message names the place of the token.
 			...(this.#dialect === 'compatfile' && {
 				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
 			}),
@@ -449,10 +447,10 @@ export class FileStructure {
 
 	/** Returns warnings about unused names in the main file; none after an error, because the error may have hidden a use. */
 	unusedNames(): readonly Diagnostic[] {
-		if (this.#report.failed) return [];
+		if (this.#report.hasErrors) return [];
 		const warnings: Diagnostic[] = [];
 		for (const snippet of this.#importer.snippets.values()) {
-			if (snippet.inMainFile && !snippet.used)
+			if (snippet.inMainFile && !snippet.isUsed)
 				warnings.push(unusedName('snippet/unused', snippet.headWord, `The snippet \`${snippet.name}\``));
 		}
 		for (const constants of [this.#constants, ...this.#siteConstants]) {
@@ -476,7 +474,7 @@ function unusedName(code: string, { span }: Word, subject: string, fix?: Fix): D
 	};
 }
 
-/** Returns the fix that removes the lines of a constant; undefined if there is something else on these lines. */
+/** Returns the fix that removes the lines of a constant; undefined if these lines have other content. */
 function removalFix({ name, values }: Constant): Fix | undefined {
 	const { source, start } = name.span;
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;

@@ -1,6 +1,6 @@
-/** Compares a text with its formatted form line by line, for `fmt --diff` and the warning about an unformatted file. */
+/** Compares a text with its formatted form line by line, for `fmt --diff` and for the warning about an unformatted file. */
 
-/** Maximum pairs of lines compared in full; larger ranges are divided at unique lines or count as replaced. */
+/** Maximum number of pairs of lines that are compared in full. Larger ranges are divided at unique lines, or count as replaced. */
 const maxComparedPairs = 250_000;
 
 interface Range {
@@ -15,33 +15,31 @@ export function splitLines(text: string): string[] {
 	return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** A line and its mark: ` ` for a line of both texts, `-` for one of the old text, `+` for one of the new text. */
+/** A line and its mark: ` ` if it is in both texts, `-` if only in the old text, `+` if only in the new text. */
 export interface MarkedLine {
 	readonly mark: ' ' | '-' | '+';
 	readonly line: string;
 }
 
-/** Number of context lines in a unified diff. */
+/** Number of unchanged lines around each hunk of a unified diff. */
 const CONTEXT = 3;
 
-/**
- * Returns the number (from 1) of the first line in which the texts differ, or undefined if they are equal. CRLF counts as LF.
- */
+/** Returns the number, from 1, of the first line in which two texts differ; undefined if they are equal. CRLF counts as LF. */
 export function firstDifference(before: string, after: string): number | undefined {
 	const oldText = before.replaceAll('\r\n', '\n');
 	const newText = after.replaceAll('\r\n', '\n');
 	if (oldText === newText) return undefined;
 	let line = 1;
-	let at = 0;
-	while (at < oldText.length && at < newText.length && oldText[at] === newText[at]) {
-		if (oldText[at] === '\n') line++;
-		at++;
+	let index = 0;
+	while (index < oldText.length && index < newText.length && oldText[index] === newText[index]) {
+		if (oldText[index] === '\n') line++;
+		index++;
 	}
 	return line;
 }
 
 /**
- * Returns the unified diff of two texts as accepted by `patch` and `git apply -p0`, or '' if they are equal. Lines keep
+ * Returns the unified diff of two texts, as `patch` and `git apply -p0` accept it; '' if the texts are equal. Lines keep their
  * carriage returns, and a last line without a newline is marked. Memory grows linearly with the number of lines.
  */
 export function unifiedDifference(oldText: string, newText: string, name: string): string {
@@ -49,35 +47,35 @@ export function unifiedDifference(oldText: string, newText: string, name: string
 	const hunks: string[] = [];
 	let oldLine = 1;
 	let newLine = 1;
-	for (let at = 0; at < marked.length; ) {
-		if (marked[at]!.mark === ' ') {
+	for (let index = 0; index < marked.length; ) {
+		if (marked[index]!.mark === ' ') {
 			oldLine++;
 			newLine++;
-			at++;
+			index++;
 			continue;
 		}
-		const hunkStart = Math.max(0, at - CONTEXT);
-		let end = at;
-		// Changes separated by few lines share a hunk.
-		for (let next = at; next < marked.length && next - end <= 2 * CONTEXT; next++)
+		const hunkStart = Math.max(0, index - CONTEXT);
+		let end = index;
+		// Changes with few lines between them share a hunk.
+		for (let next = index; next < marked.length && next - end <= 2 * CONTEXT; next++)
 			if (marked[next]!.mark !== ' ') end = next;
 		const hunkEnd = Math.min(marked.length, end + 1 + CONTEXT);
 		const lines = marked.slice(hunkStart, hunkEnd);
 		const oldCount = lines.filter(({ mark }) => mark !== '+').length;
 		const newCount = lines.filter(({ mark }) => mark !== '-').length;
-		const oldRange = formatRange(oldLine - (at - hunkStart), oldCount);
-		const newRange = formatRange(newLine - (at - hunkStart), newCount);
+		const oldRange = formatRange(oldLine - (index - hunkStart), oldCount);
+		const newRange = formatRange(newLine - (index - hunkStart), newCount);
 		hunks.push(`@@ -${oldRange} +${newRange} @@\n${lines.map(formatMarkedLine).join('')}`);
-		for (const { mark } of marked.slice(at, hunkEnd)) {
+		for (const { mark } of marked.slice(index, hunkEnd)) {
 			if (mark !== '+') oldLine++;
 			if (mark !== '-') newLine++;
 		}
-		at = hunkEnd;
+		index = hunkEnd;
 	}
 	return hunks.length === 0 ? '' : `--- ${name}\n+++ ${name}\n${hunks.join('')}`;
 }
 
-/** Formats the range of a hunk. An empty range refers to the line before it. */
+/** Formats the range of a hunk. For an empty range, the number is that of the line before it. */
 function formatRange(first: number, count: number): string {
 	if (count === 0) return `${first - 1},0`;
 	return count === 1 ? String(first) : `${first},${count}`;
@@ -87,18 +85,18 @@ function formatMarkedLine({ mark, line }: MarkedLine): string {
 	return line.endsWith('\n') ? `${mark}${line}` : `${mark}${line}\n\\ No newline at end of file\n`;
 }
 
-/** Returns the lines of both texts in order, each marked as kept, removed or added. */
+/** Returns the lines of both texts, in order and with marks. */
 export function markedLines(oldLines: readonly string[], newLines: readonly string[]): MarkedLine[] {
 	const out: MarkedLine[] = [];
 	const stack: (Range | { readonly same: number; readonly count: number })[] = [
 		{ oldFrom: 0, oldTo: oldLines.length, newFrom: 0, newTo: newLines.length },
 	];
-	for (let item = stack.pop(); item; item = stack.pop()) {
-		if ('same' in item) {
-			for (let index = 0; index < item.count; index++) out.push({ mark: ' ', line: oldLines[item.same + index]! });
+	for (let task = stack.pop(); task; task = stack.pop()) {
+		if ('same' in task) {
+			for (let index = 0; index < task.count; index++) out.push({ mark: ' ', line: oldLines[task.same + index]! });
 			continue;
 		}
-		let { oldFrom, oldTo, newFrom, newTo } = item;
+		let { oldFrom, oldTo, newFrom, newTo } = task;
 		while (oldFrom < oldTo && newFrom < newTo && oldLines[oldFrom] === newLines[newFrom]) {
 			out.push({ mark: ' ', line: oldLines[oldFrom]! });
 			oldFrom++;
@@ -110,16 +108,16 @@ export function markedLines(oldLines: readonly string[], newLines: readonly stri
 			newTo--;
 		}
 		if (end > oldTo) stack.push({ same: oldTo, count: end - oldTo });
-		const pairs = anchors(oldLines, newLines, { oldFrom, oldTo, newFrom, newTo });
-		if (pairs.length === 0) {
+		const anchorPairs = anchors(oldLines, newLines, { oldFrom, oldTo, newFrom, newTo });
+		if (anchorPairs.length === 0) {
 			for (let index = oldFrom; index < oldTo; index++) out.push({ mark: '-', line: oldLines[index]! });
 			for (let index = newFrom; index < newTo; index++) out.push({ mark: '+', line: newLines[index]! });
 			continue;
 		}
-		// The last range is pushed first, so that the stack yields the ranges in text order.
+		// The last range is pushed first, so that the stack yields the ranges in the order of the text.
 		let [oldEnd, newEnd] = [oldTo, newTo];
-		for (let index = pairs.length - 1; index >= 0; index--) {
-			const [oldAt, newAt] = pairs[index]!;
+		for (let index = anchorPairs.length - 1; index >= 0; index--) {
+			const [oldAt, newAt] = anchorPairs[index]!;
 			stack.push({ oldFrom: oldAt + 1, oldTo: oldEnd, newFrom: newAt + 1, newTo: newEnd }, { same: oldAt, count: 1 });
 			oldEnd = oldAt;
 			newEnd = newAt;
@@ -130,8 +128,8 @@ export function markedLines(oldLines: readonly string[], newLines: readonly stri
 }
 
 /**
- * Returns the unchanged lines as pairs of indices, in order. In a small range, they are a longest common subsequence; in a large
- * one, only lines that occur once in each text.
+ * Returns unchanged lines as pairs of indices in both texts, in order. In a small range, they are a longest common subsequence; in
+ * a large range, only lines that occur once in each text are found.
  */
 function anchors(oldLines: readonly string[], newLines: readonly string[], range: Range): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
@@ -152,28 +150,28 @@ function anchors(oldLines: readonly string[], newLines: readonly string[], range
 	return longestIncreasing([...occurrences.values()].filter(entry => entry.count === 2 && entry.newIndex !== -1));
 }
 
-/** Returns the longest series of pairs with increasing indices in the new text (patience sorting). */
+/** Returns the longest series of pairs whose indices increase in both texts (patience sorting). */
 function longestIncreasing(entries: readonly { old: number; newIndex: number }[]): [number, number][] {
-	const tops: number[] = [];
+	const lastOfSeries: number[] = [];
 	const predecessors = new Int32Array(entries.length).fill(-1);
 	for (const [index, entry] of entries.entries()) {
 		let low = 0;
-		let high = tops.length;
+		let high = lastOfSeries.length;
 		while (low < high) {
 			const middle = (low + high) >> 1;
-			if (entries[tops[middle]!]!.newIndex < entry.newIndex) low = middle + 1;
+			if (entries[lastOfSeries[middle]!]!.newIndex < entry.newIndex) low = middle + 1;
 			else high = middle;
 		}
-		if (low > 0) predecessors[index] = tops[low - 1]!;
-		tops[low] = index;
+		if (low > 0) predecessors[index] = lastOfSeries[low - 1]!;
+		lastOfSeries[low] = index;
 	}
 	const series: [number, number][] = [];
-	for (let at = tops[tops.length - 1] ?? -1; at !== -1; at = predecessors[at]!)
+	for (let at = lastOfSeries[lastOfSeries.length - 1] ?? -1; at !== -1; at = predecessors[at]!)
 		series.push([entries[at]!.old, entries[at]!.newIndex]);
 	return series.reverse();
 }
 
-/** Returns a longest common subsequence of the range, as pairs. */
+/** Returns a longest common subsequence of the lines in a range, as pairs of indices. */
 function commonLines(oldLines: readonly string[], newLines: readonly string[], range: Range): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
 	const width = newTo - newFrom + 1;

@@ -17,24 +17,25 @@
  */
 import { isWhiteSpace } from './characters.ts';
 
-/** Maximum tabs of indentation. */
+/** Maximum number of tabs by which a line is indented. */
 const maxIndent = 10;
 /** Matches a backslash at the end of a line, before an empty line and a `}`. */
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
-/** Text inside `{$…}` that would be misread as a block, newline, quote or comment. */
+/** Matches text inside `{$…}` that would be misread as a block, newline, quote or comment. */
 const misreadSpan = /(?!^)[{\n"`#\\]|\s\}$/;
 
-/** Matches a word and the rest of its line, if the rest is only white space and not just the newline. */
+/** Matches a word and the white space after it up to the end of the line, unless a newline follows the word at once. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
 
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
 const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
 
 /**
- * Returns the text with canonical indentation (one tab per level), spacing, blank lines and brace placement, ending in one
- * newline. Never fails and never reorders; accepts broken nesting. Text in quotes, backticks, heredocs and comments stays
- * unchanged, as does a whole text with a quote in an environment variable that spans lines. Formatting is idempotent.
+ * Returns the text with canonical indentation (one tab per level), spacing, blank lines and placement of braces, ending in one
+ * newline. Never fails and never changes the order; accepts unbalanced braces. Text in quotes, backticks, heredocs and comments is
+ * not changed, and neither is a text in which an environment variable spans lines and contains a quote. Formatting a formatted text
+ * changes nothing.
  */
 export function formatText(text: string): string {
 	const trimmed = trimWhiteSpace(text);
@@ -44,14 +45,15 @@ export function formatText(text: string): string {
 	if (machine.closedInWord) {
 		const strictMachine = new FormatMachine(trimmed, false);
 		const strictResult = strictMachine.run();
-		if (strictMachine.balanced) formatted = strictResult;
+		if (strictMachine.isBalanced) formatted = strictResult;
 	}
 	return `${trimWhiteSpace(formatted)}\n`;
 }
 
 /**
- * Reports whether an environment variable, `{$…}`, spans lines and contains a quote. It is replaced before words are
- * recognized, so its quote neither opens nor closes anything, and the lines after it are not what they seem.
+ * Reports whether an environment variable, `{$…}`, spans lines and contains a quote. Variables are replaced before words are
+ * recognized, so the quote neither opens nor closes anything, and the lines after it may have another meaning than they seem to
+ * have.
  */
 function hasQuoteInSpan(text: string): boolean {
 	for (let start = text.indexOf('{$'); start !== -1; ) {
@@ -72,7 +74,7 @@ function trimWhiteSpace(text: string): string {
 	return text.slice(start, end);
 }
 
-/** A `{` that has been read. Only the next character shows whether it opens a block. */
+/** A `{` that has been read, but not printed yet: the next character shows whether it opens a block. */
 interface Brace {
 	isWritten: boolean;
 	/** True if the space before the brace has been printed. */
@@ -85,7 +87,8 @@ class FormatMachine {
 	readonly #input: string;
 	#output = '';
 	/**
-	 * The last character printed, kept separately because reading it from a growing string would flatten the string each time.
+	 * The last character that was printed. It is kept separately, because reading it from a growing string would flatten the string
+	 * each time.
 	 */
 	#lastPrinted = '';
 	#offset = 0;
@@ -94,12 +97,12 @@ class FormatMachine {
 	#afterSpace = true;
 	/** True if only closing braces have been printed on this line. */
 	#atLineStart = true;
-	/** Number of newlines read since something was last printed. */
+	/** Number of newlines that have been read since something was last printed. */
 	#newlinesRead = 0;
 	#pendingBrace: Brace | undefined;
 	#quote: '"' | '`' | undefined;
 	#inComment = false;
-	/** True if, to the lexer, the `#` of this comment is part of a word, so that quotes after it are quotes. */
+	/** True if, to the lexer, the `#` of the current comment is part of a word, so that quotes after it are quotes. */
 	#hashInWord = false;
 	#escaped = false;
 	#heredoc: 'opening' | 'inside' | undefined;
@@ -108,21 +111,21 @@ class FormatMachine {
 	#mayOpenHeredoc = false;
 	#heredocMarker = '';
 	#heredocTail = '';
-	/** The part of the current line's first word that has been read. */
+	/** The part of the first word on the current line that has been read. */
 	#firstWord = '';
 	#firstWordEnded = false;
 	/** True if the previous line began with `import` at the top level. */
 	#afterImport = false;
 
-	/** True if there was a `}` at the end of a word that closed a block. */
+	/** True if a `}` at the end of a word has closed a block. */
 	closedInWord = false;
 	readonly #closesInWords: boolean;
 	/** Number of open blocks. */
 	#openBlocks = 0;
-	/** True if there has been a `}` without a block. */
+	/** True if there has been a `}` that closes no block. */
 	#hasStrayClose = false;
 
-	/** @param closesInWords True if a `}` at the end of a word closes a block, as is assumed for texts where braces are missing. */
+	/** @param closesInWords True if a `}` at the end of a word closes a block, which is assumed for texts with missing braces. */
 	constructor(input: string, closesInWords: boolean) {
 		this.#input = input;
 		this.#closesInWords = closesInWords;
@@ -137,8 +140,8 @@ class FormatMachine {
 		return this.#output;
 	}
 
-	/** True if every block was closed, and there was no `}` without a block. */
-	get balanced(): boolean {
+	/** True if every block has been closed, and every `}` has closed a block. */
+	get isBalanced(): boolean {
 		return this.#openBlocks === 0 && !this.#hasStrayClose;
 	}
 
@@ -178,8 +181,8 @@ class FormatMachine {
 	}
 
 	/**
-	 * Reports whether the next word is a `<<E` that is ordinary text only because of the white space or end of text after it, which
-	 * formatting is about to change.
+	 * Reports whether the next word is a `<<E` that is plain text only because of the white space or the end of the text after it,
+	 * which formatting is about to change.
 	 */
 	#wouldOpenHeredoc(): boolean {
 		if (this.#heredocEscaped || this.#input[this.#offset + 1] !== '<') return false;
@@ -187,11 +190,14 @@ class FormatMachine {
 		return wordAtLineEnd.test(this.#input);
 	}
 
-	/** Reports whether the current character is inside a word. The lexer ignores carriage returns, so the text around one is a single word. */
+	/**
+	 * Reports whether the current character is inside a word. The lexer ignores carriage returns, so the text on both sides of one
+	 * is a single word.
+	 */
 	#insideWord(): boolean {
-		let next = this.#offset;
-		while (this.#input[next] === '\r') next++;
-		return next < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(next));
+		let index = this.#offset;
+		while (this.#input[index] === '\r') index++;
+		return index < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(index));
 	}
 
 	/** Reports whether the last character was a `}`. */
@@ -199,16 +205,16 @@ class FormatMachine {
 		return this.#atLineStart && this.#lastPrinted === '}';
 	}
 
-	/** Processes a character of a heredoc. Returns true if the heredoc consumed it. */
+	/** Processes a character of a heredoc. Returns false if the heredoc has ended before the character. */
 	#readHeredoc(char: string): boolean {
 		const isSpace = isWhiteSpace(char.charCodeAt(0));
 		if (this.#heredoc === 'opening') {
-			// The lexer ignores a carriage return here too, even at the end of the line.
+			// The lexer ignores a carriage return here as well, even at the end of a line.
 			if (char === '\r') return true;
 			if (char === '\n') {
-				const valid = heredocMarker.test(this.#heredocMarker);
-				this.#heredoc = valid ? 'inside' : undefined;
-				if (valid) this.#print(char);
+				const isValidMarker = heredocMarker.test(this.#heredocMarker);
+				this.#heredoc = isValidMarker ? 'inside' : undefined;
+				if (isValidMarker) this.#print(char);
 				else {
 					this.#heredocMarker = '';
 					this.#endOfSourceLine();
@@ -216,7 +222,7 @@ class FormatMachine {
 				}
 				return true;
 			}
-			// To the lexer, only a space ends the word here.
+			// For the lexer, only a space ends the word here.
 			if (char !== ' ') {
 				this.#heredocMarker += char;
 				this.#print(char);
@@ -255,7 +261,7 @@ class FormatMachine {
 		this.#afterImport = false;
 	}
 
-	/** Reports whether the character opens a quote that continues after this line, or may open a heredoc. */
+	/** Reports whether a character opens a quote that extends beyond this line, or may open a heredoc. */
 	#goesBeyondLine(char: string): boolean {
 		if (char === '<') return this.#input[this.#offset + 1] === '<';
 		if (char !== '"' && char !== '`') return false;
@@ -264,7 +270,7 @@ class FormatMachine {
 		return lineEnd !== -1 && (close === -1 || close > lineEnd);
 	}
 
-	/** Prepares for a word that will be the first on its line, in the input or once printed. */
+	/** Prepares for a word that is the first on its line, either in the input or when printed. */
 	#beginLine(): void {
 		this.#firstWord = '';
 		this.#firstWordEnded = false;
@@ -272,7 +278,7 @@ class FormatMachine {
 	}
 
 	#readBackslash(): void {
-		// A continuation ends at an empty line. Without the empty line, the text would continue with the `}` after it.
+		// A continued line ends at an empty line. Without the empty line, the text would continue with the `}` after it.
 		const continuation = this.#quote
 			? null
 			: emptyContinuation.exec(this.#input.slice(this.#offset, this.#offset + 4096));
@@ -280,7 +286,7 @@ class FormatMachine {
 			this.#offset += continuation[0].length - 1;
 			return;
 		}
-		// At the beginning of a line or block, a backslash is the first character like any other.
+		// At the beginning of a line or block, a backslash is like any other first character.
 		const hasPendingBrace = this.#pendingBrace && !this.#pendingBrace.isWritten;
 		if (!this.#quote && (this.#afterSpace || this.#atLineStart || hasPendingBrace)) this.#readRegular('\\');
 		else this.#print('\\');
@@ -303,7 +309,7 @@ class FormatMachine {
 	}
 
 	#endOfSourceLine(): void {
-		// An empty line after a lone `{` must not end the line, because the brace would then join the line before it.
+		// An empty line after a lone `{` must not end the line, because the brace would then be joined to the line before it.
 		const onlyBrace =
 			this.#firstWord === '{' && this.#pendingBrace?.startsLine === true && !this.#pendingBrace.isWritten;
 		if (!onlyBrace && this.#firstWord !== '')
@@ -357,8 +363,8 @@ class FormatMachine {
 	}
 
 	/**
-	 * Copies a `{$NAME:default}` whose characters would otherwise be misread, and returns true. The lexer never sees these
-	 * characters.
+	 * Copies a `{$NAME:default}` that contains characters which would be misread, and returns true. The lexer does not see these
+	 * characters, because the variable is replaced first.
 	 */
 	#copyEnvironmentSpan(afterSpace: boolean): boolean {
 		if (this.#input[this.#offset + 1] !== '$') return false;
@@ -375,7 +381,7 @@ class FormatMachine {
 		return true;
 	}
 
-	/** Prints a `{` that turned out to begin a word. */
+	/** Prints a `{` that has turned out to begin a word. */
 	#printBrace(brace: Brace): void {
 		this.#print('{');
 		brace.isWritten = true;
@@ -400,7 +406,7 @@ class FormatMachine {
 		} else if (afterSpace) this.#print(' ');
 	}
 
-	/** Reports whether `else` follows, which in a Configfile belongs on the line of the preceding `}`. */
+	/** Reports whether `else` follows, which in a Configfile must stay on the line of the `}` before it. */
 	#continuesWithElse(): boolean {
 		if (!this.#atLineStart || this.#newlinesRead > 0 || this.#lastPrinted !== '}') return false;
 		// Carriage returns in a word are ignored.
@@ -408,7 +414,10 @@ class FormatMachine {
 		return /^else(?![^\s{}])/.test(nextText);
 	}
 
-	/** Reports whether a quote opens the value of `name="value"`, which a Configfile allows in the head of a snippet and after `use`. Nowhere else can a quote be inside a word. */
+	/**
+	 * Reports whether a quote opens the value of `name="value"`. A Configfile allows such values in the head of a snippet and after
+	 * `use`. Nowhere else can a quote be inside a word.
+	 */
 	#opensNamedValue(): boolean {
 		if (this.#lastPrinted !== '=') return false;
 		const allowsNamedValue =

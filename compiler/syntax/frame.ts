@@ -1,31 +1,31 @@
-/** The origin of expanded lines: one expansion of a file or snippet, with the arguments of its import. */
+/** Where expanded lines come from: one expansion of a file or snippet, with the arguments of its import. */
 import type { Source, SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
 import type { ParsedLine, ParsedWord } from './parsed-file.ts';
 
-/** The block that an import passes, already expanded in the context of the import. */
+/** A block that an import passes to a snippet. It has been expanded in the context of the import. */
 export interface PassedBlock {
 	readonly lines: readonly ParsedLine[];
-	/** Lines by their first word, for `{blocks.NAME}`. Of several lines with the same first word, the last one counts. */
+	/** The lines by their first word, for `{blocks.NAME}`. If several lines have the same first word, the last one counts. */
 	readonly byName: ReadonlyMap<string, ParsedLine>;
 }
 
-/** The definition of a snippet. Its lines are expanded for each use. */
+/** The definition of a snippet. Its lines are expanded again for each use. */
 export interface Snippet {
 	readonly name: string;
 	readonly headWord: Word;
 	readonly lines: readonly ParsedLine[];
 	readonly source: Source;
-	/** Default values of the parameters by name, in the order written; undefined for a required parameter. */
+	/** The default values of parameters, by name in the order of the head; undefined for a parameter that is required. */
 	readonly parameters: ReadonlyMap<string, ParsedWord | undefined>;
 	/** True if the snippet is defined in the main file. Unused snippets are reported only there. */
 	readonly inMainFile: boolean;
-	used: boolean;
+	isUsed: boolean;
 }
 
-/** An expansion of the lines of one file or one snippet. */
+/** One expansion of the lines of a file or snippet. */
 export interface Frame {
-	/** The source to which spans refer. It knows the import that included it. */
+	/** The source to which spans refer, which also records the import that included it. */
 	readonly source: Source;
 	/** True if the spans of the frame's lines already refer to {@link source}. */
 	readonly hasOwnSpans: boolean;
@@ -33,7 +33,7 @@ export interface Frame {
 	readonly args: readonly Word[];
 	readonly parameters: ReadonlyMap<string, ParsedWord> | undefined;
 	readonly block: PassedBlock | undefined;
-	/** The file's path, or the snippet. If it occurs twice in a chain of frames, the imports are cyclic. */
+	/** The path of the file, or the snippet. If it occurs twice in a chain of frames, imports are cyclic. */
 	readonly node: string | Snippet;
 	/** The name of the frame in messages: `FILE` or `FILE:SNIPPET`. */
 	readonly label: string;
@@ -58,7 +58,7 @@ export function mainFrame(source: Source): Frame {
 	};
 }
 
-/** Returns the span as part of the source that the frame's import included. */
+/** Returns a span as a part of the source that the frame's import included. */
 export function spanIn(frame: Frame, span: SourceSpan): SourceSpan {
 	return frame.hasOwnSpans ? span : { source: frame.source, start: span.start, end: span.end };
 }

@@ -1,12 +1,12 @@
-/** Resolves the path or glob of an `import`, relative to the folder of the importing file. */
+/** Resolves the path or pattern of an `import`, relative to the folder of the importing file. */
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { nearestName } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 
-/** The files found, in lexical order, or the reason why there are none. */
+/** The files that an `import` names, in lexical order, or the reason why there are none. */
 export interface ImportPaths {
 	readonly files: readonly { readonly path: string; readonly name: string }[];
-	/** What to report if there are no files: an error, or a warning if an empty result is acceptable. */
+	/** What must be reported if there are no files: an error, or a warning if an empty result is acceptable. */
 	readonly problem?: {
 		readonly code: string;
 		readonly severity: 'error' | 'warning';
@@ -16,8 +16,9 @@ export interface ImportPaths {
 }
 
 /**
- * Finds the files of `import pattern`. `folder` is absolute. `importer` is the name of the importing file in diagnostics, from which
- * the names of imported files are derived. The names of snippets are used for suggestions.
+ * Finds the files that `import pattern` names. `folder` is the absolute path of the folder to which the pattern is relative.
+ * `importer` is the name of the importing file in diagnostics, from which the names of the imported files are derived. `snippets`
+ * are the names of snippets, for suggestions.
  */
 export function importPaths(
 	pattern: string,
@@ -51,7 +52,7 @@ export function importPaths(
 		const hint = 'Use one `*` and at most one `?`, and no `[…]`.';
 		return { files: [], problem: { code: 'import/glob', severity: 'error', message, hint } };
 	}
-	const matches = glob(pattern, folder, reader);
+	const matches = matchingPaths(pattern, folder, reader);
 	if (matches.length === 0) {
 		const message = `No files match the import pattern ${pattern}`;
 		return { files: [], problem: { code: 'import/no-match', severity: 'warning', message } };
@@ -83,8 +84,8 @@ function siblingNames(pattern: string, folder: string, reader: Reader): string[]
 	}
 }
 
-/** Returns the paths that match the pattern, in lexical order; relative paths if the pattern is relative. */
-function glob(pattern: string, folder: string, reader: Reader): string[] {
+/** Returns the paths that match a pattern, in lexical order. They are relative if the pattern is. */
+function matchingPaths(pattern: string, folder: string, reader: Reader): string[] {
 	let paths = [isAbsolute(pattern) ? '/' : ''];
 	const segments = pattern.split('/').filter(segment => segment !== '');
 	for (const [index, segment] of segments.entries()) {

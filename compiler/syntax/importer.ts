@@ -1,4 +1,4 @@
-/** Processes `import` and `use`: finds the snippet or files and prepares the frame in which to expand them. */
+/** Processes `import` and `use` lines: finds the snippet or files, and prepares the frames in which their lines are expanded. */
 import { dirname } from 'node:path';
 import { didYouMean, nearestName, suggestName } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader, WITHHELD } from '../source/reader.ts';
@@ -18,23 +18,23 @@ import type { ReadPiece, TextPiece } from './text-piece.ts';
 /** Maximum nesting of imports. */
 const maxImportDepth = 100;
 
-/** Lines to expand, and the frame in which to expand them. */
+/** Imported lines, and the frame in which to expand them. */
 export interface ImportedLines {
 	readonly lines: readonly ParsedLine[];
 	readonly frame: Frame;
-	/** The pieces of a file that was divided, instead of lines. */
+	/** The pieces of the file, if it was divided; `lines` is then empty. */
 	readonly pieces?: readonly TextPiece[] | undefined;
 }
 
-/** Divides source texts into pieces at the top level. */
+/** Divides texts into pieces at the top level. */
 export interface TextCutter {
-	/** Returns the pieces of a source text; undefined if it must be parsed as a whole. */
+	/** Returns the pieces of a text; undefined if it must be parsed as a whole. */
 	cut(source: Source): readonly TextPiece[] | undefined;
-	/** Reports whether an earlier result may be reused, so that the piece need not be parsed. */
+	/** Reports whether an earlier result may be used again, so that the piece need not be parsed. */
 	mayBeReused(piece: TextPiece): boolean;
 }
 
-/** Resolves imports. Keeps the snippets defined and the files read so far. */
+/** Resolves imports, and keeps the snippets and files that have been read. */
 export class Importer {
 	readonly snippets = new Map<string, Snippet>();
 	readonly #files = new Set<string>();
@@ -49,17 +49,17 @@ export class Importer {
 		this.#cutter = cutter;
 	}
 
-	/** Absolute paths of the files read, in order. */
+	/** Absolute paths of the files that have been read, in order. */
 	get files(): readonly string[] {
 		return [...this.#files];
 	}
 
-	/** Records a file that was not read again because its contents were already known. */
+	/** Adds a file that was not read again, because its contents are already known. */
 	addFile(path: string): void {
 		this.#files.add(path);
 	}
 
-	/** Returns the main file, divided into its sites, or as lines if it cannot be divided. */
+	/** Returns the main file, divided into pieces, or as lines if it cannot be divided. */
 	readMain(source: Source): ImportedLines {
 		if (source.path !== undefined) this.#files.add(source.path);
 		const pieces = this.#cutPieces(source);
@@ -77,12 +77,12 @@ export class Importer {
 		return { ...file, hasMistakes };
 	}
 
-	/** Returns an environment variable. */
+	/** Returns an environment variable; undefined if it is not set. */
 	readonly env = (name: string): string | undefined => this.#reader.env(name);
 
 	/**
-	 * Returns the pieces of a source text. Pieces that must be parsed are parsed now, so that diagnostics are in the order of the whole
-	 * text.
+	 * Returns the pieces of a text. Pieces that have to be parsed are parsed now, so that diagnostics are in the order of the
+	 * complete text.
 	 */
 	#cutPieces(source: Source): readonly TextPiece[] | undefined {
 		const cutter = this.#cutter;
@@ -109,8 +109,8 @@ export class Importer {
 	}
 
 	/**
-	 * Returns the lines that an `import` or `use` line inserts, in order, and reports mistakes. `divide`: whether files may be
-	 * divided into pieces, as they are for imports at the top level.
+	 * Returns the lines that an `import` or `use` line inserts, in order, and reports mistakes. `divide` is true if files may be
+	 * divided into pieces, which is the case for imports at the top level.
 	 */
 	resolveImport(
 		line: ParsedLine,
@@ -118,7 +118,7 @@ export class Importer {
 		constants: Constants,
 		expander: Expander,
 		depth: number,
-		divide: boolean = false,
+		mayDivide: boolean = false,
 	): ImportedLines[] {
 		const words = expandWords(line.words, { frame, constants, report: this.#report });
 		const [keyword, target, ...args] = words;
@@ -135,7 +135,7 @@ export class Importer {
 			return [];
 		}
 		this.#report.setCurrentImport(target.span);
-		// An import costs more than one of the lines that it inserts, so it counts as two.
+		// An import takes more time than one inserted line, so it counts as two lines.
 		this.#report.countOutput(2, 0, 0);
 		const block = line.block && expander.expandPassedBlock(line.block, frame, constants, depth);
 		const snippet = this.snippets.get(target.text);
@@ -149,7 +149,7 @@ export class Importer {
 		if (snippet) {
 			return this.#fromSnippet(snippet, target, args, new Map(), block, frame);
 		}
-		return this.#fromFiles(target, args, block, frame, divide);
+		return this.#fromFiles(target, args, block, frame, mayDivide);
 	}
 
 	#reportProblem(code: string, span: SourceSpan, message: string, hint?: string): void {
@@ -169,7 +169,7 @@ export class Importer {
 		});
 	}
 
-	/** Returns the `name=value` words of `use`. */
+	/** Returns the values in the `name=value` words of a `use` line, by name. */
 	#namedArguments(args: readonly ParsedWord[], snippet: Snippet): Map<string, ParsedWord> {
 		const values = new Map<string, ParsedWord>();
 		for (const arg of args) {
@@ -196,7 +196,7 @@ export class Importer {
 					...suggestName({ text: name, span: { ...arg.span, end: arg.span.start + equals } }, nearest),
 					related: [{ span: snippet.headWord.span, message: 'the snippet' }],
 				});
-				// The nearest parameter was most likely meant, so it does not count as missing.
+				// The nearest parameter was probably meant, so it must not be reported as missing.
 				if (nearest && !values.has(nearest)) values.set(nearest, value);
 			} else if (values.has(name)) {
 				this.#report.report({
@@ -220,13 +220,13 @@ export class Importer {
 		frame: Frame,
 	): ImportedLines[] {
 		this.#report.markUsed(snippet);
-		if (!snippet.source.canMove) this.#report.taint();
+		if (!snippet.source.canMove) this.#report.invalidateRecord();
 		const label = `${snippet.source.name}:${snippet.name}`;
 		if (this.#isCycle(snippet, label, target, frame)) return [];
 		const parameters = new Map<string, ParsedWord>();
 		for (const [name, fallback] of snippet.parameters) {
 			const value = passedValues.get(name) ?? fallback;
-			// The parameter gets a value anyway, so that the lines of the snippet do not cause further diagnostics.
+			// The parameter gets an empty value, so that the lines of the snippet cause no further diagnostics.
 			parameters.set(name, value ?? { text: '', quote: 'double', span: target.span });
 			if (value) continue;
 			this.#report.report({
@@ -270,7 +270,7 @@ export class Importer {
 		args: readonly Word[],
 		block: PassedBlock | undefined,
 		frame: Frame,
-		divide: boolean,
+		mayDivide: boolean,
 	): ImportedLines[] {
 		const { source } = frame;
 		if (target.text === '') {
@@ -293,10 +293,10 @@ export class Importer {
 		const imported: ImportedLines[] = [];
 		for (const { path, name } of paths.files) {
 			if (this.#isCycle(path, name, target, frame)) continue;
-			const earlier = this.#filesByPath.get(path);
-			if (this.#filesByPath.has(path)) this.#repeatEffects(path, earlier);
-			if (!earlier && this.#filesByPath.has(path)) continue;
-			const file = earlier ?? this.#read(path, name, target, divide && args.length === 0 && !block);
+			const earlierFile = this.#filesByPath.get(path);
+			if (this.#filesByPath.has(path)) this.#repeatEffects(path, earlierFile);
+			if (!earlierFile && this.#filesByPath.has(path)) continue;
+			const file = earlierFile ?? this.#read(path, name, target, mayDivide && args.length === 0 && !block);
 			if (!file) continue;
 			if (file.blank) {
 				this.#report.report({
@@ -307,14 +307,14 @@ export class Importer {
 				});
 				continue;
 			}
-			// For the first import of a file, the parser's spans can be used unchanged.
-			const frameSource = earlier ? file.source.importedFrom(target.span, target.text) : file.source;
+			// For the first import of a file, the spans of the parser can be used unchanged.
+			const frameSource = earlierFile ? file.source.importedFrom(target.span, target.text) : file.source;
 			imported.push({
-				lines: !earlier && file.pieces ? [] : file.lines,
-				pieces: earlier ? undefined : file.pieces,
+				lines: !earlierFile && file.pieces ? [] : file.lines,
+				pieces: earlierFile ? undefined : file.pieces,
 				frame: {
 					source: frameSource,
-					hasOwnSpans: !earlier,
+					hasOwnSpans: !earlierFile,
 					imported: true,
 					args,
 					parameters: undefined,
@@ -329,16 +329,16 @@ export class Importer {
 		return imported;
 	}
 
-	/** Repeats the recorded effects of an earlier import of the same file, as if this import had read the file itself. */
-	#repeatEffects(path: string, earlier: CutFile | undefined): void {
-		if (!this.#report.recording) return;
-		if (earlier?.hasMistakes !== false) this.#report.taint();
-		if (!earlier) return;
+	/** Repeats the recorded effects of an earlier import of a file, as if this import had read the file. */
+	#repeatEffects(path: string, earlierFile: CutFile | undefined): void {
+		if (!this.#report.isRecording) return;
+		if (earlierFile?.hasMistakes !== false) this.#report.invalidateRecord();
+		if (!earlierFile) return;
 		this.#reader.readText(path);
-		this.#recordDefinitions(earlier.lines);
+		this.#recordDefinitions(earlierFile.lines);
 	}
 
-	#read(path: string, name: string, target: ParsedWord, divide: boolean): CutFile | undefined {
+	#read(path: string, name: string, target: ParsedWord, mayDivide: boolean): CutFile | undefined {
 		let text: string;
 		try {
 			text = this.#reader.readText(path);
@@ -361,7 +361,7 @@ export class Importer {
 		}
 		this.#files.add(path);
 		const source = new Source({ name, text, path, importedAt: target.span, importedAs: target.text });
-		const pieces = divide ? this.#cutPieces(source) : undefined;
+		const pieces = mayDivide ? this.#cutPieces(source) : undefined;
 		if (!pieces) {
 			const file = this.#parse(source);
 			this.#filesByPath.set(path, file);
@@ -372,7 +372,7 @@ export class Importer {
 			source,
 			pieces,
 			hasMistakes: true,
-			// This function is called only if the file is imported again.
+			// Called only if the file is imported again.
 			get lines() {
 				return importer.#parse(source).lines;
 			},
@@ -386,6 +386,6 @@ export class Importer {
 /** A file that may have been divided into pieces. */
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
-	/** True if the structure of the file has mistakes. */
+	/** True if structural mistakes were reported in the file. */
 	readonly hasMistakes: boolean;
 }

@@ -1,16 +1,16 @@
-/** Limits the lines of a source text. Each line becomes objects many times its size before anything can be checked. */
+/** Limits the number of lines in a text. Each line becomes objects that are many times larger before anything can be checked. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from '../source/source.ts';
 
-/** Maximum number of lines: about ten times the lines of a configuration with ten thousand sites. */
+/** Maximum number of lines, about ten times the lines of a configuration with ten thousand sites. */
 const MAX_LINES = 1_000_000;
 
 /** Reports a text with too many lines. Returns true if the text is within the limit. */
 export function checkLines({ name, text }: { readonly name: string; readonly text: string }, report: Report): boolean {
 	let lines = 1;
-	for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) {
+	for (let newline = text.indexOf('\n'); newline !== -1; newline = text.indexOf('\n', newline + 1)) {
 		if (++lines <= MAX_LINES) continue;
-		const span = { source: new Source({ name, text }), start: at + 1, end: at + 1 };
+		const span = { source: new Source({ name, text }), start: newline + 1, end: newline + 1 };
 		const message = `The text has more than ${MAX_LINES.toLocaleString('en')} lines.`;
 		report({ code: 'syntax/too-many-lines', severity: 'error', message, span });
 		return false;

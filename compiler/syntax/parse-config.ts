@@ -1,4 +1,4 @@
-/** Runs the syntax phases: turns source text into the expanded tree. */
+/** Runs the syntax phases, which turn a text into the expanded tree. */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Reader } from '../source/reader.ts';
@@ -11,7 +11,7 @@ import { Importer } from './importer.ts';
 
 /** Options of {@link parseConfig}. */
 export interface ParseOptions {
-	/** The names of the dialect's directives, used only to recognize a directive in place of a site address. */
+	/** The names of the dialect's directives. They are used only to recognize a directive in the place of a site address. */
 	readonly knownDirectives: ReadonlySet<string>;
 }
 
@@ -21,7 +21,7 @@ export interface ParsedConfig extends ConfigTree {
 	readonly unusedNames: () => readonly Diagnostic[];
 }
 
-/** Reports a main file that is entirely empty, without even a comment. */
+/** Reports a main file without any text. */
 export function reportEmpty(source: Source, report: ExpansionReport): void {
 	report.report({
 		code: 'syntax/empty-file',
@@ -33,8 +33,8 @@ export function reportEmpty(source: Source, report: ExpansionReport): void {
 }
 
 /**
- * Parses a configuration in either text dialect and expands its imports, snippets, constants and passed blocks. Passes every
- * mistake to `report` once, in no particular order; the tree contains everything that could be parsed. Never throws for any
+ * Parses a configuration in one of the text dialects, and expands its imports, snippets, constants and passed blocks. Passes every
+ * mistake to `report` once, in no particular order. The tree contains everything that could be parsed. Never throws, whatever the
  * input. `input.format` must not be `json`.
  */
 export function parseConfig(input: ConfigInput, reader: Reader, report: Report, options: ParseOptions): ParsedConfig {

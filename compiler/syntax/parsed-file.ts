@@ -1,32 +1,31 @@
-/** The result of parsing one text, before expansion: the tree's lines, marked for the expander. */
+/** The result of parsing a text, before expansion: its lines, with marks for the expander. */
 import type { Source } from '../source/source.ts';
 import type { Block, Line, Quote, Word } from './ast.ts';
 
-/** A word as written. `valueQuote` is the quote of the value in `NAME="value"`. */
+/** A word as written. `valueQuote` is how the value in `NAME="value"` is quoted. */
 export interface ParsedWord extends Word {
 	readonly valueQuote?: Quote | undefined;
 }
 
 /**
- * How a top-level line was written: the bits of {@link ParsedLine.shape}. Each is a mistake if the line turns out to be a
- * directive.
+ * How a top-level line is written, as bits of {@link ParsedLine.shape}. Each is a mistake if the line turns out to be a directive.
  */
 export const lineShapes = {
-	/** Text follows `{` on its line. */
+	/** Text follows the `{` on its line. */
 	contentAfterOpen: 1,
 	/** A `}` follows words on its line. */
 	closeAfterWords: 2,
 	/** The line begins on the same line of text as the `}` before it. */
 	afterClose: 4,
-	/** The `}` before this line is a stray one that ended a site without `{`. */
+	/** A stray `}` before this line has ended a site without `{`. */
 	afterOpenSite: 8,
 } as const;
 
-/** One line and its block. */
+/** A line and its block. */
 export interface ParsedLine extends Line {
 	/**
-	 * The words of the line. There are none if a `{` begins a top-level line, that is, for global options or the block of the
-	 * previous line.
+	 * The words of the line. A top-level line that begins with `{` has none: it belongs to the global options or to the line before
+	 * it.
 	 */
 	readonly words: readonly ParsedWord[];
 	readonly block: ParsedBlock | undefined;
@@ -36,13 +35,13 @@ export interface ParsedLine extends Line {
 	readonly shape: number;
 }
 
-/** A block in braces, and whether anything in it needs expansion. */
+/** A block in braces, with the information whether anything in it needs expansion. */
 export interface ParsedBlock extends Block {
 	readonly lines: readonly ParsedLine[];
 	readonly needsExpansion: boolean;
 }
 
-/** One parsed source text. */
+/** The result of parsing one text. */
 export interface ParsedFile {
 	readonly source: Source;
 	readonly lines: readonly ParsedLine[];
@@ -50,11 +49,11 @@ export interface ParsedFile {
 	readonly blank: boolean;
 }
 
-/** Maximum words of a line: far more than anyone writes, yet few enough to be passed as arguments of one call. */
+/** Maximum number of words on a line: more than anyone writes, yet few enough to be passed as the arguments of one call. */
 export const maxWords = 50_000;
 
 /** Maximum nesting of blocks, in one text and after expansion. */
 export const maxNesting = 128;
 
-/** Maximum `else` parts of one line. */
+/** Maximum number of `else` parts of a line. */
 export const maxAlternatives = 256;

@@ -1,4 +1,4 @@
-/** Builds the lines of one text as the grammar walks it, and reports structural mistakes. */
+/** Builds the lines of a text while the parser reads it, and reports structural mistakes. */
 import { EOF, type IToken, type TokenType } from 'chevrotain';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -27,24 +27,29 @@ import {
 } from './structure-mistake.ts';
 import { CloseBrace, Newline, OpenBrace, type WordToken } from './tokens.ts';
 
-/** Matches text in words that expansion may change. */
+/** Matches text that expansion may replace. */
 const expandableText = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 
 /** The file or block whose lines are being collected. */
 interface Container {
 	readonly lines: ParsedLine[];
-	/** True if every line must be a directive or sub-directive. That is not the case at the top level and directly in a snippet. */
+	/**
+	 * True if every line must be a directive or sub-directive, which is not the case at the top level and directly in a snippet.
+	 */
 	readonly directivesOnly: boolean;
 	readonly open: IToken | undefined;
-	/** Indentation, in characters, of the line to which the block belongs. */
+	/** Indentation of the line to which the block belongs, in characters. */
 	readonly indent: number;
-	/** True if text after `{` or before `}` on the same line must not be reported, because it is allowed or has been reported. */
+	/**
+	 * True if text after `{` or before `}` on the same line must not be reported, because it is allowed or has already been
+	 * reported.
+	 */
 	readonly ignoresTextAtBrace: boolean;
 	close: IToken | undefined;
 	needsExpansion: boolean;
 }
 
-/** A line, or one of its `else` parts, under construction. */
+/** A line or one of its `else` parts, under construction. */
 interface LinePart {
 	readonly words: ParsedWord[];
 	block: ParsedBlock | undefined;
@@ -54,30 +59,30 @@ interface LinePart {
 	end: number;
 }
 
-/** The tree of one text under construction. {@link ConfigParser} calls its methods in the order of the text. */
+/** The tree of a text, under construction. {@link ConfigParser} calls its methods in the order of the text. */
 export class ParsedTree {
 	readonly source: Source;
 	readonly diagnostics: Diagnostic[] = [];
 	/** Number of unmatched braces. */
 	unbalancedBraces = 0;
-	/** True if an unclosed quote or heredoc took the rest of the text. */
+	/** True if a quote or heredoc that is not closed has taken the rest of the text. */
 	hasUnclosedWord = false;
-	/** The text's last token other than a newline. */
+	/** The last token of the text that is not a newline. */
 	lastToken: WordToken | undefined;
-	/** True if the block just opened exceeds the maximum nesting. */
-	tooDeep = false;
+	/** True if the block that has just been opened exceeds the maximum nesting. */
+	isTooDeep = false;
 	readonly #text: SubstitutedText;
 	readonly #dialect: Dialect;
-	/** True if blocks end according to indentation. Used for the second parse of a text with unbalanced braces. */
+	/** True if the indentation decides where blocks end, in the second parse of a text with unbalanced braces. */
 	readonly #byIndentation: boolean;
 	readonly #containers: Container[];
 	readonly #outerParts: LinePart[][] = [];
 	#container: Container;
 	#parts: LinePart[] = [];
-	#tooDeepReported = false;
-	/** Number of top-level lines before the last stray `}` that closed a site without `{`; 0 if there was none. */
-	#endedSiteLines = 0;
-	/** Unnamed blocks, each with the nesting depth at which the surrounding `import` block closes. */
+	#isTooDeepReported = false;
+	/** Number of top-level lines before the last stray `}` that ended a site without `{`; 0 if there was none. */
+	#linesBeforeStrayClose = 0;
+	/** Blocks without a name, each with the nesting depth at which the `import` block around it closes. */
 	readonly #anonymousBlocks: { readonly open: SourceSpan; readonly depth: number }[] = [];
 
 	constructor(source: Source, text: SubstitutedText, dialect: Dialect, byIndentation: boolean) {
@@ -107,7 +112,7 @@ export class ParsedTree {
 		this.#outerParts.push(this.#parts);
 		const part = newPart();
 		const atFileLevel = this.#containers.length === 1;
-		if (atFileLevel && this.#endedSiteLines > 0 && this.#endedSiteLines === this.lines.length)
+		if (atFileLevel && this.#linesBeforeStrayClose > 0 && this.#linesBeforeStrayClose === this.lines.length)
 			part.shape = lineShapes.afterOpenSite;
 		else if (!this.#container.directivesOnly && previousType === CloseBrace) part.shape = lineShapes.afterClose;
 		this.#parts = [part];
@@ -117,7 +122,7 @@ export class ParsedTree {
 		this.#parts.push(newPart());
 	}
 
-	/** Reports whether `token` is an `else` that continues the line whose block has just closed. */
+	/** Reports whether a token is an `else` that continues the line whose block has just been closed. */
 	continuesWithElse(token: IToken): boolean {
 		return (
 			this.#dialect === 'configfile' &&
@@ -165,7 +170,7 @@ export class ParsedTree {
 		const hint = 'Close it with the same quote.';
 		const depth = this.#containers.length - 1;
 		if (this.#dialect === 'compatfile' && depth > 0) {
-			// The quoted word contains the `}` of the surrounding blocks, so the compatible server reports these braces as missing.
+			// The quoted word contains the `}` of the blocks around it, so the compatible server reports these braces as missing.
 			this.diagnostics.push(
 				this.#endOfTextMistake('syntax/unterminated-quote', span, depth > 1, {
 					label: 'this quote is never closed',
@@ -176,7 +181,7 @@ export class ParsedTree {
 		}
 		this.diagnostics.push({
 			code: 'syntax/unterminated-quote',
-			// Outside of blocks, the compatible server accepts the quote as a plain word.
+			// Outside of blocks, the compatible server takes the quote for a plain word.
 			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
 			message: 'This quote is never closed, so everything up to the end of the file is one word.',
 			span,
@@ -185,7 +190,7 @@ export class ParsedTree {
 		});
 	}
 
-	openBlock(openBrace: IToken, next: IToken): void {
+	openBlock(openBrace: IToken, nextToken: IToken): void {
 		const part = this.#parts[this.#parts.length - 1]!;
 		const firstWord = part.words[0];
 		const lastWord = part.words[part.words.length - 1];
@@ -193,18 +198,23 @@ export class ParsedTree {
 		if (lastWord && lastWord.quote === 'none' && part.end === openBrace.startOffset)
 			this.#reportGluedBrace(openBrace, lastWord);
 		const outer = this.#container;
-		const snippet =
+		const isSnippet =
 			!outer.directivesOnly &&
 			firstWord !== undefined &&
 			firstWord.text.startsWith('(') &&
 			firstWord.text.endsWith(')');
 		const isImport = firstWord?.text === 'import' && firstWord.quote === 'none';
-		// A block passed by an import contains no directives until it is inserted.
+		// A block that an import passes has no directives before it is inserted.
 		let ignoresTextAtBrace = isImport;
-		if (!isImport && next.tokenType !== Newline && next.tokenType !== EOF && !isBlockReference(next.image)) {
+		if (
+			!isImport &&
+			nextToken.tokenType !== Newline &&
+			nextToken.tokenType !== EOF &&
+			!isBlockReference(nextToken.image)
+		) {
 			if (outer.directivesOnly) {
 				ignoresTextAtBrace = true;
-				this.#reportMistake('syntax/text-after-open', next, "Unexpected next token after '{' on same line", {
+				this.#reportMistake('syntax/text-after-open', nextToken, "Unexpected next token after '{' on same line", {
 					label: 'belongs on the next line',
 					hint: 'Break the line after `{`.',
 				});
@@ -213,7 +223,7 @@ export class ParsedTree {
 		const indent = this.#byIndentation ? this.#indentOfLine(part.start) : -1;
 		this.#container = {
 			lines: [],
-			directivesOnly: !snippet,
+			directivesOnly: !isSnippet,
 			open: openBrace,
 			indent,
 			ignoresTextAtBrace,
@@ -221,9 +231,9 @@ export class ParsedTree {
 			needsExpansion: false,
 		};
 		this.#containers.push(this.#container);
-		this.tooDeep = this.#containers.length > maxNesting + 1;
-		if (!this.tooDeep || this.#tooDeepReported) return;
-		this.#tooDeepReported = true;
+		this.isTooDeep = this.#containers.length > maxNesting + 1;
+		if (!this.isTooDeep || this.#isTooDeepReported) return;
+		this.#isTooDeepReported = true;
 		this.diagnostics.push({
 			code: 'syntax/nesting-too-deep',
 			severity: 'error',
@@ -249,7 +259,7 @@ export class ParsedTree {
 		);
 	}
 
-	/** Reports whether a token is inside the current block, that is, whether it does not end the block. */
+	/** Reports whether a token is inside the current block rather than ending it. */
 	staysInside(token: IToken): boolean {
 		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== CloseBrace;
 		const indent = this.#indentOf(token);
@@ -257,7 +267,7 @@ export class ParsedTree {
 		return indent > this.#container.indent;
 	}
 
-	/** Reports whether the token is the `}` of the current block. */
+	/** Reports whether a token is the `}` of the current block. */
 	closesBlock(token: IToken): boolean {
 		if (token.tokenType !== CloseBrace) return false;
 		if (!this.#byIndentation) return true;
@@ -269,8 +279,9 @@ export class ParsedTree {
 		const container = this.#container;
 		container.close = close;
 		if (previousType === Newline || previousType === OpenBrace || previousType === CloseBrace) return;
-		const last = container.lines[container.lines.length - 1]?.words;
-		if (container.ignoresTextAtBrace || (last && isBlockReference(last[last.length - 1]?.text ?? ''))) return;
+		const lastWords = container.lines[container.lines.length - 1]?.words;
+		if (container.ignoresTextAtBrace || (lastWords && isBlockReference(lastWords[lastWords.length - 1]?.text ?? '')))
+			return;
 		const outer = this.#containers[this.#containers.length - 2]!;
 		if (!outer.directivesOnly) this.#parts[this.#parts.length - 1]!.shape |= lineShapes.closeAfterWords;
 		else this.diagnostics.push(closeAfterWords(this.#tokenSpan(close), this.#dialect));
@@ -290,7 +301,10 @@ export class ParsedTree {
 			this.#reportAnonymousBlock(this.#anonymousBlocks.pop()!.open, close);
 	}
 
-	/** Reports an unnamed block inside an `import` block. The compatible server reports it where the `import` block closes. */
+	/**
+	 * Reports a block without a name inside the block of an `import`. `close` is the `}` of the `import` block, at which the
+	 * compatible server reports the mistake.
+	 */
 	#reportAnonymousBlock(span: SourceSpan, close: SourceSpan): void {
 		const message = 'anonymous blocks are not supported';
 		const place = this.#dialect === 'compatfile' ? `, at ${fileAndLine(close)}${importChain(close)}` : '.';
@@ -307,25 +321,26 @@ export class ParsedTree {
 	#reportUnclosedBlock(token: IToken, open: SourceSpan, part: LinePart): void {
 		this.unbalancedBraces++;
 		part.end = Math.max(part.end, token.startOffset + 1);
-		if (this.hasUnclosedWord || this.#tooDeepReported) return;
+		if (this.hasUnclosedWord || this.#isTooDeepReported) return;
 		const details = { label: 'this `{` has no `}`', hint: 'Add `}` on a line of its own where the block ends.' };
 		const firstWord = part.words[0]?.text;
-		const routeOrSnippet = !this.#container.directivesOnly && firstWord !== undefined && isSnippetOrRoute(firstWord);
+		const isRouteOrSnippet = !this.#container.directivesOnly && firstWord !== undefined && isSnippetOrRoute(firstWord);
 		const isInner = this.#containers.length > 1 || this.unbalancedBraces > 1;
-		const nested = !routeOrSnippet && (isInner || this.lastToken?.tokenType === CloseBrace);
-		this.diagnostics.push(this.#endOfTextMistake('syntax/unclosed-block', open, nested, details));
+		const isNested = !isRouteOrSnippet && (isInner || this.lastToken?.tokenType === CloseBrace);
+		this.diagnostics.push(this.#endOfTextMistake('syntax/unclosed-block', open, isNested, details));
 	}
 
 	/**
-	 * Returns the diagnostic for a block that is not closed at the end of the text. `nested` is true for the block of a directive.
+	 * Returns the diagnostic for a block that is not closed at the end of the text. `isNested` is true for the block of a
+	 * directive.
 	 */
-	#endOfTextMistake(code: string, span: SourceSpan, nested: boolean, details: Partial<Diagnostic>): Diagnostic {
+	#endOfTextMistake(code: string, span: SourceSpan, isNested: boolean, details: Partial<Diagnostic>): Diagnostic {
 		if (this.#dialect === 'configfile') {
 			return structureMistake('configfile', code, span, 'unexpected EOF: a block is not closed', details);
 		}
 		const { lastToken } = this;
 		const lastSpan = lastToken ? this.#tokenSpan(lastToken) : span;
-		const message = nested
+		const message = isNested
 			? `unexpected EOF, at ${fileAndLine(lastSpan)}${importChain(lastSpan)}`
 			: syntaxError(lastToken?.payload?.text ?? lastToken?.image ?? '', '}', lastSpan);
 		return { code, severity: 'error', message, span, ...details };
@@ -368,8 +383,8 @@ export class ParsedTree {
 	}
 
 	/**
-	 * Handles a block without a name where a directive is expected. It was probably meant as the block of the previous line, and is
-	 * treated as such.
+	 * Handles a block without a name where a directive is expected. It was probably meant to be the block of the previous line, and
+	 * is treated as such.
 	 */
 	#joinBareBlock(line: ParsedLine): void {
 		const container = this.#container;
@@ -377,7 +392,8 @@ export class ParsedTree {
 		const previous = container.lines[container.lines.length - 1];
 		const firstWord = this.#parts[0]?.words[0];
 		if (firstWord?.text === 'import' && firstWord.quote === 'none') {
-			// If the unnamed block is on the first line, the compatible server takes its end for the end of the surrounding block.
+			// If the block without a name is on the first line, the compatible server takes its end for the end of the block around
+			// it.
 			const isFirst = container.lines.length === 0 && this.#anonymousBlocks.length === 0;
 			if (isFirst) this.#reportAnonymousBlock(open, line.block!.close);
 			else this.#anonymousBlocks.push({ open, depth: this.#containers.length - 1 });
@@ -397,7 +413,7 @@ export class ParsedTree {
 
 	handleStrayClose(close: IToken, previousType: TokenType | undefined): void {
 		if (previousType === Newline && this.#endsOpenSite()) {
-			this.#endedSiteLines = this.lines.length;
+			this.#linesBeforeStrayClose = this.lines.length;
 			this.diagnostics.push({
 				code: 'syntax/stray-close',
 				severity: 'warning',
@@ -416,13 +432,13 @@ export class ParsedTree {
 	}
 
 	/**
-	 * Reports whether a Compatfile's site without `{` ends here, because the compatible server accepts a stray `}` at the end of
-	 * such a site.
+	 * Reports whether a site without `{` ends here. In a Compatfile, a stray `}` may end such a site, because the compatible server
+	 * accepts it.
 	 */
 	#endsOpenSite(): boolean {
 		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;
 		const headIndex = this.lines.findIndex(({ words }, index) => {
-			if (index < this.#endedSiteLines) return false;
+			if (index < this.#linesBeforeStrayClose) return false;
 			const first = words[0]?.text;
 			const last = words[words.length - 1]?.text;
 			return first !== undefined && first !== 'import' && !isSnippetOrRoute(first) && !last!.endsWith(',');
@@ -446,12 +462,12 @@ export class ParsedTree {
 	}
 
 	#tokenSpan(token: IToken): SourceSpan {
-		// The image of a brace may end with carriage returns.
+		// The text of a brace token may end with carriage returns.
 		const length = token.tokenType === OpenBrace || token.tokenType === CloseBrace ? 1 : token.image.length;
 		return this.#span(token.startOffset, token.startOffset + length);
 	}
 
-	/** Returns the number of characters before the first token of a line, or -1 for other tokens. */
+	/** Returns the number of characters before a token that is the first on its line; −1 for other tokens. */
 	#indentOf(token: IToken): number {
 		const text = this.#text.text;
 		const lineStart = text.lastIndexOf('\n', token.startOffset - 1) + 1;
@@ -470,8 +486,8 @@ function newPart(): LinePart {
 }
 
 /**
- * Reports whether a word is `{block}` or `{blocks.NAME}`. These may share a line with `{` and `}`, because their contents become
- * separate lines.
+ * Reports whether a word is `{block}` or `{blocks.NAME}`. Such a word may share a line with `{` and `}`, because its content
+ * becomes separate lines.
  */
 function isBlockReference(text: string): boolean {
 	return text === '{block}' || (text.startsWith('{blocks.') && text.endsWith('}'));

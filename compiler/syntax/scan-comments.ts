@@ -1,4 +1,4 @@
-/** Finds comments, and the extent of the line that follows a comment. */
+/** Finds comments, and the end of the line that follows a comment. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { CloseBrace, Newline, OpenBrace, tokenize } from './tokens.ts';
 
@@ -6,11 +6,11 @@ import { CloseBrace, Newline, OpenBrace, tokenize } from './tokens.ts';
 export interface ScannedComment {
 	readonly start: number;
 	readonly end: number;
-	/** True if the comment is alone on its line. */
+	/** True if nothing else is on the line of the comment. */
 	readonly isAlone: boolean;
 }
 
-/** Returns the comments of a text as the lexer sees them: a `#` in a word, quote or heredoc does not begin one. */
+/** Returns the comments of a text, as the lexer sees them: a `#` in a word, quote or heredoc does not begin a comment. */
 export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 	const comments: ScannedComment[] = [];
 	const collectComments = (start: number, to: number): void => {
@@ -22,21 +22,21 @@ export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 			hash = text.indexOf('#', end);
 		}
 	};
-	let at = 0;
+	let position = 0;
 	for (const { startOffset, image, tokenType } of tokenize(text, dialect)) {
-		collectComments(at, startOffset);
-		at = tokenType === Newline ? startOffset + 1 : startOffset + image.length;
+		collectComments(position, startOffset);
+		position = tokenType === Newline ? startOffset + 1 : startOffset + image.length;
 	}
-	collectComments(at, text.length);
+	collectComments(position, text.length);
 	return comments;
 }
 
-/** Returns the end of the first line with words after an offset, including the block that it opens. */
-export function endOfNextLine(text: string, from: number, dialect: Dialect): number {
+/** Returns the end of the first line with words after an offset. If the line opens a block, the block is included. */
+export function endOfNextLine(text: string, start: number, dialect: Dialect): number {
 	let depth = 0;
 	let hasWords = false;
-	let end = from;
-	for (const { startOffset, image, tokenType } of tokenize(text.slice(from), dialect)) {
+	let end = start;
+	for (const { startOffset, image, tokenType } of tokenize(text.slice(start), dialect)) {
 		if (tokenType === Newline) {
 			if (hasWords && depth === 0) break;
 			continue;
@@ -44,7 +44,7 @@ export function endOfNextLine(text: string, from: number, dialect: Dialect): num
 		if (tokenType === OpenBrace) depth++;
 		else if (tokenType === CloseBrace && --depth < 0) break;
 		hasWords = true;
-		end = from + startOffset + image.length;
+		end = start + startOffset + image.length;
 	}
 	return end;
 }

@@ -1,25 +1,25 @@
-/** Scans heredocs: `<<MARKER`, the body, and the marker again, whose indentation is removed from every line. */
+/** Scans heredocs: `<<MARKER`, the body, and the marker again. The indentation of the last marker is removed from every line. */
 import { CR, LF, SPACE } from './characters.ts';
 import type { LexicalProblem, ScannedWord } from './scan-word.ts';
 
 const validMarker = /^[A-Za-z0-9_-]+$/;
 
 /**
- * Scans from the `<<` at `start`. A space before the newline, or the end of the text, makes it an ordinary word; an invalid
- * marker is returned in `problem`.
+ * Scans the heredoc whose `<<` is at `start`. If a space or the end of the text follows the marker, the text is an ordinary word.
+ * An invalid marker is reported in `problem`.
  */
 export function scanHeredoc(text: string, start: number): ScannedWord {
 	let marker = '';
-	let at = start + 2;
-	for (; at < text.length; at++) {
-		const code = text.charCodeAt(at);
+	let position = start + 2;
+	for (; position < text.length; position++) {
+		const code = text.charCodeAt(position);
 		if (code === LF || code === SPACE) break;
-		if (code !== CR) marker += text[at];
+		if (code !== CR) marker += text[position];
 	}
-	if (text.charCodeAt(at) !== LF) return { text: `<<${marker}`, quote: 'none', end: at };
-	const problem = markerProblem(start, at, marker);
-	if (problem) return { text: `<<${marker}`, quote: 'none', end: endDespiteBadMarker(text, at, marker), problem };
-	return readBody(text, start, at, marker);
+	if (text.charCodeAt(position) !== LF) return { text: `<<${marker}`, quote: 'none', end: position };
+	const problem = markerProblem(start, position, marker);
+	if (problem) return { text: `<<${marker}`, quote: 'none', end: endDespiteBadMarker(text, position, marker), problem };
+	return readBody(text, start, position, marker);
 }
 
 function markerProblem(start: number, end: number, marker: string): LexicalProblem | undefined {
@@ -40,14 +40,14 @@ function markerProblem(start: number, end: number, marker: string): LexicalProbl
 	return { ...location, code: 'syntax/heredoc-marker', message, label: 'not a marker', hint };
 }
 
-/** Returns the end of a heredoc with an invalid marker, if it can be found. Otherwise its body would be read as directives. */
+/** Returns the end of a heredoc with an invalid marker, if it can be found, so that its body is not read as directives. */
 function endDespiteBadMarker(text: string, end: number, marker: string): number {
 	const intendedMarker = marker.replace(/^<+/, '').trim();
 	if (intendedMarker === '') return end;
-	for (let line = end; line !== -1; line = text.indexOf('\n', line + 1)) {
-		let at = line + 1;
-		while (text[at] === ' ' || text[at] === '\t') at++;
-		if (text.startsWith(intendedMarker, at)) return at + intendedMarker.length;
+	for (let lineEnd = end; lineEnd !== -1; lineEnd = text.indexOf('\n', lineEnd + 1)) {
+		let position = lineEnd + 1;
+		while (text[position] === ' ' || text[position] === '\t') position++;
+		if (text.startsWith(intendedMarker, position)) return position + intendedMarker.length;
 	}
 	return end;
 }
@@ -76,16 +76,16 @@ function readBody(text: string, start: number, openingEnd: number, marker: strin
 	const padding = text.slice(lastLineStart, close);
 	const lines: string[] = [];
 	let problem: LexicalProblem | undefined;
-	for (let at = bodyStart; at < lastLineStart; ) {
-		const lineEnd = text.indexOf('\n', at);
-		const line = text.slice(at, lineEnd);
+	for (let lineStart = bodyStart; lineStart < lastLineStart; ) {
+		const lineEnd = text.indexOf('\n', lineStart);
+		const line = text.slice(lineStart, lineEnd);
 		if (line === '' || line === '\r') lines.push('');
 		else if (line.startsWith(padding)) lines.push(line.slice(padding.length).replaceAll('\r', ''));
 		else {
 			lines.push(line.replaceAll('\r', ''));
-			problem ??= indentationProblem(text, at, lineEnd, marker, padding);
+			problem ??= indentationProblem(text, lineStart, lineEnd, marker, padding);
 		}
-		at = lineEnd + 1;
+		lineStart = lineEnd + 1;
 	}
 	return { text: lines.join('\n'), quote: 'heredoc', end, problem };
 }

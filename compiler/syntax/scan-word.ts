@@ -1,4 +1,4 @@
-/** Scans one word of configuration text: quotes, backticks, backslashes, heredocs and `NAME="value"`. */
+/** Scans a word of configuration text: quotes, backticks, backslashes, heredocs and `NAME="value"`. */
 import type { Quote } from './ast.ts';
 import {
 	BACKSLASH,
@@ -14,12 +14,12 @@ import {
 } from './characters.ts';
 import { scanHeredoc } from './scan-heredoc.ts';
 
-/** A mistake inside a word. Offsets refer to the text that the lexer sees. */
+/** A mistake inside a word. Offsets refer to the text that the lexer reads. */
 export interface LexicalProblem {
 	readonly code: string;
 	/** Returns the message, given the number of the line with the mistake. */
 	readonly message: (line: number) => string;
-	/** An offset on the line whose number is passed to `message`. */
+	/** An offset in the line whose number is passed to `message`. */
 	readonly lineOffset: number;
 	readonly start: number;
 	readonly end: number;
@@ -27,22 +27,22 @@ export interface LexicalProblem {
 	readonly hint?: string;
 }
 
-/** A word whose meaning differs from its source text. */
+/** A word whose value may differ from its source text. */
 export interface ScannedWord {
 	/**
-	 * The word; undefined if the characters form no word, which is the case for a backslash that continues the line, or a lone quote
-	 * at the end.
+	 * The value of the word; undefined if the characters are not a word, as for a backslash that continues the line, or a lone
+	 * quote at the end.
 	 */
 	readonly text: string | undefined;
 	readonly quote: Quote;
-	/** The quote of the value in `NAME="value"`. */
+	/** How the value in `NAME="value"` is quoted. */
 	readonly valueQuote?: Quote | undefined;
-	/** Offset after the last character consumed. */
+	/** Offset after the last character of the word. */
 	readonly end: number;
 	readonly problem?: LexicalProblem | undefined;
-	/** True if the word was never closed and consumed the rest of the text. */
+	/** True if the word is not closed and has taken the rest of the text. */
 	readonly reachesEnd?: boolean | undefined;
-	/** True if the word opened a quote that is never closed. */
+	/** True if the word opens a quote that is never closed. */
 	readonly unterminated?: boolean | undefined;
 }
 
@@ -50,70 +50,70 @@ const plainRun = new RegExp(`[^${whiteSpaceClass}\\\\]+`, 'y');
 const parameterName = /^[A-Za-z_][A-Za-z0-9_-]*=$/;
 
 /**
- * Returns the end of the plain word at `start`, or -1 if a backslash, quote, carriage return, heredoc or (with `namedValues`) a
- * possible `NAME="` requires the full scan.
+ * Returns the end of the plain word at `start`. Returns −1 if the word needs a full scan, because of a backslash, quote, carriage
+ * return or heredoc or, with `namedValues`, because of a possible `NAME="`.
  */
 export function endOfPlainWord(text: string, start: number, namedValues: boolean): number {
-	const first = text.charCodeAt(start);
-	if (first === DOUBLE_QUOTE || first === BACKTICK || first === BACKSLASH) return -1;
-	if (first === LESS_THAN && text.charCodeAt(start + 1) === LESS_THAN) return -1;
+	const firstCode = text.charCodeAt(start);
+	if (firstCode === DOUBLE_QUOTE || firstCode === BACKTICK || firstCode === BACKSLASH) return -1;
+	if (firstCode === LESS_THAN && text.charCodeAt(start + 1) === LESS_THAN) return -1;
 	plainRun.lastIndex = start;
 	plainRun.test(text);
 	const end = plainRun.lastIndex;
-	const next = text.charCodeAt(end);
-	if (next === BACKSLASH || next === CR) return -1;
+	const nextCode = text.charCodeAt(end);
+	if (nextCode === BACKSLASH || nextCode === CR) return -1;
 	if (namedValues) {
-		for (let at = start; at < end; at++) if (text.charCodeAt(at) === EQUALS) return -1;
+		for (let index = start; index < end; index++) if (text.charCodeAt(index) === EQUALS) return -1;
 	}
 	return end;
 }
 
 /**
- * Scans the word at `start`, which is neither white space nor `#`. `acceptsNamedValue` reports whether a quote after `NAME=` opens
+ * Scans the word at `start`, which must not be white space or `#`. `acceptsNamedValue` reports whether a quote after `NAME=` opens
  * a value here.
  */
 export function scanWord(text: string, start: number, acceptsNamedValue?: () => boolean): ScannedWord {
-	const first = text.charCodeAt(start);
-	if (first === DOUBLE_QUOTE) return scanQuoted(text, start, false);
-	if (first === BACKTICK) return scanBacktick(text, start);
+	const firstCode = text.charCodeAt(start);
+	if (firstCode === DOUBLE_QUOTE) return scanQuoted(text, start, false);
+	if (firstCode === BACKTICK) return scanBacktick(text, start);
 	let word = '';
-	let escaped = false;
-	let heredocAllowed = true;
-	for (let at = start; at < text.length; at++) {
-		const code = text.charCodeAt(at);
-		if (code === BACKSLASH && !escaped) {
-			escaped = true;
+	let isEscaped = false;
+	let mayBeHeredoc = true;
+	for (let index = start; index < text.length; index++) {
+		const code = text.charCodeAt(index);
+		if (code === BACKSLASH && !isEscaped) {
+			isEscaped = true;
 			continue;
 		}
 		if (isWhiteSpace(code)) {
 			if (code === CR) continue;
-			if (code === LF) return { text: word || undefined, quote: 'none', end: escaped ? at + 1 : at };
-			if (word !== '') return { text: word, quote: 'none', end: at };
+			if (code === LF) return { text: word || undefined, quote: 'none', end: isEscaped ? index + 1 : index };
+			if (word !== '') return { text: word, quote: 'none', end: index };
 			continue;
 		}
 		if (word === '') {
-			if (code === HASH) return { text: undefined, quote: 'none', end: at };
-			// A backslash before a quote does not prevent quoting, but inside the quotes it still counts.
-			if (code === DOUBLE_QUOTE) return scanQuoted(text, at, escaped);
-			if (code === BACKTICK) return scanBacktick(text, at);
+			if (code === HASH) return { text: undefined, quote: 'none', end: index };
+			// A backslash before a quote does not prevent quoting, but inside the quotes it still has an effect.
+			if (code === DOUBLE_QUOTE) return scanQuoted(text, index, isEscaped);
+			if (code === BACKTICK) return scanBacktick(text, index);
 		}
 		if (
 			acceptsNamedValue &&
-			!escaped &&
+			!isEscaped &&
 			(code === DOUBLE_QUOTE || code === BACKTICK) &&
 			endsAsParameter(word) &&
 			acceptsNamedValue()
 		) {
-			const value = code === DOUBLE_QUOTE ? scanQuoted(text, at, false) : scanBacktick(text, at);
+			const value = code === DOUBLE_QUOTE ? scanQuoted(text, index, false) : scanBacktick(text, index);
 			return { ...value, text: word + (value.text ?? ''), quote: 'none', valueQuote: value.quote };
 		}
-		if (escaped) {
-			if (code === LESS_THAN) heredocAllowed = false;
+		if (isEscaped) {
+			if (code === LESS_THAN) mayBeHeredoc = false;
 			else word += '\\';
-			escaped = false;
+			isEscaped = false;
 		}
-		word += text[at];
-		if (heredocAllowed && word.length === 2 && word === '<<') return scanHeredoc(text, at - 1);
+		word += text[index];
+		if (mayBeHeredoc && word.length === 2 && word === '<<') return scanHeredoc(text, index - 1);
 	}
 	return { text: word || undefined, quote: 'none', end: text.length };
 }
@@ -130,20 +130,20 @@ function scanBacktick(text: string, open: number): ScannedWord {
 }
 
 function scanQuoted(text: string, open: number, escapedBefore: boolean): ScannedWord {
-	let escaped = escapedBefore;
+	let isEscaped = escapedBefore;
 	let word = '';
-	for (let at = open + 1; at < text.length; at++) {
-		const code = text.charCodeAt(at);
-		if (escaped) {
-			word += code === DOUBLE_QUOTE ? '"' : `\\${text[at]}`;
-			escaped = false;
-		} else if (code === BACKSLASH) escaped = true;
-		else if (code === DOUBLE_QUOTE) return { text: word, quote: 'double', end: at + 1 };
+	for (let index = open + 1; index < text.length; index++) {
+		const code = text.charCodeAt(index);
+		if (isEscaped) {
+			word += code === DOUBLE_QUOTE ? '"' : `\\${text[index]}`;
+			isEscaped = false;
+		} else if (code === BACKSLASH) isEscaped = true;
+		else if (code === DOUBLE_QUOTE) return { text: word, quote: 'double', end: index + 1 };
 		else {
-			let end = at + 1;
+			let end = index + 1;
 			while (end < text.length && text.charCodeAt(end) !== DOUBLE_QUOTE && text.charCodeAt(end) !== BACKSLASH) end++;
-			word += text.slice(at, end);
-			at = end - 1;
+			word += text.slice(index, end);
+			index = end - 1;
 		}
 	}
 	return { text: word || undefined, quote: 'none', end: text.length, unterminated: true, reachesEnd: true };

@@ -1,14 +1,14 @@
-/** Collects the addresses of one site across lines and rejects words that cannot be addresses. */
+/** Collects the addresses of a site, which may extend over several lines, and rejects words that cannot be addresses. */
 import type { SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import type { ParsedWord } from './parsed-file.ts';
 import { fileAndLine, structureMistake } from './structure-mistake.ts';
 
-/** The addresses of the current site. Lowering checks their meaning. */
+/** The addresses of the current site. Their meaning is checked during lowering. */
 export class SiteAddresses {
-	/** True once a word of the current site's addresses has been added. */
-	started = false;
+	/** True if a word of the current site's addresses has been added. */
+	hasStarted = false;
 	/** True if the last word ended with a comma, so that the next line continues the list. */
 	expectsMore = false;
 	readonly #report: ExpansionReport;
@@ -23,21 +23,21 @@ export class SiteAddresses {
 	}
 
 	/**
-	 * Adds the words of one line. If they are a directive outside of any site, reports it and returns `directive` without adding
-	 * anything. `silent` suppresses the report, for directives that follow a directive outside of any site.
+	 * Adds the words of a line. If they are a directive outside of any site, reports it and returns `directive` without adding
+	 * anything. `silent` suppresses the report, for directives that follow such a directive.
 	 */
 	addWords(words: readonly ParsedWord[], silent: boolean): 'address' | 'directive' {
 		const firstWord = words[0];
-		if (firstWord && !this.started && this.#directives.has(firstWord.text)) {
+		if (firstWord && !this.hasStarted && this.#directives.has(firstWord.text)) {
 			if (!silent) this.#reportDirective(firstWord);
 			return 'directive';
 		}
-		if (firstWord?.text.startsWith('@') && !this.started) {
+		if (firstWord?.text.startsWith('@') && !this.hasStarted) {
 			this.#rejectMatcher(firstWord);
 			this.#hasRejected = false;
 			return 'directive';
 		}
-		this.started = true;
+		this.hasStarted = true;
 		for (const word of words) this.#addWord(word);
 		return 'address';
 	}
@@ -50,9 +50,9 @@ export class SiteAddresses {
 		}
 		if (text.endsWith('{')) {
 			const message = `Site addresses cannot end with a curly brace: '${text}' - put a space between the token and the brace`;
-			const fixed = `${text.slice(0, -1)} {`;
+			const withSpace = `${text.slice(0, -1)} {`;
 			this.#reject('syntax/glued-brace', word, message, {
-				label: `write \`${fixed}\``,
+				label: `write \`${withSpace}\``,
 				fix: isLiteral(word, text)
 					? {
 							safety: 'safe',
@@ -113,8 +113,8 @@ export class SiteAddresses {
 	}
 
 	/**
-	 * Ends the addresses of a site and prepares for the next one. `open` is the site's `{`; undefined if it has none. Returns the
-	 * words of the addresses, and whether any word was rejected.
+	 * Ends the addresses of a site, and prepares for the next site. `open` is the site's `{`; undefined if it has none. Returns the
+	 * words of the addresses, and whether a word was rejected.
 	 */
 	finish(open: SourceSpan | undefined): { words: readonly Word[]; hasRejected: boolean } {
 		if (this.expectsMore && this.#lastComma) {
@@ -132,13 +132,13 @@ export class SiteAddresses {
 		const hasRejected = this.#hasRejected;
 		this.#words = [];
 		this.#hasRejected = false;
-		this.started = false;
+		this.hasStarted = false;
 		this.expectsMore = false;
 		return { words, hasRejected };
 	}
 }
 
-/** Reports whether a word appears literally in the file, without values from the environment or an expansion. */
+/** Reports whether a word is in the file exactly as it is, without values from the environment or from expansion. */
 function isLiteral({ span }: ParsedWord, text: string): boolean {
 	return span.end - span.start === text.length && span.source.text.startsWith(text, span.start);
 }

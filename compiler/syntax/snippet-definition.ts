@@ -1,4 +1,4 @@
-/** Defines snippets, `(name) { … }`, in a Configfile with named parameters: `(secure) max_age policy="x" { … }`. */
+/** Defines snippets, `(name) { … }`. In a Configfile, they may have named parameters: `(secure) max_age policy="x" { … }`. */
 import type { Constants } from './constants.ts';
 import { expandWords } from './expand-words.ts';
 import type { ExpansionReport } from './expansion-report.ts';
@@ -11,7 +11,7 @@ export function isSnippetHead(text: string): boolean {
 	return text.length >= 2 && text.startsWith('(') && text.endsWith(')');
 }
 
-/** Defines a snippet. If the name is taken, the first definition is kept. */
+/** Defines a snippet. If there already is one of this name, the first definition is kept. */
 export function defineSnippet(
 	line: ParsedLine,
 	block: ParsedBlock,
@@ -20,9 +20,9 @@ export function defineSnippet(
 	constants: Constants,
 	report: ExpansionReport,
 ): void {
-	const [head, ...parameterWords] = expandWords(line.words, { frame, constants, report });
-	const word = { ...head!, span: spanIn(frame, line.words[0]!.span) };
-	const name = head!.text.slice(1, -1);
+	const [headWord, ...parameterWords] = expandWords(line.words, { frame, constants, report });
+	const word = { ...headWord!, span: spanIn(frame, line.words[0]!.span) };
+	const name = headWord!.text.slice(1, -1);
 	const existing = snippets.get(name);
 	if (existing) {
 		const details = {
@@ -42,7 +42,7 @@ export function defineSnippet(
 		source,
 		parameters,
 		inMainFile: !frame.imported,
-		used: false,
+		isUsed: false,
 	});
 }
 

@@ -1,4 +1,4 @@
-/** Diagnostics of the parse level, in the wording of each dialect. */
+/** Diagnostics of structural mistakes, in the wording of each dialect. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -7,12 +7,14 @@ import { maxWords } from './parsed-file.ts';
 /** Maximum characters of a token in a message. */
 const MAX_TOKEN_CHARS = 40;
 
-/** Returns `FILE:LINE` of a span. */
+/** Returns the place of a span as `FILE:LINE`. */
 export function fileAndLine(span: SourceSpan): string {
 	return `${span.source.name}:${span.source.position(span.start).line}`;
 }
 
-/** Returns ` import chain ['FILE:LINE (import NAME)', …]`, outermost first, or '' for text that was not imported. */
+/**
+ * Returns ` import chain ['FILE:LINE (import NAME)', …]` for a span in imported text, outermost import first; '' for other text.
+ */
 export function importChain(span: SourceSpan): string {
 	const chain: string[] = [];
 	for (let { source } = span; source.importedAt; source = source.importedAt.source) {
@@ -21,7 +23,10 @@ export function importChain(span: SourceSpan): string {
 	return chain.length === 0 ? '' : ` import chain [${chain.join(', ')}]`;
 }
 
-/** Returns the message of a syntax error. It contains the import chain even if nothing was imported. */
+/**
+ * Returns the message of a syntax error in the wording of the compatible server. It has an import chain even if nothing was
+ * imported.
+ */
 export function syntaxError(unexpected: string, expected: '{' | '}', span: SourceSpan): string {
 	const shortened = unexpected.length > MAX_TOKEN_CHARS ? `${unexpected.slice(0, MAX_TOKEN_CHARS)}…` : unexpected;
 	const chain = importChain(span).replace(/^ import chain /, '') || "['']";
@@ -30,8 +35,8 @@ export function syntaxError(unexpected: string, expected: '{' | '}', span: Sourc
 }
 
 /**
- * Returns a structural error. In a Compatfile the message ends with the place, like the compatible server's messages, which
- * tools match; in a Configfile only the code frame shows the place.
+ * Returns the diagnostic for a structural mistake. In a Compatfile, the message ends with the place, as in the compatible server,
+ * because tools match such messages. In a Configfile, only the code frame shows the place.
  */
 export function structureMistake(
 	dialect: Dialect,
@@ -45,7 +50,7 @@ export function structureMistake(
 	return { code, severity: 'error', message: fullMessage, span, ...details };
 }
 
-/** Returns the diagnostic for a `}` after words. */
+/** Returns the diagnostic for a `}` that follows words on its line. */
 export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
@@ -59,7 +64,7 @@ export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic 
 	);
 }
 
-/** Returns the diagnostic for a directive line that ends in `{}`. */
+/** Returns the diagnostic for a directive whose line ends in `{}`. */
 export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/empty-braces', span, "Unexpected '{}' at end of line", {
 		label: 'neither a block nor a placeholder',
@@ -67,7 +72,7 @@ export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
 	});
 }
 
-/** Returns the diagnostic for a directive whose block begins on the next line. */
+/** Returns the diagnostic for a directive whose `{` is on the next line. */
 export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
@@ -78,7 +83,7 @@ export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 	);
 }
 
-/** Returns the diagnostic for a directive on the line of a `}`. `span` is the directive's span. */
+/** Returns the diagnostic for a directive that is on the line of a `}`. `span` is the span of the directive. */
 export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/text-after-close', span, "Unexpected next token after '}' on same line", {
 		label: 'the line ends here',
@@ -86,7 +91,7 @@ export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 	});
 }
 
-/** Returns the diagnostic for a line with too many words. The span is that of the first excess word. */
+/** Returns the diagnostic for a line with too many words. `span` is the span of the first excess word. */
 export function tooManyWords(span: SourceSpan): Diagnostic {
 	return {
 		code: 'syntax/too-many-words',

@@ -1,4 +1,7 @@
-/** A piece of a source text that was divided at the top level. It is parsed on its own, and reused while the text around it changes. */
+/**
+ * A piece of a text that was divided at the top level. A piece is parsed on its own, and its result is used again while the text
+ * around it changes.
+ */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { type SubstitutedText, substituteEnvironment } from '../source/environment.ts';
@@ -10,30 +13,31 @@ import { isSnippetHead } from './snippet-definition.ts';
 /** The result of parsing a piece. */
 export interface ReadPiece {
 	readonly lines: readonly ParsedLine[];
-	/** The source to which the spans of the lines refer: the piece, or the whole text. */
+	/** The source to which the spans of the lines refer: the piece, or the complete text. */
 	readonly source: Source;
-	/** False if the piece contains anything besides sites, snippets and constants. */
+	/** False if the piece contains anything but sites, snippets and constants. */
 	readonly isPlain: boolean;
 	/** True if structural mistakes were reported. */
 	readonly hasMistakes: boolean;
 }
 
-/** Words at the top level that begin something other than the address of a site. */
+/** Words that begin a top-level line which is not a site. */
 const keywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
-// These patterns are approximate. That is safe, because a piece taken for an independent site is checked again when it is parsed.
+// The two patterns below are approximate. That is safe, because a piece that is taken for an independent site is checked again when
+// it is parsed.
 const maybeDependent = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 const beginsAsSite = /^(?:\s|#[^\n]*\n)*(?!(?:import|use|let|test|upstream)\s|[\s#({&@]|$)/;
 
-/** A piece and the result of parsing it. */
+/** A piece of text, with the result of parsing it. */
 export class TextPiece {
 	readonly source: Source;
-	/** True if the piece appears to be a single site that does not depend on its surroundings. */
+	/** True if the piece seems to be a single site that does not depend on its surroundings. */
 	isIndependentSite: boolean;
 	readonly #place: CutPlace;
 	readonly #dialect: Dialect;
 	#read: ReadPiece | undefined;
-	/** True if the result remains valid when the text around the piece changes. */
+	/** True if the result stays valid when the text around the piece changes. */
 	#keepsResult = false;
 
 	constructor(text: string, wholeText: Source, offset: number, dialect: Dialect) {
@@ -43,21 +47,21 @@ export class TextPiece {
 		this.isIndependentSite = beginsAsSite.test(text) && !maybeDependent.test(text);
 	}
 
-	/** Updates the position of the piece in the whole text. */
+	/** Sets the position of the piece in the complete text. */
 	move(wholeText: Source, offset: number): void {
 		this.#place.wholeText = wholeText;
 		this.#place.offset = offset;
 		this.release();
 	}
 
-	/** Discards the parse result, unless it remains valid when the text around the piece changes. */
+	/** Discards the result, unless it stays valid when the text around the piece changes. */
 	release(): void {
 		if (!this.#keepsResult) this.#read = undefined;
 	}
 
 	/**
-	 * Returns the lines. Mistakes are reported when the piece is parsed, but not when a cached result is returned. The environment is
-	 * read each time, so that a recording reader notices it.
+	 * Returns the result of parsing the piece. Mistakes are reported when the piece is parsed, but not when a cached result is
+	 * returned. The environment is read each time, so that a recording reader notices the variables.
 	 */
 	read(env: (name: string) => string | undefined, report: Report): ReadPiece {
 		const { source } = this;
@@ -68,18 +72,18 @@ export class TextPiece {
 		const text = substituteEnvironment(source.text, env);
 		const diagnostics: Diagnostic[] = [];
 		const { lines } = parseSubstitutedText(source, text, this.#dialect, diagnostic => diagnostics.push(diagnostic));
-		const plain = lines.every(isPlain);
-		if (plain) {
-			this.#read = { lines, source, isPlain: plain, hasMistakes: diagnostics.length > 0 };
+		const isPlainPiece = lines.every(isPlain);
+		if (isPlainPiece) {
+			this.#read = { lines, source, isPlain: isPlainPiece, hasMistakes: diagnostics.length > 0 };
 			this.#keepsResult = diagnostics.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
-			// Tests, options and imports are kept for longer than this piece, so they are parsed as parts of the whole file.
+			// Tests, options and imports are kept for longer than this piece, so they are parsed as parts of the complete text.
 			const { wholeText: whole, offset } = this.#place;
 			diagnostics.length = 0;
 			const { lines } = parseSubstitutedText(whole, shiftOffsets(text, offset), this.#dialect, diagnostic =>
 				diagnostics.push(diagnostic),
 			);
-			this.#read = { lines, source: whole, isPlain: plain, hasMistakes: diagnostics.length > 0 };
+			this.#read = { lines, source: whole, isPlain: isPlainPiece, hasMistakes: diagnostics.length > 0 };
 		}
 		for (const diagnostic of diagnostics) report(diagnostic);
 		return this.#read;
@@ -99,7 +103,7 @@ function isSnippet({ words }: ParsedLine): boolean {
 	return words[0]!.quote === 'none' && isSnippetHead(words[0]!.text);
 }
 
-/** Returns a piece's text, with offsets that refer to the whole text. */
+/** Returns the text of a piece, with offsets that refer to the complete text. */
 function shiftOffsets(text: SubstitutedText, distance: number): SubstitutedText {
 	return {
 		text: text.text,

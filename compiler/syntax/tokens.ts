@@ -1,15 +1,16 @@
-/** The tokens of both dialects and their Chevrotain lexer: words, standalone braces, and newlines. */
+/** The tokens of both dialects, and the Chevrotain lexer for them: words, standalone braces, and newlines. */
 import { createToken, type IToken, Lexer, type TokenType } from 'chevrotain';
 import type { Dialect } from '../dialects/dialect.ts';
 import { whiteSpaceClass, whiteSpaceCodes } from './characters.ts';
 import { endOfPlainWord, type ScannedWord, scanWord } from './scan-word.ts';
 
-/** A token as the parser receives it. `payload` is present if the word differs from its image. */
+/** A token as the parser receives it. `payload` is set for a word whose value may differ from its image. */
 export interface WordToken extends IToken {
 	payload?: ScannedWord;
 }
 
-// The brace must be followed by white space other than CR, a line continuation, or the end. CRs in between do not count.
+// A standalone brace is followed by white space other than CR, by a line continuation, or by the end of the text. Carriage returns
+// in between are ignored.
 const standaloneEnd = `\\r*(?:(?=[${whiteSpaceClass.replace('\\t-\\r', '\\t-\\f')}])|(?![^])|(?=\\\\[^\\S\\n]*\\n))`;
 
 const Blank = createToken({
@@ -19,7 +20,7 @@ const Blank = createToken({
 	group: Lexer.SKIPPED,
 });
 
-/** Newlines, including following blank lines and indentation. */
+/** A newline, together with the blank lines and the indentation after it. */
 export const Newline = createToken({
 	name: 'Newline',
 	pattern: /\n[\t\r\n ]*/,
@@ -27,7 +28,10 @@ export const Newline = createToken({
 	line_breaks: true,
 });
 
-/** A comment up to the end of the line. If a backslash ends the line, the newline is included, so that the next line belongs to the same line. */
+/**
+ * A comment up to the end of the line. If a backslash ends the line, the newline is included, so that the text on the next line
+ * continues the current one.
+ */
 export const Comment = createToken({
 	name: 'Comment',
 	pattern: /#(?:[^\n]*\\\r*\n|[^\n]*)/,
@@ -36,7 +40,7 @@ export const Comment = createToken({
 	line_breaks: true,
 });
 
-/** A standalone `{`. Adjacent to other characters it is text, as in placeholders. */
+/** A standalone `{`. Next to other characters it is text, as in placeholders. */
 export const OpenBrace = createToken({
 	name: 'Open',
 	pattern: new RegExp(`\\{${standaloneEnd}`),
@@ -50,13 +54,16 @@ export const CloseBrace = createToken({
 	start_chars_hint: ['}'],
 });
 
-/** A word other than a standalone brace, quoted or not. */
+/** A word, quoted or not, other than a standalone brace. */
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
-/** Maximum number of words on a line before a named value. */
+/** Maximum number of words before a named value on a line. */
 export const maxWordsBefore = 256;
 
-/** Reports whether a quote after `NAME=` opens a quoted value: in the head of a snippet and after `use`. */
+/**
+ * Reports whether a quote after `NAME=` opens a quoted value, which is the case in the head of a snippet and after `use`. `tokens`
+ * are the tokens before the quote.
+ */
 function takesNamedValues(tokens: readonly IToken[]): boolean {
 	let head: IToken | undefined;
 	for (let index = tokens.length - 1; index >= 0; index--) {
@@ -82,7 +89,7 @@ function wordPattern(namedValues: boolean): (text: string, offset: number, token
 	};
 }
 
-// The lexer groups code units above 255 in steps of 255, so one of each group is listed.
+// The lexer groups code units above 255 in steps of 255, so one unit of each group is listed.
 const wordStarts = Array.from({ length: 256 }, (_, code) => code)
 	.concat(Array.from({ length: 257 }, (_, step) => Math.min(256 + step * 255, 0xffff)))
 	.filter(code => !whiteSpaceCodes.includes(code) && code !== 0x23);
@@ -102,7 +109,7 @@ const modes = {
 	compatfile: [Blank, Newline, Comment, OpenBrace, CloseBrace, wordToken('CompatfileWord', false)],
 };
 
-/** All token types, for the parser. */
+/** All types of tokens, for the parser. */
 export const vocabulary: TokenType[] = [Word, ...new Set([...modes.configfile, ...modes.compatfile])];
 
 const lexer = new Lexer(
@@ -110,7 +117,9 @@ const lexer = new Lexer(
 	{ positionTracking: 'onlyOffset', ensureOptimizations: true, skipValidations: true },
 );
 
-/** Splits text with its environment values already replaced into tokens. Never fails: every text can be tokenized. */
+/**
+ * Splits a text into tokens. Environment variables have already been replaced. Never fails, because every text can be tokenized.
+ */
 export function tokenize(text: string, dialect: Dialect): WordToken[] {
 	return lexer.tokenize(text, dialect).tokens as WordToken[];
 }

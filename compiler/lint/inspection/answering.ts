@@ -1,4 +1,4 @@
-/** Derives properties of steps from the traits of their handlers: whether the steps answer requests, and what they change. */
+/** Derives from the traits of handlers whether steps answer requests, and what they change. */
 
 import type { Step } from '../../document/document.ts';
 import type { HandlerDirective } from '../../modules/contract/directive.ts';
@@ -13,19 +13,19 @@ export function traitsOf(step: Step): Partial<HandlerDirective> {
 	return HANDLERS.get(step.handler) ?? NO_TRAITS;
 }
 
-/** Returns the name of a step's directive, as a user would write it. */
+/** Returns the name of a step's directive, as the user wrote it. */
 export function directiveNameOf(step: Step): string {
 	const { writtenAs, names } = traitsOf(step);
 	return writtenAs?.(step) ?? names?.compatfile[0] ?? names?.configfile[0] ?? step.handler;
 }
 
-/** Reports whether the step answers every request that reaches it. */
+/** Reports whether a step answers every request that reaches it. */
 export function alwaysAnswers(step: Step): boolean {
 	if (step.when !== undefined || step.exclusive !== undefined) return false;
 	return answersIfRun(step);
 }
 
-/** Reports whether the step answers every request for which it runs. */
+/** Reports whether a step answers every request for which it runs. */
 export function answersIfRun(step: Step): boolean {
 	const branches = branchesOf(step);
 	if (branches.length > 0) {
@@ -37,12 +37,12 @@ export function answersIfRun(step: Step): boolean {
 	return answers === 'always' && passesOn?.(step) !== true;
 }
 
-/** Reports whether the step, or one nested in it, may answer a request. */
+/** Reports whether a step, or a step nested in it, may answer a request. */
 export function canAnswer(step: Step): boolean {
 	return traitsOf(step).answers !== undefined || branchesOf(step).some(({ pipeline }) => pipeline.some(canAnswer));
 }
 
-/** Reports whether the step, or one nested in it, affects matchers on the path, query or method. */
+/** Reports whether a step, or a step nested in it, changes what matchers on the path, query or method see. */
 export function changesTarget(step: Step): boolean {
 	return traitsOf(step).changesTarget === true || branchesOf(step).some(({ pipeline }) => pipeline.some(changesTarget));
 }

@@ -1,9 +1,9 @@
 /** Finds placeholders whose values a client chooses freely. */
 
-/** Matches placeholders that a client can set to anything. */
+/** Matches the full names of placeholders to which a client can give any value. */
 const CLIENT_CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
 
-/** Reports whether a client can set a placeholder, given by its full name, to anything. */
+/** Reports whether a client can give a placeholder any value. `name` is the placeholder's full name. */
 export function isClientChosen(name: string): boolean {
 	return CLIENT_CHOSEN.test(name);
 }
@@ -13,7 +13,7 @@ export function placeholdersOf(text: string): string[] {
 	return [...text.matchAll(/\{([^{}]+)\}/g)].map(([, name]) => name!);
 }
 
-/** Returns the names of the placeholders in a text that a client can set to anything. */
+/** Returns the names of the placeholders in a text to which a client can give any value. */
 export function clientChosenPlaceholders(text: string): string[] {
 	return placeholdersOf(text).filter(isClientChosen);
 }

@@ -1,5 +1,6 @@
 /**
- * Compares matchers by their form: whether one matches every request that another matches, and whether no request can match both.
+ * Compares matchers by their settings: whether one matches every request that another one matches, and whether no request can match
+ * both.
  */
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Matcher } from '../../document/document.ts';
@@ -20,16 +21,16 @@ export function coversMatcher(wide: Matcher | undefined, narrow: Matcher | undef
 	if (narrow.type === 'all' && operandsOf(narrow).some(part => coversMatcher(wide, part))) return true;
 	const [wideValues, narrowValues] = [valuesOf(wide), valuesOf(narrow)];
 	if (!wideValues || !narrowValues || wideValues.kind !== narrowValues.kind) return matchesEverything(wide);
-	const covering = COVERING[wideValues.kind];
+	const covering = COVERS_BY_KIND[wideValues.kind];
 	return narrowValues.values.every(value => wideValues.values.some(other => covering(other, value)));
 }
 
 /** Returns true only if it is certain that no request can match both matchers. */
-export function areDisjoint(one: Matcher, other: Matcher): boolean {
-	const [left, right] = [valuesOf(one), valuesOf(other)];
-	if (!left || !right || left.kind !== right.kind) return false;
-	const disjoint = DISJOINT[left.kind];
-	return left.values.every(a => right.values.every(b => disjoint(a, b)));
+export function areDisjoint(first: Matcher, second: Matcher): boolean {
+	const [firstValues, secondValues] = [valuesOf(first), valuesOf(second)];
+	if (!firstValues || !secondValues || firstValues.kind !== secondValues.kind) return false;
+	const disjoint = DISJOINT_BY_KIND[firstValues.kind];
+	return firstValues.values.every(a => secondValues.values.every(b => disjoint(a, b)));
 }
 
 /** Returns true only if it is certain that no request for a path, given without placeholders, can match. */
@@ -40,13 +41,13 @@ export function excludesPath(matcher: Matcher, path: string): boolean {
 }
 
 /**
- * Returns the values of a matcher that lists alternatives, in lower case if it ignores case. Returns undefined for other
- * matchers, and for values with placeholders.
+ * Returns the values of a matcher that lists alternatives, in lower case if it ignores case. Returns undefined for other matchers,
+ * and if a value has placeholders.
  */
 function valuesOf(matcher: Matcher): { readonly kind: ListedValue; readonly values: readonly string[] } | undefined {
-	const list = listedValuesOf(matcher);
-	if (!list || list.values.some(value => value.includes('{'))) return undefined;
-	const { kind, values } = list;
+	const listed = listedValuesOf(matcher);
+	if (!listed || listed.values.some(value => value.includes('{'))) return undefined;
+	const { kind, values } = listed;
 	return { kind, values: kind === 'method' ? values : values.map(value => value.toLowerCase()) };
 }
 
@@ -106,14 +107,14 @@ function parsePathPattern(pattern: string): { readonly text: string; readonly is
 }
 
 /** By kind of value, a function that reports whether `wide` matches every request that `narrow` matches. */
-const COVERING: { readonly [of in ListedValue]: (wide: string, narrow: string) => boolean } = {
+const COVERS_BY_KIND: { readonly [of in ListedValue]: (wide: string, narrow: string) => boolean } = {
 	path: coversPath,
 	host: coversHost,
 	method: (wide, narrow) => wide === narrow,
 };
 
 /** By kind of value, a function that reports whether no request can match both patterns. */
-const DISJOINT: { readonly [of in ListedValue]: (a: string, b: string) => boolean } = {
+const DISJOINT_BY_KIND: { readonly [of in ListedValue]: (a: string, b: string) => boolean } = {
 	path: arePathsDisjoint,
 	host: (a, b) => !(coversHost(a, b) || coversHost(b, a) || (isWildcard(a) && isWildcard(b))),
 	method: (a, b) => a !== b,

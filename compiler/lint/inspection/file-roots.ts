@@ -1,16 +1,16 @@
-/** Lists the folders from which a document serves files. */
+/** Lists the folders from which the sites of a document serve files. */
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
-/** A folder as written in the document, or its absolute path if the document was compiled from text. */
+/** A folder that is configured as a root, and its place in the document. */
 export interface FileRoot {
 	readonly folder: string;
 	readonly pointer: string;
-	/** Index of the site; undefined in a named route. */
+	/** Index of the site; undefined if the folder is in a named route. */
 	readonly site: number | undefined;
 }
 
-/** Yields the roots that do not depend on requests, in document order. */
+/** Yields the roots that do not depend on the request, in document order. */
 export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 	for (const { step, pointer, pipeline } of walked.steps) {
 		const root = traitsOf(step).rootOf?.(step);
@@ -19,7 +19,7 @@ export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 	}
 }
 
-/** Reports whether a pattern of `hide` hides files with this name at every depth. */
+/** Reports whether `patterns`, the patterns of `hide`, hide files with this name at every depth. */
 export function isHidden(patterns: readonly string[], name: string): boolean {
 	return patterns.some(pattern => pattern === name || pattern === '.*' || pattern.endsWith(`/${name}`));
 }

@@ -1,4 +1,4 @@
-/** Lists the header fields that the steps of a document set or remove. */
+/** An edit of a header field by a step of the document. */
 import type { EditedMessage } from '../../modules/contract/traits.ts';
 
 import { traitsOf } from './answering.ts';
@@ -66,14 +66,14 @@ function* collectFieldEdits(walked: WalkedDocument): Generator<FieldEdit> {
 	}
 }
 
-const CACHE_FIELD = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
+const CACHE_CONTROL_FIELD = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 
-/** Minimum lifetime, in seconds, of a response whose caching counts as long-lived. */
+/** Lifetime, in seconds, from which on the caching of a response counts as long-lived. */
 const LONG_LIVED_SECONDS = 86_400;
 
 /** Reports whether a field makes caches keep a response for a long time. */
 export function isLongLivedCaching({ name, value }: FieldEdit): boolean {
-	if (!CACHE_FIELD.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
+	if (!CACHE_CONTROL_FIELD.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
 	if (/\bimmutable\b/i.test(value)) return true;
 	return [...value.matchAll(/\b(?:s-maxage|max-age)=(\d+)/gi)].some(
 		([, seconds]) => Number(seconds) >= LONG_LIVED_SECONDS,

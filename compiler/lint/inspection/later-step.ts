@@ -1,17 +1,19 @@
-/** Finds steps that a request reaches after a given step: in the same pipeline, in a nested one, or after the enclosing step. */
+/**
+ * Finds steps that a request reaches after a given step: in the same pipeline, in nested pipelines, or after the enclosing step.
+ */
 import type { Matcher, Step } from '../../document/document.ts';
 import { alwaysAnswers, branchesOf } from './answering.ts';
 import { areDisjoint, coversMatcher } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
 /**
- * Returns the first step after `from` for which `isWanted` is true and that a request matched by `when` may reach. An undefined
- * matcher matches every request.
+ * Returns the first step after `startStep` for which `isWanted` returns true and that a request matched by `when` may reach. An
+ * undefined matcher matches every request.
  */
 export function findLaterStep(
 	startStep: WalkedStep,
 	when: Matcher | undefined,
-	isWanted: (step: Step) => boolean,
+	isMatch: (step: Step) => boolean,
 ): { readonly step: Step; readonly pointer: string } | undefined {
 	let current: WalkedStep | undefined = startStep;
 	while (current) {
@@ -20,7 +22,7 @@ export function findLaterStep(
 		const { laterStep, isEnd } = searchSteps(
 			steps.slice(firstIndex).map(({ step, pointer }) => ({ step, pointer })),
 			when,
-			isWanted,
+			isMatch,
 		);
 		if (laterStep) return laterStep;
 		if (isEnd) return undefined;
@@ -34,22 +36,22 @@ interface PlacedStep {
 	readonly pointer: string;
 }
 
-/** Searches steps in order. `isEnd` is true if no request continues past them. */
+/** Searches steps in order. `isEnd` is true if no request continues after them. */
 function searchSteps(
 	steps: readonly PlacedStep[],
 	when: Matcher | undefined,
-	isWanted: (step: Step) => boolean,
+	isMatch: (step: Step) => boolean,
 ): { readonly laterStep?: PlacedStep; readonly isEnd: boolean } {
 	for (const placed of steps) {
 		const { step, pointer } = placed;
 		if (isDisjoint(step.when, when)) continue;
-		if (isWanted(step)) return { laterStep: placed, isEnd: true };
+		if (isMatch(step)) return { laterStep: placed, isEnd: true };
 		for (const { when: condition, pipeline, pointer: branchPointer } of branchesOf(step)) {
 			if (isDisjoint(condition, when)) continue;
 			const { laterStep } = searchSteps(
 				pipeline.map((inner, index) => ({ step: inner, pointer: `${pointer}${branchPointer}/pipeline/${index}` })),
 				when,
-				isWanted,
+				isMatch,
 			);
 			if (laterStep) return { laterStep, isEnd: true };
 		}
@@ -61,12 +63,12 @@ function searchSteps(
 }
 
 /** Returns true only if it is certain that no request can match both matchers. An undefined matcher matches every request. */
-function isDisjoint(one: Matcher | undefined, other: Matcher | undefined): boolean {
-	if (one === undefined || other === undefined) return false;
-	if (areDisjoint(one, other)) return true;
+function isDisjoint(first: Matcher | undefined, second: Matcher | undefined): boolean {
+	if (first === undefined || second === undefined) return false;
+	if (areDisjoint(first, second)) return true;
 	for (const [a, b] of [
-		[one, other],
-		[other, one],
+		[first, second],
+		[second, first],
 	] as const) {
 		if (a.type === 'all' && (a.of as readonly Matcher[]).some(part => isDisjoint(part, b))) return true;
 		if (a.type === 'any' && (a.of as readonly Matcher[]).every(part => isDisjoint(part, b))) return true;

@@ -14,7 +14,7 @@ import type { LintRule } from './lint-rule.ts';
 import type { LintScope } from './lint-scope.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
-/** The optional parts of a rule's finding. */
+/** The optional parts of a finding. */
 export interface FindingDetails {
 	readonly label?: string | undefined;
 	readonly hint?: string | undefined;
@@ -23,16 +23,17 @@ export interface FindingDetails {
 }
 
 /**
- * The words at which a finding about an object is shown, if they occur in the object's text. The default is the first occurrence.
+ * The words in an object's text at which a finding about the object is shown. If there are several occurrences, the first one
+ * counts by default.
  */
 export interface WordPlacement {
 	readonly words?: string | undefined;
 	readonly lastOccurrence?: boolean | undefined;
 }
 
-/** The configuration being linted. */
+/** The configuration that is checked, and everything that rules may inspect. */
 export interface LintSubject {
-	/** The diagnostics of the compilation. */
+	/** The compiler's diagnostics. */
 	readonly diagnostics: readonly Diagnostic[];
 	readonly input: ConfigInput;
 	readonly document: Document;
@@ -40,9 +41,13 @@ export interface LintSubject {
 	/** The complete source files, main file first; empty for JSON. */
 	readonly sources: readonly Source[];
 	readonly reader: Reader;
-	/** Returns the place in the source from which an object of the document was compiled; undefined for JSON. */
+	/**
+	 * Returns the place in the source from which an object of the document was compiled; undefined if there is none, as for JSON.
+	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
-	/** Sends a request through the live handler graph, without a network. Returns undefined if nothing listens there. */
+	/**
+	 * Sends a request through the handler graph, without a network. Returns undefined if nothing listens at the request's address.
+	 */
 	readonly dryRun: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
 }
 
@@ -98,8 +103,8 @@ export class LintContext {
 	}
 
 	/**
-	 * Reports a finding about an object of the document. Its place is `words` if the object's text contains them, otherwise the
-	 * object's line; for JSON, the pointer.
+	 * Reports a finding about an object of the document. It is shown at `words` if the object's text contains them, otherwise at
+	 * the object's first line, and for JSON at the pointer.
 	 */
 	reportAt(pointer: string, message: string, details: FindingDetails & WordPlacement = {}): void {
 		const { words, lastOccurrence, ...rest } = details;
@@ -112,7 +117,7 @@ export class LintContext {
 		}
 	}
 
-	/** Reports whether the compiler has already reported a problem at this place under the rule's name. */
+	/** Reports whether the compiler has already reported this rule's problem at a place. */
 	#isReported({ source, start }: SourceSpan): boolean {
 		return this.subject.diagnostics.some(
 			({ code, span }) => code === this.#rule.name && span?.start === start && span.source.text === source.text,
@@ -120,8 +125,7 @@ export class LintContext {
 	}
 
 	/**
-	 * Returns the place of `words` in an object's text or, if they do not occur in it, the place of the object's first line;
-	 * undefined for JSON.
+	 * Returns the place of `words` in an object's text. If they do not occur, returns the object's first line; for JSON, undefined.
 	 */
 	span(pointer: string, words?: string, lastOccurrence?: boolean): SourceSpan | undefined {
 		const span = this.subject.locate(pointer);
@@ -133,28 +137,30 @@ export class LintContext {
 		return occurrence ?? findOnlyOccurrence(span.source, words) ?? firstLineSpan(span);
 	}
 
-	/** Returns the `related` field of a diagnostic that refers to an object's place; undefined if the object has no place. */
+	/**
+	 * Returns a `related` entry, for a diagnostic, that refers to an object; undefined if the object has no place in the source.
+	 */
 	related(pointer: string, message: string): Diagnostic['related'] {
 		const span = this.span(pointer);
 		return span && [{ span, message }];
 	}
 }
 
-/** Returns the first place in a span where `words` occur as a whole word or as the whole content of a quoted word. */
+/** Returns the first place in a span where `words` occur as complete words or as the complete content of a quoted word. */
 function findWords(span: SourceSpan, words: string): SourceSpan | undefined {
 	const { source, start, end } = span;
-	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {
-		const charBefore = source.text[at - 1];
-		const charAfter = source.text[at + words.length];
+	for (let position = source.text.indexOf(words, start); position !== -1 && position + words.length <= end; ) {
+		const charBefore = source.text[position - 1];
+		const charAfter = source.text[position + words.length];
 		if (!isWordPart(charBefore, words[0]) && !isWordPart(charAfter, words.at(-1))) {
-			return { source, start: at, end: at + words.length };
+			return { source, start: position, end: position + words.length };
 		}
-		at = source.text.indexOf(words, at + 1);
+		position = source.text.indexOf(words, position + 1);
 	}
 	return undefined;
 }
 
-/** Returns the place of `words` if they occur exactly once in a source. */
+/** Returns the place of `words` in a source if they occur exactly once. */
 function findOnlyOccurrence(source: Source, words: string): SourceSpan | undefined {
 	const wholeSource = { source, start: 0, end: source.text.length };
 	const occurrence = findWords(wholeSource, words);
@@ -166,7 +172,7 @@ function isWordPart(neighborChar: string | undefined, edgeChar: string | undefin
 	return /[\w/*.:-]/.test(neighborChar) && /[\w/*.:-]/.test(edgeChar);
 }
 
-/** Returns the first line of a span, without the brace that opens a block. */
+/** Returns the first line of a span, without a comment and without the brace that opens a block. */
 export function firstLineSpan({ source, start, end }: SourceSpan): SourceSpan {
 	const newline = source.text.indexOf('\n', start);
 	const line = source.text.slice(start, newline === -1 || newline > end ? end : newline);
@@ -174,7 +180,7 @@ export function firstLineSpan({ source, start, end }: SourceSpan): SourceSpan {
 	return { source, start, end: start + Math.max(1, trimmed.length) };
 }
 
-/** Yields every line of a tree with the lines that enclose it, outermost first. */
+/** Yields every line of a tree together with the lines that enclose it, outermost first. */
 export function* linesOf(
 	tree: NonNullable<LintScope['tree']>,
 ): Generator<{ readonly line: Line; readonly enclosingLines: readonly Line[] }> {

@@ -1,22 +1,25 @@
-/** The definition of a lint rule: its code, its documentation and its check, in one object. */
+/** The definition of a lint rule: its code, its documentation and its check in one object. */
 import type { Severity } from '../../diagnostics/diagnostic.ts';
 import type { LintContext } from './lint-context.ts';
 
-/** The default severity of a rule's findings: a `warning` makes `--strict` fail, a `note` only informs. */
+/** The default severity of a rule's findings. A `warning` makes `--strict` fail, while a `note` only informs. */
 export type LintSeverity = Exclude<Severity, 'error'>;
 
-/** A lint rule. Registered by one line in lint/index.ts; its fixture is `fixtures/lint/<name with - for />/`. */
+/** A lint rule. It is registered by one line in lint/index.ts, and its fixture is `fixtures/lint/<name with - for />/`. */
 export interface LintRule {
-	/** The code of the rule's findings, `area/what`. It must not change, because comments that silence findings contain it. */
+	/**
+	 * The code of the rule's findings, in the form `area/what`. It must not change, because users silence findings by it in
+	 * comments.
+	 */
 	readonly name: string;
 	readonly severity: LintSeverity;
 	/** What a finding of this rule means, in one sentence. */
 	readonly summary: string;
 	/** Why the finding matters and what to do about it: Markdown paragraphs for the manual. */
 	readonly documentation: string;
-	/** True if `svc validate` checks the rule for every Configfile, with or without `--lint`. */
+	/** True if `svc validate` checks the rule for every Configfile, even without `--lint`. */
 	readonly checkedForConfigfile?: true;
-	/** True if `svc validate` always checks the rule, whatever the language. */
+	/** True if `svc validate` always checks the rule, in every language. */
 	readonly alwaysChecked?: true;
 	/**
 	 * What the rule's findings depend on, besides settings, upstreams and named routes: `site`, for findings in a site, on nothing

@@ -1,12 +1,12 @@
-/** Determines from a host's name whether it can be reached from the Internet. */
+/** Determines from a host name whether the host can be reached from the Internet. */
 import { parseIp } from '../../exchange/ip-address.ts';
 
-/** Domains that are never delegated (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and `.internal`). */
+/** Matches names in domains that are never delegated (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and `.internal`). */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|test|example|invalid|home\.arpa|lan|localdomain)$/;
 
 /**
- * Reports whether a public authority could issue a certificate for a name. This excludes addresses and names in local networks.
- * `*` labels are allowed.
+ * Reports whether a public authority could issue a certificate for a name. Addresses and names of local networks are excluded. `*`
+ * labels are allowed.
  */
 export function isPublicName(host: string): boolean {
 	if (!host.includes('.') || host.includes('{') || parseIp(host)) return false;

@@ -1,4 +1,4 @@
-/** Builds sample requests for hosts and paths that match given patterns. */
+/** Builds sample requests that match given patterns of hosts and paths. */
 import type { ListenerSpec, Plan } from '../../codegen/plan/plan.ts';
 import type { Matcher } from '../../document/document.ts';
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../dry-run/dry-run-request.ts';
@@ -8,31 +8,31 @@ import { pathsOf } from '../../modules/registry/matchers.ts';
 import { branchesOf } from './answering.ts';
 import { assertedMatchers, type WalkedStep } from './walk-document.ts';
 
-/** Returns a host that a pattern matches; for '', a host that no pattern matches. */
+/** Returns a host that a pattern matches. For '', returns a host that no site names. */
 export function sampleHost(pattern: string): string {
 	return pattern === '' ? 'host.invalid' : pattern.replaceAll('*', 'any-label');
 }
 
-/** Returns a GET request for a URL; undefined if it is not a valid URL. */
+/** Returns a GET request for a URL; undefined if the URL is invalid. */
 export function sampleGet(text: string): DryRunRequest | undefined {
 	const url = parseRequestUrl(text);
 	if (!isRequestUrl(url)) return undefined;
 	return { method: 'GET', url, headers: [], body: undefined, from: undefined, at: undefined };
 }
 
-/** Returns a GET request for `/` at a host. */
+/** Returns a GET request for `/` at a host on a listener. */
 export function sampleRequest(listener: ListenerSpec, host: string): Request {
 	const hostInUrl = host.includes(':') ? `[${host}]` : host;
 	return fakeExchange(sampleGet(`${listener.scheme}://${hostInUrl}:${listener.port}/`)!, listener).request;
 }
 
-/** Returns the URL prefixes, without a path, under which a site is served. */
+/** Returns the origins, such as `https://example.com`, at which a site is served. */
 export function siteOrigins(plan: Plan, site: number): string[] {
 	const origins: string[] = [];
-	for (const { scheme, port, sites, host: bound } of plan.listeners) {
+	for (const { scheme, port, sites, host: boundHost } of plan.listeners) {
 		for (const { site: index, hosts } of sites) {
 			if (index !== site) continue;
-			const host = hosts[0] === undefined ? sampleHost(bound === '' ? '' : bound) : sampleHost(hosts[0]);
+			const host = hosts[0] === undefined ? sampleHost(boundHost === '' ? '' : boundHost) : sampleHost(hosts[0]);
 			const isDefaultPort = port === (scheme === 'http' ? 80 : 443);
 			origins.push(`${scheme}://${host.includes(':') ? `[${host}]` : host}${isDefaultPort ? '' : `:${port}`}`);
 		}
@@ -40,7 +40,7 @@ export function siteOrigins(plan: Plan, site: number): string[] {
 	return origins;
 }
 
-/** Returns paths of requests that reach a step, according to path matchers in its conditions; `/` if there are none. */
+/** Returns paths with which requests reach a step, derived from path matchers in `conditions`; `/` if there are none. */
 export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): string[] {
 	const paths = new Set<string>();
 	for (const condition of conditions) {
@@ -56,7 +56,7 @@ export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): s
 	return [...paths].slice(0, step.pipeline.handlesErrors ? 0 : 8);
 }
 
-/** Returns the conditions of a step and of the steps that contain it, innermost first. */
+/** Returns the conditions of a step and of the steps and branches that contain it, innermost first. */
 export function conditionsOf(walked: WalkedStep): Matcher[] {
 	const conditions: Matcher[] = [];
 	for (

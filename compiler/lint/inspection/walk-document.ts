@@ -34,7 +34,7 @@ export interface WalkedMatcher {
 export interface WalkedDocument {
 	readonly pipelines: readonly WalkedPipeline[];
 	readonly steps: readonly WalkedStep[];
-	/** The outermost matcher of each condition. Those nested in it are not listed. */
+	/** The outermost matcher of each condition. Matchers nested in it are not listed. */
 	readonly matchers: readonly WalkedMatcher[];
 }
 
@@ -127,7 +127,9 @@ function isPipeline(key: string, list: readonly unknown[]): list is Step[] {
 	return list.every(item => isFields(item) && typeof item.handler === 'string');
 }
 
-/** Returns a condition and the matchers that it combines, outermost first, each with its pointer. Omits matchers under `not`. */
+/**
+ * Returns a condition and the matchers that it combines, outermost first, each with its pointer. Matchers under `not` are left out.
+ */
 export function assertedMatchers(
 	matcher: Matcher,
 	pointer: string,
@@ -141,7 +143,7 @@ export function assertedMatchers(
 	return matchers;
 }
 
-/** Like {@link assertedMatchers}, but includes matchers under `not`. */
+/** Returns the same as {@link assertedMatchers}, but with matchers under `not`. */
 export function allNestedMatchers(
 	matcher: Matcher,
 	pointer: string,

@@ -6,7 +6,7 @@ import { traitsOf } from '../inspection/answering.ts';
 import { isHidden, rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a file of accounts that is in a served folder. */
+/** Reports a file of accounts that is in a folder from which files are served. */
 export const accountsServed: LintRule = {
 	name: 'auth/accounts-served',
 	severity: 'warning',

@@ -21,10 +21,10 @@ export const blockEmpty: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		if (!cx.tree || !cx.dialect) return;
-		const blocks = BLOCKS[cx.dialect];
+		const dialectBlockNames = BLOCKS[cx.dialect];
 		for (const { line } of linesOf(cx.tree)) {
 			const name = line.words[0]!;
-			if (!blocks.has(name.text) || !line.block || line.block.lines.length > 0) continue;
+			if (!dialectBlockNames.has(name.text) || !line.block || line.block.lines.length > 0) continue;
 			cx.report(name.span, `This \`${name.text}\` does nothing.`, { hint: 'Write what it should do, or remove it.' });
 		}
 	},

@@ -3,7 +3,7 @@ import { branchesOf } from '../inspection/answering.ts';
 import { coversMatcher } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a `handle` or `when` branch that never runs, because earlier branches handle all its requests. */
+/** Reports a `handle` or `when` branch that never runs, because an earlier branch takes all its requests. */
 export const branchCovered: LintRule = {
 	name: 'branch/covered',
 	severity: 'warning',
@@ -18,14 +18,14 @@ export const branchCovered: LintRule = {
 		for (const { step, pointer } of cx.walked.steps) {
 			const branches = branchesOf(step);
 			branches.forEach((branch, index) => {
-				const earlier = branches.findIndex(
+				const earlierIndex = branches.findIndex(
 					(earlierBranch, at) => at < index && coversMatcher(earlierBranch.when, branch.when),
 				);
-				if (earlier === -1) return;
+				if (earlierIndex === -1) return;
 				// In a Configfile, lines after a branch without a matcher are reported by `branch/never-runs`.
-				if (branches[earlier]!.when === undefined && cx.dialect === 'configfile') return;
+				if (branches[earlierIndex]!.when === undefined && cx.dialect === 'configfile') return;
 				cx.reportAt(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
-					related: cx.related(pointer + branches[earlier]!.pointer, 'takes them'),
+					related: cx.related(pointer + branches[earlierIndex]!.pointer, 'takes them'),
 					hint: 'Put the narrower branch first, or remove it.',
 				});
 			});

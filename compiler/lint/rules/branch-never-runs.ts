@@ -2,8 +2,8 @@
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /**
- * Has no check of its own: the compiler reports branches that never run for a Configfile, and the rule `branch/covered` reports
- * them for other formats.
+ * Reports nothing itself. The compiler reports branches that never run in a Configfile, and the rule `branch/covered` reports them
+ * for other formats.
  */
 export const branchNeverRuns: LintRule = {
 	name: 'branch/never-runs',

@@ -2,7 +2,7 @@
 import { type FieldEdit, fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports CORS fields that let every origin read responses with the user's credentials. */
+/** Reports header fields that let every origin read responses with the user's credentials (CORS). */
 export const corsForEveryone: LintRule = {
 	name: 'header/cors-for-everyone',
 	severity: 'warning',

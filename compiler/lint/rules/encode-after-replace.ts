@@ -4,7 +4,10 @@ import { replace } from '../../modules/directives/replace/replace.ts';
 import { findLaterStep } from '../inspection/later-step.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports an `encode` after a `replace`, because `replace` asks the directives after it for an uncompressed response. */
+/**
+ * Reports an `encode` after a `replace`, which has no effect, because `replace` asks the directives after it for an uncompressed
+ * response.
+ */
 export const encodeAfterReplace: LintRule = {
 	name: 'encode/after-replace',
 	severity: 'warning',

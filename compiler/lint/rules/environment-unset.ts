@@ -4,7 +4,7 @@ import { scanComments } from '../../syntax/scan-comments.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports environment variables that are not set: `{$NAME}` without a default vanishes, and `{env.NAME}` becomes empty. */
+/** Reports environment variables that are not set. */
 export const environmentUnset: LintRule = {
 	name: 'environment/unset',
 	severity: 'warning',
@@ -33,26 +33,26 @@ export const environmentUnset: LintRule = {
 	},
 };
 
-/** Reports `{env.NAME}` in the document's strings, each name once per object. */
+/** Reports unset variables in `{env.NAME}` placeholders of the document, each name once per object. */
 function checkPlaceholders(cx: LintContext): void {
-	const visit = (value: unknown, pointer: string, holderPointer: string, reported: Set<string>): void => {
+	const visit = (value: unknown, pointer: string, objectPointer: string, reportedNames: Set<string>): void => {
 		if (typeof value === 'string') {
 			for (const [reference, name] of value.matchAll(/(?<!\\)\{env\.([^{}\s]+)\}/g)) {
-				if (reported.has(name!) || cx.reader.env(name!) !== undefined) continue;
-				reported.add(name!);
-				cx.reportAt(cx.dialect ? holderPointer : pointer, `The variable \`${name}\` is not set.`, {
+				if (reportedNames.has(name!) || cx.reader.env(name!) !== undefined) continue;
+				reportedNames.add(name!);
+				cx.reportAt(cx.dialect ? objectPointer : pointer, `The variable \`${name}\` is not set.`, {
 					words: reference,
 					hint: `Set it; until then \`${reference}\` is empty.`,
 				});
 			}
 		} else if (Array.isArray(value)) {
-			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holderPointer, reported);
+			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, objectPointer, reportedNames);
 		} else if (typeof value === 'object' && value !== null) {
-			// Only places of objects in the source are known, not places of their values.
-			const nextHolder = cx.subject.locate(pointer) ? pointer : holderPointer;
-			const nextReported = nextHolder === holderPointer ? reported : new Set<string>();
+			// The place in the source is known only for objects, not for the values in them.
+			const innerObject = cx.subject.locate(pointer) ? pointer : objectPointer;
+			const innerReported = innerObject === objectPointer ? reportedNames : new Set<string>();
 			for (const [key, item] of Object.entries(value))
-				visit(item, `${pointer}/${escapePointer(key)}`, nextHolder, nextReported);
+				visit(item, `${pointer}/${escapePointer(key)}`, innerObject, innerReported);
 		}
 	};
 	// Most configurations contain no such placeholder, and finding the places of all objects is slow.

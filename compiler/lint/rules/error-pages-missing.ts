@@ -5,7 +5,7 @@ import { type ErrorsPageStep, errorsPage } from '../../modules/directives/errors
 import { pageNames } from '../../modules/directives/errors-page/errors-page-handler.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a folder of error pages that contains none. */
+/** Reports a folder of error pages that contains no page. */
 export const errorPagesMissing: LintRule = {
 	name: 'errors-page/no-pages',
 	severity: 'warning',
@@ -38,7 +38,7 @@ export const errorPagesMissing: LintRule = {
 	},
 };
 
-/** The names of files that are looked up for any error, the most common names first. */
+/** The names of files that `errors_page` looks for, the most general names first. */
 const PAGE_NAMES: readonly string[] = [
 	...new Set(
 		Object.keys(STATUS_CODES)

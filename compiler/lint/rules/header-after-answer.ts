@@ -3,7 +3,7 @@ import type { Step } from '../../document/document.ts';
 import { answersIfRun, branchesOf, directiveNameOf, traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a `header` meant for all responses that comes after a directive which answers some requests. */
+/** Reports a `header` for all responses that follows a directive which answers some requests. */
 export const headerAfterAnswer: LintRule = {
 	name: 'header/after-answer',
 	severity: 'warning',
@@ -15,17 +15,17 @@ export const headerAfterAnswer: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		for (const { steps } of cx.walked.pipelines) {
-			steps.forEach((later, index) => {
-				const { step } = later;
+			steps.forEach((laterStep, index) => {
+				const { step } = laterStep;
 				if (step.when !== undefined || !editsResponse(step)) return;
-				const earlier = steps.find(
+				const earlierStep = steps.find(
 					({ step: other }, at) =>
 						at < index && (other.when !== undefined || hasConditionalBranches(other)) && canAnswerSome(other),
 				);
-				if (!earlier) return;
-				const answerName = directiveNameOf(earlier.step);
-				cx.reportAt(later.pointer, `Responses of the \`${answerName}\` before it lack this field.`, {
-					related: cx.related(earlier.pointer, 'this answers first'),
+				if (!earlierStep) return;
+				const answerName = directiveNameOf(earlierStep.step);
+				cx.reportAt(laterStep.pointer, `Responses of the \`${answerName}\` before it lack this field.`, {
+					related: cx.related(earlierStep.pointer, 'this answers first'),
 					hint: 'Put `header` first.',
 				});
 			});

@@ -8,7 +8,7 @@ import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers, requiresFile } from '../inspection/walk-document.ts';
 
-/** Fields that describe one specific file. Other fields are often meant for everything below a path. */
+/** Matches fields that describe a single file. Other fields are often meant for everything below a path. */
 const FILE_FIELD = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
 
 /** Reports a header field that is set for the files below a path, although a later rewrite may serve a file from elsewhere. */
@@ -46,7 +46,7 @@ function fixHint({ dialect }: LintContext): string {
 		: 'Let its matcher test for the file as well: `path … and file`.';
 }
 
-/** Yields the response fields that are set by path, without a condition that the file exists. */
+/** Yields the edits of response fields that depend on the path but not on whether a file exists. */
 function* editsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
 	for (const edit of fieldEditsOf(cx.walked)) {
 		const { when, response } = edit.walkedStep.step;
@@ -57,7 +57,7 @@ function* editsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Match
 			when === undefined
 		)
 			continue;
-		// A condition on the response itself tells files apart, so it is not reported.
+		// A condition on fields of the response already distinguishes files.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;
 		if (

@@ -30,7 +30,7 @@ export const headerCachesErrors: LintRule = {
 			if (edit.editedMessage !== 'response' || edit.walkedStep.pipeline.handlesErrors || !isLongLivedCaching(edit))
 				continue;
 			const response = edit.walkedStep.step.response as ResponseEdits;
-			// An edit of type `default` is always deferred.
+			// An edit of kind `default` is always deferred.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
 			const when = edit.walkedStep.step.when as Matcher | undefined;
 			if (when && requiresFile(when)) continue;
@@ -55,12 +55,12 @@ export const headerCachesErrors: LintRule = {
 };
 
 /**
- * Returns the fix that inserts `>` before the field name, which defers setting the field; undefined if other fields would also be
- * deferred.
+ * Returns the fix that inserts `>` before the field name, so that the field is set only when the response is known. Returns
+ * undefined if the fix would affect other fields.
  */
 function deferralFix(cx: LintContext, { pointer, name }: FieldEdit, response: ResponseEdits): Fix | undefined {
-	const edits = Object.values(response).flat().length;
+	const editCount = Object.values(response).flat().length;
 	const span = cx.span(pointer, name);
-	if (edits !== 1 || !span || span.source.text.slice(span.start, span.end) !== name) return undefined;
+	if (editCount !== 1 || !span || span.source.text.slice(span.start, span.end) !== name) return undefined;
 	return { safety: 'unsafe', edits: [{ span: { ...span, end: span.start }, text: '>' }] };
 }

@@ -23,13 +23,13 @@ export const hostNeverMatches: LintRule = {
 			);
 			if (hosts.length === 0 || hosts.some(list => list.length === 0)) continue;
 			const servedHosts = hosts.flat();
-			for (const { matcher: inner, pointer: at } of assertedMatchers(matcher, pointer)) {
+			for (const { matcher: inner, pointer: innerPointer } of assertedMatchers(matcher, pointer)) {
 				const list = listedValuesOf(inner);
 				if (list?.kind !== 'host') continue;
 				const patterns = list.values;
 				if (patterns.some(host => host.includes('{') || canMatchAny(host.toLowerCase(), servedHosts))) continue;
 				const firstPattern = patterns[0]!;
-				cx.reportAt(at, `No request for \`${firstPattern}\` reaches this site.`, {
+				cx.reportAt(innerPointer, `No request for \`${firstPattern}\` reaches this site.`, {
 					words: firstPattern,
 					hint: `Its addresses are ${cx.document
 						.sites![site]!.addresses.slice(0, 5)

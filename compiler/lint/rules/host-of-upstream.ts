@@ -2,7 +2,7 @@
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a `header_up Host` that hides the requested host name from an upstream without TLS. */
+/** Reports a `header_up Host` that hides the requested host from an upstream without TLS. */
 export const requestedHostHidden: LintRule = {
 	name: 'proxy/host-of-upstream',
 	severity: 'note',

@@ -1,7 +1,7 @@
 /** The lint rule `let/unused`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports unused constants. Has no check of its own: the compiler reports them for a Configfile. */
+/** Reports unused constants. The check is in the compiler. */
 export const letUnused: LintRule = {
 	name: 'let/unused',
 	severity: 'warning',

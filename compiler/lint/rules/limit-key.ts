@@ -1,14 +1,14 @@
-/** The lint rule `rate-limit/key-of-client`: a limit whose key the client chooses. */
+/** The lint rule `rate-limit/key-of-client`. */
 import { traitsOf } from '../inspection/answering.ts';
 import { isClientChosen, placeholdersOf } from '../inspection/client-chosen.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Request header fields in which proxies state the client's address. */
+/** Matches request fields in which proxies state the client's address. */
 const ADDRESS_FIELD =
 	/^http\.request\.header\.(?:x-forwarded-for|x-real-ip|forwarded|cf-connecting-ip|true-client-ip)$/i;
 
 /**
- * Reports a rate limit whose key consists only of values that the client chooses. A client evades the limit by changing these
+ * Reports a rate limit whose keys consist only of values that the client chooses. A client evades the limit by changing these
  * values.
  */
 export const limitKeyOfClient: LintRule = {

@@ -1,4 +1,4 @@
-/** The lint rule `limit-rate/of-client`: a rate that the client chooses. */
+/** The lint rule `limit-rate/of-client`. */
 import { type LimitRateStep, limitRate } from '../../modules/directives/limit-rate.ts';
 import { clientChosenPlaceholders } from '../inspection/client-chosen.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';

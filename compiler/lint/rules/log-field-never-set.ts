@@ -14,10 +14,7 @@ import { traitsOf } from '../inspection/answering.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/**
- * Reports fields in `format text` and `format filter` that no log entry has, because the fields are misspelled or nothing adds
- * them.
- */
+/** Reports fields in `format text` and `format filter` that no log entry has. Such a field is misspelled, or nothing adds it. */
 export const logFieldNeverSet: LintRule = {
 	name: 'log/field-never-set',
 	severity: 'warning',
@@ -37,13 +34,13 @@ export const logFieldNeverSet: LintRule = {
 		const addedPaths = new Set(addedFields.map(path => path.toLowerCase()));
 		const writableFields = [...ENTRY_FIELDS, ...shorthandsOfLogText(), ...addedFields];
 		const filterableFields = [...FILTERABLE_FIELDS, ...addedFields];
-		const reported = new Set<string>();
+		const reportedKeys = new Set<string>();
 		const report = ({ pointer, text, suggestion, message, hint }: UnsetField): void => {
 			const span = cx.span(pointer, text);
-			// Several sites may import the same log.
+			// Several sites may import the same log, which is reported once.
 			const reportKey = span ? `${span.source.name}:${span.start} ${text}` : `${pointer} ${text}`;
-			if (reported.has(reportKey)) return;
-			reported.add(reportKey);
+			if (reportedKeys.has(reportKey)) return;
+			reportedKeys.add(reportKey);
 			const { label, fix } = span ? suggestName({ text, span }, suggestion) : {};
 			const fullHint = suggestion ? (span ? undefined : `Did you mean \`${suggestion}\`?`) : hint;
 			cx.reportAt(pointer, message, { words: text, label, hint: fullHint, fix });
@@ -51,9 +48,9 @@ export const logFieldNeverSet: LintRule = {
 		for (const { format, pointer, onlyAccess } of formats) {
 			for (const { name, path } of fieldsInLogText(textTemplateOf(format))) {
 				if (isEntryField(path, addedPaths)) continue;
-				const nearest = nearestField(name, writableFields);
+				const nearestName = nearestField(name, writableFields);
 				const message = `No entry of an access log has a field \`${name}\`.`;
-				report({ pointer, text: `{${name}}`, suggestion: nearest && `{${nearest}}`, message, hint: ADD_FIELD });
+				report({ pointer, text: `{${name}}`, suggestion: nearestName && `{${nearestName}}`, message, hint: ADD_FIELD });
 			}
 			// Log entries other than those of access logs may have any field.
 			if (!onlyAccess) continue;
@@ -116,14 +113,14 @@ function includesOnlyAccess({ include = [] }: Pick<SiteLog, 'include'>): boolean
 	return include.length > 0 && include.every(name => /^http\.log\.access(?:\.|$)/.test(name));
 }
 
-/** Returns the text of a text format, even if other formats wrap it, or '' for other formats. */
+/** Returns the template of a text format, which other formats may wrap; '' if there is none. */
 function textTemplateOf(format: LogFormat | undefined): string {
 	if (!format) return '';
 	if (format.encoder === 'text') return format.text;
 	return 'wrap' in format ? textTemplateOf(format.wrap) : '';
 }
 
-/** Returns the paths of the fields that a format adds, or to which it renames other fields. */
+/** Returns the paths of the fields that a format adds, and of fields with the names that it gives them by renaming. */
 function fieldsAddedBy(format: LogFormat | undefined): string[] {
 	if (!format || !('wrap' in format || 'fields' in format)) return [];
 	const wrappedFields = fieldsAddedBy(format.wrap);
@@ -136,12 +133,12 @@ function fieldsAddedBy(format: LogFormat | undefined): string[] {
 }
 
 interface LocatedFilter {
-	/** Path of the field. */
+	/** Path of the field that the filter changes. */
 	readonly path: string;
 	readonly pointer: string;
 }
 
-/** Returns the filters of a format, given with its JSON pointer, and of the formats that it wraps. */
+/** Returns the filters of a format and of the formats that it wraps. `pointer` is the JSON pointer of the format. */
 function filtersOf(format: LogFormat | undefined, pointer: string): LocatedFilter[] {
 	if (!format || !('wrap' in format || 'fields' in format)) return [];
 	const wrappedFilters = filtersOf(format.wrap, `${pointer}/wrap`);
@@ -153,15 +150,18 @@ function filtersOf(format: LogFormat | undefined, pointer: string): LocatedFilte
 	return [...ownFilters, ...wrappedFilters];
 }
 
-/** Returns the known field that a path was probably meant to name. A known field may end with `*`, which stands for any name. */
+/**
+ * Returns the known field that a misspelled path was probably meant to name; undefined if none is similar. A known field may end
+ * with `*`, which stands for any name.
+ */
 function nearestField(path: string, knownFields: readonly string[]): string | undefined {
-	const last = path.slice(path.lastIndexOf('>') + 1);
-	const isNested = last !== path;
+	const lastPart = path.slice(path.lastIndexOf('>') + 1);
+	const isNested = lastPart !== path;
 	const fields = knownFields.flatMap(field => {
 		if (!field.endsWith('*')) return [field];
-		return isNested ? [field.slice(0, -1) + last] : [field.slice(0, -2)];
+		return isNested ? [field.slice(0, -1) + lastPart] : [field.slice(0, -2)];
 	});
 	// The most frequent mistake is a path without its first part.
-	const nested = fields.find(field => field.toLowerCase().endsWith(`>${path.toLowerCase()}`));
-	return nested ?? nearestName(path, fields);
+	const fieldWithSuffix = fields.find(field => field.toLowerCase().endsWith(`>${path.toLowerCase()}`));
+	return fieldWithSuffix ?? nearestName(path, fields);
 }

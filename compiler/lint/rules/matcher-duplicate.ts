@@ -22,10 +22,10 @@ function checkBlock(lines: readonly Line[], cx: LintContext): void {
 		const [name, ...conditionWords] = line.words as readonly [Word, ...Word[]];
 		if (name.quote === 'none' && name.text.startsWith('@')) {
 			const condition = JSON.stringify([conditionWords.map(wordKey), line.block?.lines.map(lineKey).sort()]);
-			const earlier = namesByCondition.get(condition);
-			if (earlier && earlier.text !== name.text) {
-				cx.report(name.span, `\`${name.text}\` is identical to \`${earlier.text}\`.`, {
-					related: [{ span: earlier.span, message: 'first defined here' }],
+			const earlierName = namesByCondition.get(condition);
+			if (earlierName && earlierName.text !== name.text) {
+				cx.report(name.span, `\`${name.text}\` is identical to \`${earlierName.text}\`.`, {
+					related: [{ span: earlierName.span, message: 'first defined here' }],
 				});
 			} else namesByCondition.set(condition, name);
 		}

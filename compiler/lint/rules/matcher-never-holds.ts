@@ -4,7 +4,7 @@ import { areDisjoint } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports a matcher whose conditions no request can meet together. */
+/** Reports a matcher with conditions that no request can meet at once. */
 export const matcherNeverHolds: LintRule = {
 	name: 'matcher/never-holds',
 	severity: 'warning',
@@ -19,14 +19,14 @@ export const matcherNeverHolds: LintRule = {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
 				if (nested.type !== 'all') continue;
-				const parts = nested.of as readonly Matcher[];
-				const secondIndex = parts.findIndex((part, index) =>
-					parts.some((other, firstIndex) => firstIndex < index && areDisjoint(other, part)),
+				const operands = nested.of as readonly Matcher[];
+				const secondIndex = operands.findIndex((part, index) =>
+					operands.some((other, firstIndex) => firstIndex < index && areDisjoint(other, part)),
 				);
 				if (secondIndex === -1) continue;
 				cx.reportAt(
 					`${nestedPointer}/of/${secondIndex}`,
-					`No request can meet both this condition and the other one on \`${parts[secondIndex]!.type}\`.`,
+					`No request can meet both this condition and the other one on \`${operands[secondIndex]!.type}\`.`,
 					{
 						hint: 'Join alternatives with `or`, or list them in one matcher.',
 					},

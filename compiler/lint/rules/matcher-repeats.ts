@@ -4,7 +4,7 @@ import { coversPath } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports path patterns that are redundant because of another pattern in the same matcher. */
+/** Reports path patterns that are redundant, because another pattern of the same matcher covers them. */
 export const matcherRepeats: LintRule = {
 	name: 'matcher/repeats-itself',
 	severity: 'note',
@@ -19,15 +19,15 @@ export const matcherRepeats: LintRule = {
 				if (!paths) continue;
 				const { values: patterns, field } = paths;
 				if (patterns.some(pattern => pattern.includes('{'))) continue;
-				const lower = patterns.map(pattern => pattern.toLowerCase());
-				lower.forEach((pattern, index) => {
-					const widerIndex = lower.findIndex(
+				const lowerPatterns = patterns.map(pattern => pattern.toLowerCase());
+				lowerPatterns.forEach((pattern, index) => {
+					const widerIndex = lowerPatterns.findIndex(
 						(other, otherIndex) =>
 							otherIndex !== index && coversPath(other, pattern) && (other !== pattern || otherIndex < index),
 					);
 					if (widerIndex === -1) return;
 					const message =
-						lower[widerIndex] === pattern
+						lowerPatterns[widerIndex] === pattern
 							? `\`${patterns[index]}\` is listed twice.`
 							: `\`${patterns[index]}\` is already covered by \`${patterns[widerIndex]}\`.`;
 					cx.reportAt(`${nestedPointer}/${field}/${index}`, message, { words: patterns[index] });

@@ -16,7 +16,7 @@ export const matcherUnused: LintRule = {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const definitions = new Map<string, Definition>();
 		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) collectDefinitions(lines, definitions);
-		for (const { word, span, used } of definitions.values()) {
+		for (const { word, span, isUsed: used } of definitions.values()) {
 			if (used) continue;
 			cx.report(word.span, `\`${word.text}\` is never used.`, {
 				fix: { safety: 'safe', edits: [{ span: wholeLinesSpan(span), text: '' }] },
@@ -28,10 +28,13 @@ export const matcherUnused: LintRule = {
 interface Definition {
 	readonly word: Word;
 	readonly span: SourceSpan;
-	used: boolean;
+	isUsed: boolean;
 }
 
-/** Collects definitions. One in a snippet counts as used if any place that imports the snippet uses it. */
+/**
+ * Collects the definitions of named matchers. A definition in a snippet counts as used if any block that imports the snippet uses
+ * it.
+ */
 function collectDefinitions(lines: readonly Line[], definitions: Map<string, Definition>): void {
 	for (const line of lines) {
 		const word = line.words[0]!;
@@ -40,8 +43,8 @@ function collectDefinitions(lines: readonly Line[], definitions: Map<string, Def
 			const key = `${source.path ?? source.name} ${wholeStart(word.span)}`;
 			const used = lines.some(other => other !== line && mentionsName(other, word.text));
 			const definition = definitions.get(key);
-			if (definition) definition.used ||= used;
-			else definitions.set(key, { word, span: line.span, used });
+			if (definition) definition.isUsed ||= used;
+			else definitions.set(key, { word, span: line.span, isUsed: used });
 		}
 		if (line.block) collectDefinitions(line.block.lines, definitions);
 	}

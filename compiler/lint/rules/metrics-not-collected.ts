@@ -2,7 +2,7 @@
 import { metricsEndpoint } from '../../modules/directives/metrics.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports `metrics` on a site if no metrics of requests are collected. */
+/** Reports the directive `metrics` on a site if no metrics of requests are collected. */
 export const metricsNotCollected: LintRule = {
 	name: 'metrics/not-collected',
 	severity: 'note',

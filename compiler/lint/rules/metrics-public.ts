@@ -6,8 +6,8 @@ import { isPublicName } from '../inspection/public-host.ts';
 import { conditionsOf, sampleGet, samplePaths, siteOrigins } from '../inspection/sample-request.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
-/** The address of a client on the Internet (RFC 5737). */
-const INTERNET_CLIENT = '203.0.113.7';
+/** An example of a client's address on the Internet (RFC 5737). */
+const INTERNET_CLIENT_ADDRESS = '203.0.113.7';
 
 /** Reports metrics that everybody can read. */
 export const metricsPublic: LintRule = {
@@ -39,14 +39,14 @@ export const metricsPublic: LintRule = {
 	},
 };
 
-/** Returns a URL at which a client on the Internet gets the metrics that a step serves; undefined if there is none. */
+/** Returns a URL at which clients on the Internet get the metrics that a step serves; undefined if there is none. */
 async function publicUrl(walkedStep: WalkedStep, site: number, cx: LintContext): Promise<string | undefined> {
 	for (const origin of siteOrigins(cx.plan, site)) {
 		// A name such as `09` is valid in an address, but not in a URL.
 		if (!URL.canParse(origin) || !isPublicName(new URL(origin).hostname)) continue;
 		for (const path of samplePaths(walkedStep, conditionsOf(walkedStep))) {
 			const request = sampleGet(`${origin}${path}`);
-			const result = request && (await cx.subject.dryRun({ ...request, from: INTERNET_CLIENT }));
+			const result = request && (await cx.subject.dryRun({ ...request, from: INTERNET_CLIENT_ADDRESS }));
 			result?.response?.close();
 			// The answer depends on a site that may change, or on earlier requests.
 			if (result && ((result.site !== site && result.site !== -1) || result.isLimited)) cx.inspectAgain();

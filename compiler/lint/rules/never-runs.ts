@@ -2,7 +2,7 @@
 import { alwaysAnswers, directiveNameOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a directive that comes after one which answers every request that reaches it. */
+/** Reports a directive that follows one which answers every request. */
 export const directiveNeverRuns: LintRule = {
 	name: 'directive/never-runs',
 	severity: 'warning',
@@ -20,16 +20,16 @@ export const directiveNeverRuns: LintRule = {
 		if (cx.dialect === 'configfile') return;
 		for (const { steps } of cx.walked.pipelines) {
 			const answerIndex = steps.findIndex(({ step }) => alwaysAnswers(step));
-			const [answering, next] = [steps[answerIndex], steps[answerIndex + 1]];
-			if (answerIndex === -1 || !answering || !next) continue;
-			const [answeringName, nextName] = [directiveNameOf(answering.step), directiveNameOf(next.step)];
+			const [answeringStep, nextStep] = [steps[answerIndex], steps[answerIndex + 1]];
+			if (answerIndex === -1 || !answeringStep || !nextStep) continue;
+			const [answeringName, nextName] = [directiveNameOf(answeringStep.step), directiveNameOf(nextStep.step)];
 			const hint =
 				cx.dialect === 'compatfile' && answeringName !== nextName
 					? `Directives are sorted, and \`${answeringName}\` always comes before \`${nextName}\`: give it a matcher.`
 					: 'Give the one before it a matcher, or remove one of them.';
-			cx.reportAt(next.pointer, `\`${nextName}\` can never run: \`${answeringName}\` before it always answers.`, {
+			cx.reportAt(nextStep.pointer, `\`${nextName}\` can never run: \`${answeringName}\` before it always answers.`, {
 				hint,
-				related: cx.related(answering.pointer, 'answers every request that reaches it'),
+				related: cx.related(answeringStep.pointer, 'answers every request that reaches it'),
 			});
 		}
 	},

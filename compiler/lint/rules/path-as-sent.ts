@@ -4,11 +4,13 @@ import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Short names of the placeholders for the path as the client sent it, or for a text that begins with this path. */
-const AS_SENT = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;
-const FULL_NAMES: ReadonlyMap<string, string> = new Map(AS_SENT.map(name => [fullPlaceholderName(name), name]));
+/** Short names of placeholders whose value is the path as the client sent it, or begins with this path. */
+const SENT_PATH_NAMES = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;
+const SENT_PATH_BY_FULL_NAME: ReadonlyMap<string, string> = new Map(
+	SENT_PATH_NAMES.map(name => [fullPlaceholderName(name), name]),
+);
 
-/** Reports conditions that compare the path as the client sent it, although a client can write one path in many ways. */
+/** Reports conditions that compare the path as the client sent it, because a client can write the same path in many ways. */
 export const pathAsSent: LintRule = {
 	name: 'path/as-sent',
 	severity: 'warning',
@@ -27,7 +29,7 @@ export const pathAsSent: LintRule = {
 				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(nested.type)?.comparedPlaceholders?.(
 					nested,
 				) ?? []) {
-					const name = FULL_NAMES.get(fullName);
+					const name = SENT_PATH_BY_FULL_NAME.get(fullName);
 					if (name === undefined) continue;
 					const path = text?.startsWith('/') ? text : '/admin';
 					cx.reportAt(

@@ -1,10 +1,10 @@
-/** The lint rule `path/never-matches`, which finds path patterns that no request can match. */
+/** The lint rule `path/never-matches`. */
 
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports a path pattern that cannot match any path. */
+/** Reports a path pattern that no path can match. */
 export const pathNeverMatches: LintRule = {
 	name: 'path/never-matches',
 	severity: 'warning',

@@ -4,7 +4,7 @@ import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports patterns such as `/api*`, which also match `/apiary`; usually `/api/*` is meant. */
+/** Reports patterns such as `/api*`, which also match `/apiary`. Usually, `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {
 	name: 'path/prefix-without-slash',
 	severity: 'warning',
@@ -23,7 +23,7 @@ export const pathWithoutSlash: LintRule = {
 				const { values: patterns, field } = paths;
 				patterns.forEach((pattern, index) => {
 					if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
-					// If `/api` or `/api/` is listed, too, the pattern is intended.
+					// If the last segment has a dot, the pattern is probably meant for several extensions.
 					const prefix = pattern.slice(0, -1);
 					if (prefix.slice(prefix.lastIndexOf('/')).includes('.')) return;
 					const span = cx.span(`${nestedPointer}/${field}/${index}`, pattern);

@@ -3,7 +3,7 @@ import { suggestName } from '../../diagnostics/suggest.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Maps nginx variables to the corresponding placeholders. */
+/** Placeholders that correspond to nginx variables. */
 const PLACEHOLDERS_BY_VARIABLE: ReadonlyMap<string, string> = new Map([
 	['uri', '{path}'],
 	['document_uri', '{path}'],
@@ -26,14 +26,14 @@ const PLACEHOLDERS_BY_VARIABLE: ReadonlyMap<string, string> = new Map([
 	['ssl_client_s_dn', '{tls_client_subject}'],
 ]);
 
-/** Maps the prefixes of nginx variables such as `$http_NAME` to the prefixes of placeholders. */
+/** Prefixes of placeholders that correspond to the prefixes of nginx variables such as `$http_NAME`. */
 const FAMILIES_BY_PREFIX: ReadonlyMap<string, string> = new Map([
 	['http', 'header'],
 	['arg', 'query'],
 	['cookie', 'cookie'],
 ]);
 
-/** Reports nginx variables, which are plain text here. */
+/** Reports nginx variables, which have no meaning here. */
 export const nginxVariable: LintRule = {
 	name: 'placeholder/of-nginx',
 	severity: 'warning',
@@ -74,7 +74,7 @@ function placeholderFor(name: string): string | undefined {
 	return `{${family}.${family === 'header' ? fieldName(suffix) : suffix}}`;
 }
 
-/** Converts `x_real_ip` to the usual spelling of a field name: `X-Real-Ip`. */
+/** Converts a name such as `x_real_ip` to the usual spelling of a field: `X-Real-Ip`. */
 function fieldName(name: string): string {
 	return name
 		.split('_')

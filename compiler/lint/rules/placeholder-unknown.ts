@@ -8,7 +8,7 @@ import { namesLogFields } from '../../modules/providers/log-formats/log-text.ts'
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports placeholders that are unknown to this server. They become empty or are left as written. */
+/** Reports placeholders that this server does not know. They become empty or stay as written. */
 export const placeholderUnknown: LintRule = {
 	name: 'placeholder/unknown',
 	severity: 'warning',

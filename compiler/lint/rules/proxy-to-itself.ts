@@ -3,7 +3,7 @@ import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** Reports an upstream whose address is an address on which this server listens. */
+/** Reports an upstream with an address on which this server itself listens. */
 export const proxyToItself: LintRule = {
 	name: 'proxy/to-itself',
 	severity: 'warning',
@@ -31,7 +31,7 @@ export const proxyToItself: LintRule = {
 						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
 				);
 				if (!ownListener) continue;
-				// A copied request is not copied again, so it arrives only twice.
+				// The copy of a request is not mirrored again, so each request arrives only twice.
 				const effect = traitsOf(step).answers === undefined ? 'each request would arrive twice' : 'requests would loop';
 				cx.reportAt(pointer + addressPointer, `\`${address}\` is this very site: ${effect}.`, {
 					words: address,

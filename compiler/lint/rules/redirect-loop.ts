@@ -10,7 +10,7 @@ import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_HOPS = 20;
-/** Maximum length of a usable URL in characters. No client would send a longer one. */
+/** Maximum number of characters of a URL that is followed. Clients do not send longer ones. */
 const MAX_URL_CHARS = 8192;
 
 /** Reports a redirect that leads back to itself. */

@@ -2,7 +2,7 @@
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a redirect to a target that the request determines. */
+/** Reports a redirect whose target the client chooses. */
 export const redirectOpen: LintRule = {
 	name: 'redirect/open',
 	severity: 'warning',
@@ -16,10 +16,10 @@ export const redirectOpen: LintRule = {
 		for (const { step, pointer } of cx.walked.steps) {
 			const target = traitsOf(step).redirectsTo?.(step)?.to;
 			if (target === undefined) continue;
-			const usesRequestHost = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(
+			const startsWithClientValue = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(
 				target,
 			);
-			if (!usesRequestHost) continue;
+			if (!startsWithClientValue) continue;
 			cx.reportAt(`${pointer}/to`, 'Whoever sends the request chooses where this leads.', {
 				hint: 'Redirect to a path of this site, or use `map` to allow only known targets.',
 			});

@@ -3,7 +3,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a folder from which files are to be served but which does not exist. */
+/** Reports a root folder that does not exist, although files are to be served from it. */
 export const rootMissing: LintRule = {
 	name: 'files/root-missing',
 	severity: 'warning',

@@ -6,7 +6,7 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 const WIDE_FOLDER =
 	/^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
 
-/** Reports that an entire system folder or home folder is served. */
+/** Reports a root that is an entire system folder or home folder. */
 export const rootTooWide: LintRule = {
 	name: 'files/root-too-wide',
 	severity: 'warning',

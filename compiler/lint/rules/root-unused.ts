@@ -32,7 +32,7 @@ export const rootUnused: LintRule = {
 
 const FILE_MATCHERS = matchers.flatMap(({ id, dependsOn }) => (dependsOn === 'files' ? id : [])).join('|');
 /**
- * Matches JSON of a site that reads the variable `root` outside of directives: in matchers, in their functions in expressions, or
- * by the placeholder.
+ * Matches the JSON of a site that reads the variable `root` outside of directives: in a matcher, in an expression, or by the
+ * placeholder.
  */
 const READS_ROOT = new RegExp(`"type":"(?:${FILE_MATCHERS})"|\\b(?:${FILE_MATCHERS})\\(|http\\.vars\\.root`);

@@ -4,7 +4,7 @@ import { valueAt } from '../../schema/validate.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Marks of values that are usually patterns, or often not secrets. */
+/** Marks of values that are often patterns or not secret at all, so that they are not reported. */
 const UNRELIABLE_MARKS: ReadonlySet<unknown> = new Set([
 	'by-field',
 	'by-source',
@@ -13,7 +13,7 @@ const UNRELIABLE_MARKS: ReadonlySet<unknown> = new Set([
 	'argument',
 ]);
 
-/** Reports a secret that is written into the file instead of being taken from the environment. */
+/** Reports a secret that is written in the configuration file instead of being taken from the environment. */
 export const secretInFile: LintRule = {
 	name: 'secret/in-file',
 	severity: 'warning',
@@ -44,11 +44,11 @@ function reportSecret(value: string, isPart: boolean, { path, mark }: Secret, cx
 	if (value.includes('{')) return;
 	if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) return;
 	const isListed = Array.isArray(valueAt(cx.document, jsonPointer(path.slice(0, -1))));
-	// A value with `*` in a list is a pattern that a matcher searches for, not a whole secret.
+	// A listed value with `*` is a pattern of a matcher rather than a complete secret.
 	if (isListed && value.includes('*')) return;
 	const fieldPath = isListed ? path.slice(0, -1) : path;
 	const holder = valueAt(cx.document, jsonPointer(fieldPath.slice(0, -1))) as { name?: unknown };
-	// A cookie that is the same for everybody is not a secret.
+	// A cookie with a fixed value is the same for everybody, so it is not a secret.
 	if (String(holder?.name).toLowerCase() === 'set-cookie' && !isPart) return;
 	const isField = (isListed || fieldPath.at(-1) === 'value') && typeof holder?.name === 'string';
 	const subject =

@@ -4,7 +4,7 @@ import { effectivePort, isSiteAddress, parseSiteAddress } from '../../document/s
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { sampleHost, sampleRequest } from '../inspection/sample-request.ts';
 
-/** Reports a site or an address that no request reaches, because another site always precedes it. */
+/** Reports a site or address that no request reaches, because another site always takes precedence. */
 export const siteShadowed: LintRule = {
 	name: 'site/shadowed',
 	severity: 'warning',
@@ -22,7 +22,7 @@ export const siteShadowed: LintRule = {
 			if (listener.sites.length < 2) continue;
 			const table = new SiteTable(listener.sites);
 			for (const site of new Set(listener.sites.map(entry => entry.site))) {
-				// A generated redirect to HTTPS is not a site in the document.
+				// A redirect to HTTPS that was generated has no addresses in the document.
 				const { addresses = [] } = cx.document.sites?.[site] ?? {};
 				addresses.forEach((text, index) => {
 					const address = parseSiteAddress(text);

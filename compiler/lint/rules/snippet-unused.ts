@@ -1,7 +1,7 @@
 /** The lint rule `snippet/unused`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports unused snippets. Has no check of its own: the compiler reports them, in both languages, if linting requests it. */
+/** Reports unused snippets. The check is in the compiler, which does it on request. */
 export const snippetUnused: LintRule = {
 	name: 'snippet/unused',
 	severity: 'warning',

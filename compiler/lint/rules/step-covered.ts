@@ -15,21 +15,21 @@ export const directiveCovered: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		for (const { steps } of cx.walked.pipelines) {
-			steps.forEach((later, index) => {
-				const { when } = later.step;
+			steps.forEach((laterStep, index) => {
+				const { when } = laterStep.step;
 				if (when === undefined) return;
-				const earlier = steps.find(
+				const earlierStep = steps.find(
 					({ step }, at) =>
 						at < index && step.when !== undefined && answersIfRun(step) && coversMatcher(step.when, when),
 				);
-				// A directive that changes the request can change the results of matchers after it.
-				if (!earlier || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
-				const [earlierName, laterName] = [directiveNameOf(earlier.step), directiveNameOf(later.step)];
+				// If a directive before them changes the request, the two matchers may see different requests.
+				if (!earlierStep || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
+				const [earlierName, laterName] = [directiveNameOf(earlierStep.step), directiveNameOf(laterStep.step)];
 				cx.reportAt(
-					later.pointer,
+					laterStep.pointer,
 					`This \`${laterName}\` can never run: the \`${earlierName}\` before it answers all its requests.`,
 					{
-						related: cx.related(earlier.pointer, 'answers them'),
+						related: cx.related(earlierStep.pointer, 'answers them'),
 						hint: 'Put the narrower matcher first.',
 					},
 				);

@@ -35,7 +35,7 @@ export const upstreamTwice: LintRule = {
 	},
 };
 
-/** Returns a string that is the same for all spellings of an address: `:8080` equals `localhost:8080`. */
+/** Returns a text that is equal for all spellings of an address, such as `:8080` and `localhost:8080`. */
 function canonicalAddress(text: string): string {
 	const parsed = parseUpstream(text);
 	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address).join(' ') : text;

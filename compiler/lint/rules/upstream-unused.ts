@@ -1,7 +1,7 @@
 /** The lint rule `upstream/unused`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports unused upstreams. Has no check of its own: the compiler reports them for a Configfile. */
+/** Reports unused upstreams. The check is in the compiler. */
 export const upstreamUnused: LintRule = {
 	name: 'upstream/unused',
 	severity: 'warning',

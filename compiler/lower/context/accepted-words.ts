@@ -6,8 +6,8 @@ import { formatNameList } from './sentences.ts';
 const MAX_WORDS = 12;
 
 /**
- * Lists the words that the directive or option `name` accepts or, if there are many, those that are most similar to the written
- * one.
+ * Returns a hint that lists the words that the directive or option `name` accepts; if there are many, the words that are most
+ * similar to `written`.
  */
 export function acceptedWordsHint(name: string, written: string, acceptedWords: readonly string[]): string {
 	if (acceptedWords.length <= MAX_WORDS) return `\`${name}\` takes ${formatNameList(acceptedWords)}.`;

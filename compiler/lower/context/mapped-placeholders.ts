@@ -3,8 +3,8 @@ import type { Directive } from '../../modules/contract/directive.ts';
 import type { Line } from '../../syntax/ast.ts';
 
 /**
- * Returns a function that returns the names of these placeholders, without braces. The names are collected at the first call,
- * because most files have no unknown placeholder.
+ * Returns a function that lists the names, without braces, of the placeholders that directives define. The names are collected at
+ * the first call, because most files have no unknown placeholder.
  */
 export function mappedPlaceholderNames(
 	directives: ReadonlyMap<string, Directive>,
@@ -38,7 +38,7 @@ function collectMappedNames(
 	}
 }
 
-/** Reports whether a string consists of a single placeholder. */
+/** Reports whether a text consists of a single placeholder. */
 export function isPlaceholder(text: string): boolean {
 	return /^\{[^{}]+\}$/.test(text);
 }

@@ -3,7 +3,7 @@
 import type { LowerContext } from '../../modules/contract/lower-context.ts';
 import type { Block, Line } from '../../syntax/ast.ts';
 
-/** Returns the line's block. If it has none, reports this and returns undefined. */
+/** Returns the block of a line. If there is none, reports a mistake and returns undefined. */
 export function requireBlock(line: Line, cx: LowerContext): Block | undefined {
 	if (line.block) return line.block;
 	const name = line.words[0]!;

@@ -1,8 +1,8 @@
-/** Helpers for messages: lists of names, and the span of several words. */
+/** Functions for messages: formatting of lists of names, and the span of several words. */
 import type { SourceSpan } from '../../source/source.ts';
 import type { Word } from '../../syntax/ast.ts';
 
-/** Returns the span from the first word to the last word that is in the same file as the first. */
+/** Returns the span from the first word to the last word in the same file. */
 export function spanOfWords(words: readonly Word[]): SourceSpan {
 	const first = words[0]!.span;
 	const last = words.findLast(word => word.span.source === first.source)!.span;

@@ -17,27 +17,27 @@ const SIZE_PATTERN = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
 /** The exponent of 1000 or 1024 that each letter of a size stands for. */
 const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
-/** Parses `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if it is not a duration. */
+/** Parses a duration such as `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if the text is invalid. */
 export function parseDuration(text: string): number | undefined {
 	if (text.length > MAX_DURATION_CHARS) return undefined;
 	const sign = text[0] === '-' ? -1 : 1;
 	let offset = text[0] === '-' || text[0] === '+' ? 1 : 0;
 	if (text.slice(offset) === '0') return 0;
 	if (offset === text.length) return undefined;
-	let total = 0;
+	let milliseconds = 0;
 	while (offset < text.length) {
 		DURATION_PART.lastIndex = offset;
 		const part = DURATION_PART.exec(text);
 		if (!part) return undefined;
-		total += Number(part[1]) * DURATION_UNITS[part[2]!]!;
+		milliseconds += Number(part[1]) * DURATION_UNITS[part[2]!]!;
 		offset = DURATION_PART.lastIndex;
 	}
-	return sign * total;
+	return sign * milliseconds;
 }
 
 /**
- * Parses `512`, `64KiB` or `10MB` to bytes, rounded down; undefined if it is not a size. The `B` is optional: `10M` is `10MB`,
- * and `64Ki` is `64KiB`.
+ * Parses a size such as `512`, `64KiB` or `10MB` to bytes, rounded down; undefined if the text is invalid. The `B` is optional:
+ * `10M` is `10MB`, and `64Ki` is `64KiB`.
  */
 export function parseSize(text: string): number | undefined {
 	const parts = SIZE_PATTERN.exec(text);
