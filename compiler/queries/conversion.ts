@@ -1,6 +1,6 @@
 /**
- * Converts a Compatfile, or one block of it, to a Configfile: writes directives in the order in which they run, and replaces old
- * names by current ones.
+ * Converts a Compatfile, or one block of it, to a Configfile. Directives are written in the order in which they run, and old names
+ * are replaced by current ones.
  */
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
@@ -12,40 +12,40 @@ import { formatText } from '../syntax/format.ts';
 import type { ParsedBlock, ParsedLine } from '../syntax/parsed-file.ts';
 import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
 
-/** The resulting Configfile, or the reason why there is none. */
+/** The Configfile that results from a conversion, or the reason why there is none. */
 export type Conversion =
 	| { readonly text: string }
 	| {
 			readonly problem: string;
-			/** Offset in the Compatfile of the part that causes the problem, if known. */
+			/** Offset, in the Compatfile, of the part that causes the problem; undefined if it is not known. */
 			readonly offset?: number | undefined;
 	  };
 
 const OLD_ARGUMENT = /(?<!\\)\{args\.(\d+)\}/g;
 
-/** A line with the comments above it, which are moved together. */
+/** A line together with the comments above it, which move with it. */
 interface Piece {
 	readonly text: string;
-	/** The number of the first step that is lowered from the line; undefined if no step is. */
+	/** The number of the first step that is lowered from the line; undefined if there is none. */
 	readonly step: number | undefined;
 }
 
-/** A top-level block of a Compatfile that can be converted by itself. */
+/** A top-level block of a Compatfile that can be converted on its own. */
 export interface ConvertibleBlock {
 	readonly kind: 'site' | 'snippet' | 'named route';
-	/** For a site, its first address; for a snippet or route, its name without the parentheses. */
+	/** The first address of a site, or the name of a snippet or route without parentheses. */
 	readonly name: string;
 	readonly line: ParsedLine;
 }
 
 type CompatInput = Omit<ConfigInput, 'format'>;
 
-/** Converts a Compatfile. Succeeds only if the result compiles to the same document. */
+/** Converts a Compatfile. The result is a Configfile only if it compiles to the same document. */
 export function convertToConfigfile(input: CompatInput, reader: Reader): Conversion {
 	return convertChecked(input, input.text, reader) ?? { problem: 'The Caddyfile has errors. Correct them first.' };
 }
 
-/** Returns the block that contains an offset; undefined if there is none, or if it is the only content of the file. */
+/** Returns the block at an offset; undefined if there is none, or if the file has nothing else. */
 export function convertibleBlock(syntax: TextSyntax, offset: number): ConvertibleBlock | undefined {
 	const { lines, dialect } = syntax;
 	const line = lines.find(candidate => {
@@ -62,9 +62,9 @@ export function convertibleBlock(syntax: TextSyntax, offset: number): Convertibl
 }
 
 /**
- * Converts the block at an offset of a Compatfile, with the snippets and named routes that it uses. A site also gets the global
- * options, so that the result compiles to the same document as a Compatfile that has only this site. A snippet or named route is
- * checked in the sites that use it.
+ * Converts the block at an offset of a Compatfile, with the snippets and named routes that it uses. For a site, the global options
+ * are converted as well, so that the result compiles to the same document as a Compatfile with only this site. A snippet or named
+ * route is checked in the sites that use it.
  */
 export function convertBlock(input: CompatInput, offset: number, reader: Reader): Conversion {
 	const syntax = parseSyntax(input.path ?? input.name, input.text, 'compatfile');
@@ -84,8 +84,8 @@ export function convertBlock(input: CompatInput, offset: number, reader: Reader)
 	}
 	const checkedLines = [...linesOfKind('options'), ...withUsedDefinitions(syntax, [line, ...usingSites])];
 	const shownLines = kind === 'site' ? checkedLines : [...usedLines];
-	// The first attempt leaves out imports at the top level, because the imported files may contain other sites. They are needed
-	// only if an imported file defines a snippet that is used.
+	// Imports at the top level are left out at first, because the imported files may contain other sites. They are needed only if
+	// an imported file defines a snippet that is used.
 	for (const importLines of [[], linesOfKind('import')]) {
 		const text = blankOthers(syntax, [...checkedLines, ...importLines]);
 		const conversion = convertChecked({ ...input, text }, blankOthers(syntax, [...shownLines, ...importLines]), reader);
@@ -94,7 +94,7 @@ export function convertBlock(input: CompatInput, offset: number, reader: Reader)
 	return { problem: `By itself, the ${kind} \`${name}\` has errors. Correct them first.` };
 }
 
-/** Returns the given top-level lines and, transitively, the snippets and named routes of the same file that they use. */
+/** Returns the given top-level lines, and the snippets and named routes of the same file that they use, directly or not. */
 function withUsedDefinitions({ lines }: TextSyntax, startLines: readonly ParsedLine[]): ReadonlySet<ParsedLine> {
 	const definitionsByHead = new Map(
 		lines.flatMap(line => (line.words[0] ? [[line.words[0].text, line] as const] : [])),
@@ -115,9 +115,12 @@ function withUsedDefinitions({ lines }: TextSyntax, startLines: readonly ParsedL
 	return usedLines;
 }
 
-/** Returns the text with every top-level line except `keptLines` replaced by spaces, so that the kept lines keep their offsets. */
+/**
+ * Returns the text with every top-level line except `keptLines` replaced by spaces, so that the offsets of the kept lines stay the
+ * same.
+ */
 function blankOthers({ text, lines }: TextSyntax, keptLines: readonly ParsedLine[]): string {
-	// The first and last newlines are kept, so that one empty line takes the place of the omitted text.
+	// The first and last newlines are kept, so that an empty line remains of the omitted text.
 	const blankOut = (start: number, end: number): string => {
 		const newlines = [text.indexOf('\n', start), text.lastIndexOf('\n', end - 1)];
 		return text
@@ -140,21 +143,21 @@ function blankOthers({ text, lines }: TextSyntax, keptLines: readonly ParsedLine
 }
 
 /**
- * Converts `shownText`, which is the text of a Compatfile, or a part of it at the same offsets. Returns undefined if the Compatfile
- * has errors.
+ * Converts `shownText`, which is the text of a Compatfile or a part of it at the same offsets. The complete text is converted and
+ * checked first. Returns undefined if the Compatfile has errors.
  */
 function convertChecked(input: CompatInput, shownText: string, reader: Reader): Conversion | undefined {
 	const compatResult = compile({ ...input, format: 'compatfile' }, reader);
 	if (!compatResult.document) return undefined;
 	const parse = (text: string): TextSyntax => parseSyntax(input.path ?? input.name, text, 'compatfile');
 	const pointers = stepPointers(compatResult.document, '');
-	const steps: (readonly number[])[] = pointers.map(pointer => {
+	const placesByStep: (readonly number[])[] = pointers.map(pointer => {
 		const places: number[] = [];
 		for (let place = compatResult.locate(pointer); place; place = place.source.importedAt)
 			if (place.source.path === input.path && place.source.name === input.name) places.push(place.start);
 		return places;
 	});
-	const convert = (text: string): string => formatText(new Converter(parse(text), steps).convertText());
+	const convert = (text: string): string => formatText(new Converter(parse(text), placesByStep).convertText());
 	const text = convert(input.text);
 	const configResult = compile({ ...input, text, format: 'configfile' }, reader);
 	if (!configResult.document) {
@@ -173,7 +176,7 @@ function convertChecked(input: CompatInput, shownText: string, reader: Reader): 
 	};
 }
 
-/** Returns the pointers of all steps, in the order in which they run. */
+/** Returns the JSON pointers of all steps, in the order in which they run. */
 function stepPointers(value: unknown, pointer: string): string[] {
 	if (typeof value !== 'object' || value === null) return [];
 	const innerPointers = Object.entries(value).flatMap(([name, part]) =>
@@ -184,12 +187,12 @@ function stepPointers(value: unknown, pointer: string): string[] {
 
 class Converter {
 	readonly #syntax: TextSyntax;
-	readonly #steps: readonly (readonly number[])[];
+	readonly #placesByStep: readonly (readonly number[])[];
 	readonly #currentNames = registryOf('configfile').oldSpellings;
 
 	constructor(syntax: TextSyntax, steps: readonly (readonly number[])[]) {
 		this.#syntax = syntax;
-		this.#steps = steps;
+		this.#placesByStep = steps;
 	}
 
 	convertText(): string {
@@ -204,7 +207,7 @@ class Converter {
 		return result + text.slice(position);
 	}
 
-	/** Returns the text of a line with its block. */
+	/** Returns the converted text of a line with its block. */
 	#convertLine(line: ParsedLine, isOptions: boolean): string {
 		const { text } = this.#syntax;
 		const { start, end } = rangeOfLine(line);
@@ -214,25 +217,25 @@ class Converter {
 		return `${head}${this.#convertBlock(block, isOptions)}${text.slice(block.close.start, end)}`;
 	}
 
-	/** Returns the text of a line's words with current names, and an expression as one quoted argument. */
+	/** Returns the text of a line's words with current names. An expression becomes a single quoted argument. */
 	#convertWords({ words }: ParsedLine, text: string): string {
-		const [first] = words;
-		if (!first) return text;
-		const keywordIndex = first.text.startsWith('@') ? 1 : 0;
+		const [firstWord] = words;
+		if (!firstWord) return text;
+		const keywordIndex = firstWord.text.startsWith('@') ? 1 : 0;
 		const expression = words[keywordIndex + 1];
-		const last = words.at(-1);
-		if (words[keywordIndex]?.text === 'expression' && expression && last && expression.quote === 'none') {
-			const { start } = first.span;
-			const expressionText = text.slice(expression.span.start - start, last.span.end - start);
+		const lastWord = words.at(-1);
+		if (words[keywordIndex]?.text === 'expression' && expression && lastWord && expression.quote === 'none') {
+			const { start } = firstWord.span;
+			const expressionText = text.slice(expression.span.start - start, lastWord.span.end - start);
 			if (!expressionText.includes('`'))
-				return `${text.slice(0, expression.span.start - start)}\`${expressionText}\`${text.slice(last.span.end - start)}`;
+				return `${text.slice(0, expression.span.start - start)}\`${expressionText}\`${text.slice(lastWord.span.end - start)}`;
 		}
-		const currentName = first.quote === 'none' ? this.#currentNames.get(first.text) : undefined;
-		const renamedText = currentName === undefined ? text : currentName + text.slice(first.text.length);
+		const currentName = firstWord.quote === 'none' ? this.#currentNames.get(firstWord.text) : undefined;
+		const renamedText = currentName === undefined ? text : currentName + text.slice(firstWord.text.length);
 		return renamedText.replaceAll(OLD_ARGUMENT, '{args[$1]}');
 	}
 
-	/** Returns the content of a block. Lines that have steps are in the order of these steps; lines without steps come first. */
+	/** Returns the content of a block in the order in which its steps run. Lines without steps come first. */
 	#convertBlock({ open, close, lines }: ParsedBlock, isOptions: boolean): string {
 		const { text } = this.#syntax;
 		const pieces: Piece[] = [];
@@ -241,8 +244,8 @@ class Converter {
 			const { start, end } = rangeOfLine(line);
 			const newline = text.indexOf('\n', end);
 			const lineEnd = newline === -1 || newline > close.start ? end : newline;
-			const step = this.#steps.findIndex(places => places.some(place => place >= start && place < end));
-			// A Configfile needs no `order` option, because its directives run in the order in which they are written.
+			const step = this.#placesByStep.findIndex(places => places.some(place => place >= start && place < end));
+			// A Configfile has no `order` option, because its directives run in the order in which they are written.
 			const isOrder = isOptions && line.words[0]?.text === 'order';
 			const lineText = isOrder ? '' : this.#convertLine(line, false);
 			pieces.push({
@@ -251,12 +254,12 @@ class Converter {
 			});
 			position = lineEnd;
 		}
-		const sorted = pieces.toSorted((one, other) => (one.step ?? -1) - (other.step ?? -1));
-		return sorted.map(piece => piece.text).join('') + text.slice(position, close.start);
+		const sortedPieces = pieces.toSorted((one, other) => (one.step ?? -1) - (other.step ?? -1));
+		return sortedPieces.map(piece => piece.text).join('') + text.slice(position, close.start);
 	}
 }
 
-/** Returns the document for comparison. Omits the capture names of expressions that capture nothing. */
+/** Returns the document in a form for comparison, without the capture names of expressions that capture nothing. */
 function comparableDocument(document: Document): unknown {
 	return JSON.parse(JSON.stringify(printedForm(document)), (_, value) => {
 		if (value?.type !== 'expression' || typeof value.expression !== 'string' || value.expression.includes('_regexp'))
@@ -266,18 +269,18 @@ function comparableDocument(document: Document): unknown {
 	});
 }
 
-/** Returns the pointer of the first part that differs, or undefined if the values are equal. */
-function firstDifference(one: unknown, other: unknown, pointer: string): string | undefined {
-	if (Object.is(one, other)) return undefined;
-	if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return pointer;
-	for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
-		const difference = firstDifference(one[name as never], other[name as never], `${pointer}/${name}`);
+/** Returns the JSON pointer of the first part in which two values differ; undefined if they are equal. */
+function firstDifference(first: unknown, second: unknown, pointer: string): string | undefined {
+	if (Object.is(first, second)) return undefined;
+	if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null) return pointer;
+	for (const name of new Set([...Object.keys(first), ...Object.keys(second)])) {
+		const difference = firstDifference(first[name as never], second[name as never], `${pointer}/${name}`);
 		if (difference !== undefined) return difference;
 	}
 	return undefined;
 }
 
-/** Returns the offset of a part of the document, or of the nearest enclosing part with a place in the file. */
+/** Returns the offset of a part of the document, or of the nearest enclosing part that has a place in the file. */
 function nearestPlace(
 	pointer: string,
 	locate: (

@@ -1,14 +1,14 @@
-/** Formats a text by edits of only the lines that change, so that an editor keeps its cursor and marks. */
+/** Formats a text by edits of only those lines that change, so that an editor keeps its cursor and marks. */
 import { formatText } from '../syntax/format.ts';
 import { markedLines, splitLines } from '../syntax/format-difference.ts';
 import type { TextRange } from './text-syntax.ts';
 
-/** The replacement of a range of one text. */
+/** The replacement of a range in a text. */
 export interface RangeEdit extends TextRange {
 	readonly text: string;
 }
 
-/** Returns the edits that format a text, in order. With a range, only those that touch its lines. */
+/** Returns the edits that format a text, in order. With `range`, only edits that touch the lines of the range. */
 export function formattingEdits(text: string, range?: TextRange): RangeEdit[] {
 	const formatted = formatText(text);
 	if (formatted === text) return [];

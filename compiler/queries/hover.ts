@@ -130,7 +130,7 @@ function describePattern(pattern: string): string {
 	return `Matches every path that begins with \`${prefix}\`${prefix === '/' ? '' : suffix}.`;
 }
 
-/** Returns the manual of the first word of a line. */
+/** Returns the manual of the first word of a line; undefined if there is none. */
 function lineManual(syntax: TextSyntax, place: Place): Manual | undefined {
 	const { dialect } = syntax;
 	const { enclosingLines, line } = place;
@@ -144,14 +144,14 @@ function lineManual(syntax: TextSyntax, place: Place): Manual | undefined {
 		};
 	const keyword = keywordManual(name, dialect);
 	if (keyword && (enclosingLines.length === 0 || name !== 'upstream')) return keyword;
-	const expected = expectedAt(syntax, place);
-	if (expected.top === 'options' && enclosingLines.length === 1) return optionManual(name, dialect);
-	if (expected.lineWords.includes(name)) {
+	const expectedWords = expectedAt(syntax, place);
+	if (expectedWords.top === 'options' && enclosingLines.length === 1) return optionManual(name, dialect);
+	if (expectedWords.lineWords.includes(name)) {
 		const { usage } = expectedAt(syntax, { ...place, index: 0 }, true);
 		return subdirectiveManual(name, outerManual(enclosingLines, syntax), usage);
 	}
-	if (expected.allowsMatcher) return matcherManual(name, dialect);
-	return expected.allowsDirective || enclosingLines.length === 0 ? directiveManual(name, dialect) : undefined;
+	if (expectedWords.allowsMatcher) return matcherManual(name, dialect);
+	return expectedWords.allowsDirective || enclosingLines.length === 0 ? directiveManual(name, dialect) : undefined;
 }
 
 function outerManual(enclosingLines: Place['enclosingLines'], { dialect }: TextSyntax): Manual | undefined {
@@ -164,17 +164,20 @@ function outerManual(enclosingLines: Place['enclosingLines'], { dialect }: TextS
 	return undefined;
 }
 
-/** The usage of a line, and the argument at an offset. */
+/** The usage line of a directive or option, and which of its arguments is at an offset. */
 export interface Signature {
 	readonly usage: string;
 	readonly documentation: string;
 	/** The ranges of the arguments in the usage line. */
 	readonly parameters: readonly (readonly [start: number, end: number])[];
-	/** Index of the current argument; undefined if there are too many. */
+	/** Index of the argument at the offset; undefined if the usage has no such argument. */
 	readonly activeParameter: number | undefined;
 }
 
-/** Returns the signature of the line at an offset; undefined between lines and in the first word. */
+/**
+ * Returns the signature of the line at an offset. Returns undefined between lines, in the first word of a line, and if there is no
+ * usage.
+ */
 export function signatureAt(syntax: TextSyntax, offset: number): Signature | undefined {
 	const place = placeAt(syntax, offset);
 	const { line, index } = place;

@@ -1,5 +1,5 @@
 /**
- * Inlay hints: the order in which a Compatfile's directives run, and the site that receives the requests for a shadowed address.
+ * Inlay hints: the order in which the directives of a Compatfile run, and which site answers the requests for a shadowed address.
  */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { siteShadowed } from '../lint/rules/site-shadowed.ts';
@@ -17,16 +17,18 @@ export interface InlayHint {
 	readonly side: 'before' | 'after';
 }
 
-/** Returns the hints of a text. `findings` are all findings in the file. */
+/** Returns the hints for a text. `findings` are all findings in the file. */
 export function inlayHints(syntax: TextSyntax, findings: readonly Diagnostic[]): InlayHint[] {
 	return [...orderHints(syntax), ...shadowHints(findings)].sort((one, other) => one.offset - other.offset);
 }
 
-const FIXED_ORDER =
+const FIXED_ORDER_NOTE =
 	"a Caddyfile's directives run in a fixed order, not as they are written. `route` keeps the order of its block.";
 const TIE_RULE = ' Lines of the same directive are sorted by their matchers, most specific path first.';
 
-/** In a Compatfile, numbers the directives of a block in the order in which they run, if they are not written in this order. */
+/**
+ * Numbers the directives in the blocks of a Compatfile by the order in which they run, where they are written in a different order.
+ */
 function orderHints(syntax: TextSyntax): InlayHint[] {
 	const { dialect, lines } = syntax;
 	if (dialect !== 'compatfile') return [];
@@ -49,7 +51,7 @@ function orderHints(syntax: TextSyntax): InlayHint[] {
 				for (const { line, position } of inRunningOrder) {
 					const step = steps.indexOf(position) + 1;
 					const tieRule = inRunningOrder.filter(one => one.position === position).length > 1 ? TIE_RULE : '';
-					const tooltip = `Step ${step} of ${steps.length}: ${FIXED_ORDER}${tieRule}`;
+					const tooltip = `Step ${step} of ${steps.length}: ${FIXED_ORDER_NOTE}${tieRule}`;
 					hints.push({ offset: line.words[0]!.span.start, label: `${step}.`, tooltip, side: 'before' });
 				}
 			},
@@ -58,7 +60,7 @@ function orderHints(syntax: TextSyntax): InlayHint[] {
 	return hints;
 }
 
-/** Returns the order of directives after the `order` options of the global block. */
+/** Returns the order of directives with the changes by `order` options in the global block. */
 function effectiveOrder(lines: readonly ParsedLine[]): readonly string[] {
 	let order: readonly string[] = DEFAULT_ORDER;
 	for (const { words } of lines[0]?.words.length === 0 ? (lines[0].block?.lines ?? []) : []) {

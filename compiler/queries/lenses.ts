@@ -1,4 +1,4 @@
-/** Code lenses: commands to run a test or explain a request, and the number of tests that reach a site or route. */
+/** Code lenses: commands to run a test or explain a request, and how many tests reach a site or route. */
 import type { CompileResult } from '../compiler.ts';
 import { renderDiagnostic } from '../diagnostics/render.ts';
 import { DryRun, type DryRunEnvironment, type DryRunTracer } from '../dry-run/dry-run.ts';
@@ -32,7 +32,7 @@ export type ReachedPlaces = readonly (readonly PlaceChain[])[];
 
 /**
  * Runs each test without files and network, and returns the places that it reaches. Returns an empty list if the configuration does
- * not compile.
+ * not compile or has no tests.
  */
 export async function placesReachedByTests(
 	{ plan, tests, locate }: CompileResult,
@@ -49,26 +49,26 @@ export async function placesReachedByTests(
 		matcher: (_pointer, _matcher, predicate) => predicate,
 	};
 	const dryRun = new DryRun(plan, deps, tracer);
-	const places = new Map<string, PlaceChain>();
-	const placesOf = (pointer: string): PlaceChain => {
-		const cached = places.get(pointer);
+	const chainByPointer = new Map<string, PlaceChain>();
+	const placeChain = (pointer: string): PlaceChain => {
+		const cached = chainByPointer.get(pointer);
 		if (cached) return cached;
 		const place: { path: string | undefined; start: number }[] = [];
 		for (let span = locate(pointer); span; span = span.source.importedAt)
 			place.push({ path: span.source.path, start: span.start });
-		places.set(pointer, place);
+		chainByPointer.set(pointer, place);
 		return place;
 	};
 	const reachedPlaces: PlaceChain[][] = [];
 	for (const test of tests) {
 		reachedPointers = new Set();
 		await sendRequests(test, dryRun, () => true);
-		reachedPlaces.push([...reachedPointers].map(placesOf));
+		reachedPlaces.push([...reachedPointers].map(placeChain));
 	}
 	return reachedPlaces;
 }
 
-/** Returns the lenses of a text. `compiled` is the configuration to which it belongs, if that compiles. */
+/** Returns the lenses for a text. `compiled` is the configuration to which it belongs; undefined if that does not compile. */
 export function lensesOf(
 	syntax: TextSyntax,
 	compiled: CompileResult | undefined,
@@ -116,11 +116,11 @@ export function lensesOf(
 export interface TestResult {
 	readonly passed: boolean;
 	readonly text: string;
-	/** The place of the expectation that failed. */
+	/** The place of the expectation that failed; undefined if it is not in a file. */
 	readonly failedAt?: FileRange;
 }
 
-/** Runs one test of a configuration. Returns its result as text; undefined if there is no such test. */
+/** Runs the test with a name. Returns undefined if there is none or if the configuration does not compile. */
 export async function runTest(
 	{ plan, tests }: CompileResult,
 	name: string,
@@ -136,8 +136,8 @@ export async function runTest(
 }
 
 /**
- * Explains a request, given as `[METHOD] URL`. Returns undefined if the configuration does not compile, or if nothing listens at
- * the URL.
+ * Explains a request that is given as `[METHOD] URL`. Returns undefined if the text is invalid, the configuration does not compile,
+ * or nothing listens at the URL.
  */
 export async function explainRequest(
 	{ plan, locate }: CompileResult,
@@ -148,7 +148,7 @@ export async function explainRequest(
 	const sampleRequest = url === undefined ? undefined : sampleGet(url);
 	if (!plan || !sampleRequest || methodMistake(method)) return undefined;
 	const request = { ...sampleRequest, method };
-	const explained = await new Explainer({ plan, locate }, deps).explain(request);
-	explained?.result.response?.close();
-	return explained && renderExplanation(explained.explanation);
+	const answer = await new Explainer({ plan, locate }, deps).explain(request);
+	answer?.result.response?.close();
+	return answer && renderExplanation(answer.explanation);
 }

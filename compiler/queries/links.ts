@@ -4,12 +4,12 @@ import { filePathsOf } from './observed-lowering.ts';
 import { everyLine, type FileRange, kindOfTopLevel, placeAt, type TextRange, type TextSyntax } from './text-syntax.ts';
 import type { Workspace } from './workspace.ts';
 
-/** A word that names a file or folder that exists. */
+/** A word that names an existing file or folder. */
 export interface FileLink extends TextRange {
 	readonly path: string;
 }
 
-/** Returns the links of a text: imported files, and files and folders that directives name. */
+/** Returns the links in a text: to imported files, and to files and folders that directives name. */
 export function linksOf(workspace: Workspace, syntax: TextSyntax): FileLink[] {
 	const links: FileLink[] = [];
 	for (const { line } of everyLine(syntax.lines)) {
@@ -29,7 +29,7 @@ export function linksOf(workspace: Workspace, syntax: TextSyntax): FileLink[] {
 	return links;
 }
 
-/** Returns a range at the beginning of each file that the `import` at an offset names. */
+/** Returns an empty range at the start of each file that the `import` at an offset names. */
 export function importedFiles(workspace: Workspace, syntax: TextSyntax, offset: number): FileRange[] {
 	const { line, word, index } = placeAt(syntax, offset);
 	if (!word || index !== 1 || line?.words[0]?.text !== 'import') return [];

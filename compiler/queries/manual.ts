@@ -1,11 +1,11 @@
-/** The manual of a word, which hover, completion and signatures show. It is taken from the modules. */
+/** The manuals of words, which hovers, completions and signatures show. They are taken from the modules. */
 import { placeholders } from '../codegen/placeholders/index.ts';
 import { compatiblePlaceholderName, fullPlaceholderName } from '../codegen/placeholders/shorthands.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { lintRules } from '../lint/index.ts';
 import { registryOf } from '../lower/registry.ts';
 
-/** Documentation of a word, as Markdown. */
+/** Documentation of a word, in Markdown. */
 export interface Manual {
 	/** The usage line of a directive, matcher or option. */
 	readonly usage: string | undefined;
@@ -15,7 +15,7 @@ export interface Manual {
 	readonly details: string;
 }
 
-/** Manuals of the words that belong to the languages themselves rather than to a module. */
+/** Manuals of the words that belong to the languages rather than to a module. */
 const KEYWORDS: { readonly [word: string]: Manual } = {
 	import: {
 		usage: 'import <file | pattern | snippet> [<argument>…]',
@@ -50,23 +50,20 @@ const KEYWORDS: { readonly [word: string]: Manual } = {
 	},
 };
 
-/** Returns the manual of a word of the language, such as `import`. */
+/** Returns the manual of a word of the language, such as `import`; undefined if there is none. */
 export function keywordManual(word: string, dialect: Dialect): Manual | undefined {
 	if (dialect === 'compatfile' && word !== 'import') return undefined;
 	return Object.hasOwn(KEYWORDS, word) ? KEYWORDS[word] : undefined;
 }
 
-/** Returns the manual of a directive. */
 export function directiveManual(name: string, dialect: Dialect): Manual | undefined {
 	return moduleManual(registryOf(dialect).directives.get(name));
 }
 
-/** Returns the manual of a matcher. */
 export function matcherManual(name: string, dialect: Dialect): Manual | undefined {
 	return moduleManual(registryOf(dialect).matchers.get(name));
 }
 
-/** Returns the manual of a global option. */
 export function optionManual(name: string, dialect: Dialect): Manual | undefined {
 	return moduleManual(registryOf(dialect).options.get(name));
 }
@@ -77,7 +74,10 @@ function moduleManual(
 	return module && { usage: module.usage, summary: module.summary, details: module.documentation };
 }
 
-/** Returns the manual of a word in a block: the part of the outer word's manual that mentions it. */
+/**
+ * Returns the manual of a word in a block: its usage, and the part of the outer manual that is about the word. Undefined if there
+ * is neither.
+ */
 export function subdirectiveManual(
 	word: string,
 	outer: Manual | undefined,
@@ -88,7 +88,7 @@ export function subdirectiveManual(
 	return { usage, summary: clause ?? '', details: '' };
 }
 
-/** Returns the part of a sentence of a manual that begins with a word, or the sentence that contains it. */
+/** Returns the table row, clause or sentence of a manual that is about a word; undefined if the manual does not mention it. */
 function clauseAbout(word: string, text: string): string | undefined {
 	const prose = text.replace(/```[\s\S]*?```|^\|.*$/gm, '').replace(/\n(?!\n)/g, ' ');
 	const quotedWord = `\`${word}`;
@@ -97,17 +97,17 @@ function clauseAbout(word: string, text: string): string | undefined {
 		if (cells[0]?.startsWith(quotedWord) && cells[1]) return `${cells[0]}: ${cells[1]}`;
 	}
 	const sentences = prose.split(/(?<=[.:])\s+(?=[A-Z`])|\n+/);
-	let containing: string | undefined;
+	let containingSentence: string | undefined;
 	for (const sentence of sentences) {
 		if (!sentence.includes(quotedWord)) continue;
 		const clause = sentence.split(/;\s+/).find(part => part.startsWith(quotedWord));
 		if (clause !== undefined) return clause.replace(/[.;]?$/, '.');
-		containing ??= sentence;
+		containingSentence ??= sentence;
 	}
-	return containing?.trim();
+	return containingSentence?.trim();
 }
 
-/** Returns the manual of a placeholder, without braces. */
+/** Returns the manual of a placeholder; undefined if it is unknown. `name` has no braces. */
 export function placeholderManual(name: string, dialect: Dialect): Manual | undefined {
 	const fullName = fullPlaceholderName(name);
 	const queriedName = dialect === 'compatfile' ? compatiblePlaceholderName(fullName) : fullName;
@@ -124,13 +124,13 @@ export function placeholderManual(name: string, dialect: Dialect): Manual | unde
 	};
 }
 
-/** Returns the page of a lint rule. */
+/** Returns the documentation of a lint rule; undefined if there is no such rule. */
 export function ruleManual(name: string): Manual | undefined {
 	const rule = lintRules.find(one => one.name === name);
 	return rule && { usage: undefined, summary: rule.summary, details: rule.documentation };
 }
 
-/** Returns a manual as one Markdown text. */
+/** Returns a manual as a single Markdown text. */
 export function manualText({ usage, summary, details }: Manual): string {
 	const code = usage === undefined ? [] : ['```', usage, '```'];
 	return [...code, summary, ...(details === '' ? [] : ['', details])].join('\n').trim();

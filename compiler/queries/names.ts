@@ -1,4 +1,6 @@
-/** Names that a configuration defines and uses: snippets and their parameters, constants, matchers, upstreams and named routes. */
+/**
+ * The names that a configuration defines and uses: snippets and their parameters, constants, matchers, upstreams and named routes.
+ */
 import { registryOf } from '../lower/registry.ts';
 import type { ParsedLine, ParsedWord } from '../syntax/parsed-file.ts';
 import { isSnippetHead } from '../syntax/snippet-definition.ts';
@@ -7,12 +9,12 @@ import type { Workspace } from './workspace.ts';
 
 export type NameKind = 'snippet' | 'parameter' | 'let' | 'matcher' | 'upstream' | 'route';
 
-/** One occurrence of a name. */
+/** An occurrence of a name in a text. */
 export interface NameUse extends FileRange {
 	readonly kind: NameKind;
 	/** The name, without `@`, parentheses or a prefix such as `let.`. */
 	readonly name: string;
-	/** A key that is equal for all occurrences that refer to the same definition. */
+	/** A key that is equal for all occurrences of the same thing. */
 	readonly key: string;
 	readonly role: 'definition' | 'use';
 	/** The line in which the name occurs. */
@@ -24,7 +26,7 @@ const UPSTREAM_SCHEME = 'upstream://';
 
 const namesBySyntax = new WeakMap<TextSyntax, readonly NameUse[]>();
 
-/** Returns all occurrences of names in one text, in order. */
+/** Returns all occurrences of names in a text, in order. The result is cached. */
 export function namesIn(syntax: TextSyntax): readonly NameUse[] {
 	let names = namesBySyntax.get(syntax);
 	if (!names) {
@@ -34,7 +36,7 @@ export function namesIn(syntax: TextSyntax): readonly NameUse[] {
 	return names;
 }
 
-/** Returns all occurrences of names in the files that belong to a configuration together with a file. */
+/** Returns all occurrences of names in the files that belong to the same configurations as a file. */
 export function namesAround(workspace: Workspace, path: string): readonly NameUse[] {
 	return workspace.relatedFiles(path).flatMap(file => {
 		const syntax = workspace.syntax(file);
@@ -45,9 +47,9 @@ export function namesAround(workspace: Workspace, path: string): readonly NameUs
 class NameCollector {
 	readonly #syntax: TextSyntax;
 	readonly #occurrences: NameUse[] = [];
-	/** The offsets of the blocks that define a matcher, by the matcher's name. */
+	/** The offsets of the blocks that define a matcher, by the name of the matcher. */
 	readonly #matcherScopes = new Map<string, Set<number>>();
-	/** The offsets of the sites that define a constant, by the constant's name. */
+	/** The offsets of the sites that define a constant, by the name of the constant. */
 	readonly #constantScopes = new Map<string, Set<number>>();
 
 	constructor(syntax: TextSyntax) {
@@ -61,7 +63,7 @@ class NameCollector {
 		return this.#occurrences;
 	}
 
-	/** Records the scope of a definition. */
+	/** Records the block in which a line defines a matcher or constant, if it does. */
 	#recordScope({ words }: ParsedLine, enclosingLines: readonly ParsedLine[]): void {
 		const [first, second] = words;
 		const block = enclosingLines.at(-1)?.block?.open.start;
@@ -73,9 +75,9 @@ class NameCollector {
 			addToSet(this.#constantScopes, second.text, block);
 	}
 
-	/** Reports whether a top-level line is a snippet, whose contents may be inserted in several places. */
-	#isInsertedElsewhere(top: ParsedLine): boolean {
-		return isSnippetHead(top.words[0]?.text ?? '');
+	/** Reports whether a top-level line is a snippet, whose lines may be inserted in several places. */
+	#isInsertedElsewhere(topLine: ParsedLine): boolean {
+		return isSnippetHead(topLine.words[0]?.text ?? '');
 	}
 
 	#collectLine(line: ParsedLine, enclosingLines: readonly ParsedLine[]): void {
@@ -175,7 +177,7 @@ class NameCollector {
 
 	#add(kind: NameKind, name: string, start: number, line: ParsedLine, role: NameUse['role'], key: string): void {
 		if (name === '') return;
-		// A quoted or escaped name may be at a different offset than computed from its value. Such a name is omitted.
+		// The offset of a quoted or escaped name may differ from the one computed from its value. Such a name is left out.
 		if (!this.#syntax.text.startsWith(name, start)) return;
 		const { path } = this.#syntax;
 		this.#occurrences.push({ kind, name, path, start, end: start + name.length, key: `${kind} ${key}`, role, line });
@@ -188,17 +190,17 @@ function addToSet(map: Map<string, Set<number>>, name: string, value: number): v
 	else map.set(name, new Set([value]));
 }
 
-/** Returns the name at an offset. */
+/** Returns the name at an offset; undefined if there is none. */
 export function nameAt(syntax: TextSyntax, offset: number): NameUse | undefined {
 	return namesIn(syntax).find(({ start, end }) => start <= offset && offset <= end);
 }
 
-/** Returns all occurrences that refer to the same definition as the name at an offset. */
+/** Returns all occurrences of the name at an offset that refer to the same thing. */
 export function occurrencesAt(workspace: Workspace, syntax: TextSyntax, offset: number): readonly NameUse[] {
 	const name = nameAt(syntax, offset);
 	if (!name) return [];
 	const occurrences = namesAround(workspace, syntax.path).filter(({ key }) => key === name.key);
-	// `import NAME` refers to a file, unless a snippet has this name.
+	// The argument of `import` is a file rather than a name, unless a snippet has this name.
 	return name.kind === 'snippet' && !occurrences.some(({ role }) => role === 'definition') ? [] : occurrences;
 }
 
@@ -207,7 +209,7 @@ export interface RenameProblem {
 	readonly problem: string;
 }
 
-/** Returns the occurrences to replace in order to rename the name at an offset. */
+/** Returns the occurrences that must be replaced to rename the name at an offset, or the reason why it cannot be renamed. */
 export function renameAt(
 	workspace: Workspace,
 	syntax: TextSyntax,
@@ -223,16 +225,16 @@ export function renameAt(
 	if (!uses.some(({ role }) => role === 'definition'))
 		return { problem: `\`${use.name}\` is not defined in this workspace.` };
 	const scope = use.key.slice(`${use.kind} ${use.kind === 'parameter' ? '' : use.name}`.length);
-	const isTaken = namesAround(workspace, syntax.path).some(
+	const isUsed = namesAround(workspace, syntax.path).some(
 		other =>
 			other.kind === use.kind && other.name === bareName && other.name !== use.name && collides(other, use, scope),
 	);
-	return isTaken ? { problem: `There is already a ${use.kind} \`${bareName}\`.` } : uses;
+	return isUsed ? { problem: `There is already a ${use.kind} \`${bareName}\`.` } : uses;
 }
 
 /**
- * Reports whether two equal names of a kind would collide. Names in nested scopes collide as well, because the inner one would hide
- * the outer one.
+ * Reports whether another name of the same kind would collide with a use. Names in nested scopes collide as well, because the inner
+ * one would hide the outer one.
  */
 function collides(other: NameUse, use: NameUse, scope: string): boolean {
 	if (use.kind === 'parameter') return other.key.split(' ')[1] === use.key.split(' ')[1];

@@ -1,6 +1,6 @@
 /**
- * Determines the meaning of words from the modules: lowers a part of a text and observes how its modules read the words.
- * Completion, hover and signatures use this, so there is no separate list of words.
+ * Determines the meaning of words from the modules: lowers a part of a text and observes how the modules read the words.
+ * Completion, hovers and signatures use this, so that no separate list of words is necessary.
  */
 import { dirname, resolve } from 'node:path';
 import type { Matcher } from '../document/document.ts';
@@ -19,7 +19,7 @@ import type { Block, Line, Word } from '../syntax/ast.ts';
 import type { ParsedLine } from '../syntax/parsed-file.ts';
 import type { TextSyntax, TopLevelKind } from './text-syntax.ts';
 
-/** Kinds of values that modules read from words. */
+/** The kinds of values that modules read from words. */
 export type ReadValue =
 	| 'duration'
 	| 'size'
@@ -32,28 +32,31 @@ export type ReadValue =
 	| 'upstream'
 	| 'route';
 
-/** Receives the calls by which modules read words. All methods are optional. */
+/** Receives the calls with which modules read words. */
 export interface LoweringObserver {
-	/** Called for a block whose lines must begin with one of the given words. `owner` is the directive or option with the block. */
+	/** Called for a block whose lines must begin with one of the given words. `owner` is the directive or option of the block. */
 	block?(block: Block, words: readonly string[], owner: string): void;
 	/** Called for a word that must be one of `values`. */
 	choice?(word: Word, values: readonly string[]): void;
 	/** Called for a word that is read as a value of kind `kind`. */
 	value?(span: SourceSpan, kind: ReadValue, text: string): void;
-	/** Called for a line, with its usage. */
+	/** Called for a line and its usage. */
 	usage?(line: Line, usage: string): void;
 	/**
-	 * Called for lines that are directives. `inOrder`: the directives run in the order in which they are written, even in a
-	 * Compatfile.
+	 * Called for a block whose lines are directives. `inOrder` is true if they run in the order in which they are written, even in
+	 * a Compatfile.
 	 */
 	pipeline?(lines: readonly Line[], inOrder: boolean): void;
-	/** Called for words, with an optional block, that form a matcher. */
+	/** Called for words, and possibly a block, that form a matcher. */
 	matcher?(words: readonly Word[], block: Block | undefined): void;
 }
 
-/** Lowers a top-level line, and passes the calls of its modules to an observer. Mistakes and results are ignored. */
+/**
+ * Lowers a top-level line, and passes the calls of its modules to an observer. Mistakes are not reported, and results are
+ * discarded.
+ */
 export function observeLowering(
-	top: ParsedLine,
+	topLine: ParsedLine,
 	kind: TopLevelKind,
 	{ dialect, path }: Pick<TextSyntax, 'dialect' | 'path'>,
 	observer: LoweringObserver,
@@ -76,7 +79,7 @@ export function observeLowering(
 		},
 		observer,
 	);
-	const [line] = withoutBareBlocks([top], true);
+	const [line] = withoutBareBlocks([topLine], true);
 	if (!line) return;
 	const { block } = line;
 	if (kind === 'options') lowerOptions(lowering, block, {});
@@ -89,19 +92,19 @@ export function observeLowering(
 	}
 }
 
-/** Returns the lines that have words. Expansion, which is skipped here, would have removed the others. */
+/** Returns the lines that have words. Expansion, which is skipped here, would have removed the other ones. */
 function withoutBareBlocks(lines: readonly ParsedLine[], isTopLevel: boolean): readonly ParsedLine[] {
-	const withWords: ParsedLine[] = [];
+	const linesWithWords: ParsedLine[] = [];
 	for (const line of lines) {
 		if (line.words.length === 0 && !isTopLevel) continue;
 		const { block, alternative } = line;
-		withWords.push({
+		linesWithWords.push({
 			...line,
 			block: block && { ...block, lines: withoutBareBlocks(block.lines, false) },
 			alternative: alternative && withoutBareBlocks([alternative], false)[0],
 		});
 	}
-	return withWords;
+	return linesWithWords;
 }
 
 class ObservedLowering extends Lowering {
@@ -119,12 +122,12 @@ class ObservedLowering extends Lowering {
 
 	override subdirectives(
 		block: Block | undefined,
-		known: { readonly [name: string]: SubdirectiveHandler },
+		handlers: { readonly [name: string]: SubdirectiveHandler },
 		owner: string,
 		unknown?: UnknownSubdirective,
 	): void {
-		if (block) this.#observer.block?.(block, Object.keys(known), owner);
-		super.subdirectives(block, known, owner, unknown);
+		if (block) this.#observer.block?.(block, Object.keys(handlers), owner);
+		super.subdirectives(block, handlers, owner, unknown);
 	}
 
 	override template(word: Word): string {
@@ -197,9 +200,9 @@ class ObservedLowering extends Lowering {
 	}
 }
 
-/** Returns the words that name files in a top-level line and its block, with their absolute paths. */
+/** Returns the words in a top-level line and its block that name files, with the absolute paths. */
 export function filePathsOf(
-	top: ParsedLine,
+	topLine: ParsedLine,
 	kind: TopLevelKind,
 	syntax: TextSyntax,
 ): { readonly span: SourceSpan; readonly path: string }[] {
@@ -207,11 +210,11 @@ export function filePathsOf(
 	const observer: LoweringObserver = {
 		value: (span, kind, text) => {
 			if (kind !== 'file' || text === '' || /[{}]/.test(text)) return;
-			// Relative paths in a Compatfile are relative to the server's working directory, which is unknown.
+			// In a Compatfile, relative paths start from the server's working directory, which is not known.
 			if (syntax.dialect === 'configfile' || text.startsWith('/'))
 				paths.push({ span, path: resolve(dirname(syntax.path), text) });
 		},
 	};
-	observeLowering(top, kind, syntax, observer);
+	observeLowering(topLine, kind, syntax, observer);
 	return paths;
 }

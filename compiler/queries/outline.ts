@@ -1,4 +1,4 @@
-/** The structure of a text: symbols, folding ranges, selection ranges and links. */
+/** The structure of a text: its symbols, the ranges that can be folded, and the ranges that enclose an offset. */
 import { registryOf } from '../lower/registry.ts';
 import type { ParsedLine } from '../syntax/parsed-file.ts';
 import { scanComments } from '../syntax/scan-comments.ts';
@@ -28,14 +28,14 @@ export interface TextSymbol {
 	readonly name: string;
 	readonly detail: string;
 	readonly kind: SymbolKind;
-	/** The range of the whole block or line. */
+	/** The range of the complete block or line. */
 	readonly range: TextRange;
 	/** The range of the name. */
 	readonly name_range: TextRange;
 	readonly children: readonly TextSymbol[];
 }
 
-/** Returns the symbols of a text: its top-level blocks and, in them, named matchers and directives with blocks. */
+/** Returns the symbols of a text: its top-level blocks and, in these, named matchers and directives with blocks. */
 export function symbolsOf(syntax: TextSyntax): TextSymbol[] {
 	const { directives } = registryOf(syntax.dialect);
 	const lines = joinHeads(syntax.lines);
@@ -66,7 +66,7 @@ export function symbolsOf(syntax: TextSyntax): TextSymbol[] {
 	});
 }
 
-/** Joins the head of a block with the `{` on the next line. */
+/** Joins the head of a block with the line of its `{`, which may be the next one. */
 function joinHeads(lines: readonly ParsedLine[]): { readonly head: ParsedLine; readonly line: ParsedLine }[] {
 	const joined: { head: ParsedLine; line: ParsedLine }[] = [];
 	for (const line of lines) {
@@ -102,7 +102,7 @@ export interface Fold extends TextRange {
 	readonly kind: 'block' | 'comment' | 'imports';
 }
 
-/** Returns the blocks, the runs of comment lines and the runs of imports that span several lines. */
+/** Returns the blocks, runs of comments and runs of imports that extend over several lines. */
 export function foldsOf(syntax: TextSyntax): Fold[] {
 	const { text } = syntax;
 	const folds: Fold[] = [];
@@ -142,7 +142,10 @@ export function foldsOf(syntax: TextSyntax): Fold[] {
 	return folds;
 }
 
-/** Returns the ranges that enclose an offset, innermost first: word, line, block with its head, …, the whole text. */
+/**
+ * Returns the ranges that enclose an offset, innermost first: the word, the line, the enclosing blocks and their lines, and the
+ * complete text.
+ */
 export function enclosingRanges(syntax: TextSyntax, offset: number): TextRange[] {
 	const { enclosingLines, line, word } = placeAt(syntax, offset);
 	const ranges: TextRange[] = [];

@@ -1,6 +1,6 @@
 /**
- * Determines what modules expect at a place in a text: inserts a marked word there, lowers the enclosing lines, and observes how
- * the modules read the word.
+ * Determines what modules expect at a place in a text. For this, a marked word is inserted there, and the enclosing lines are
+ * lowered, while it is observed how the modules read the marked word.
  */
 
 import { registryOf } from '../lower/registry.ts';
@@ -9,18 +9,18 @@ import type { ParsedLine, ParsedWord } from '../syntax/parsed-file.ts';
 import { observeLowering, type ReadValue } from './observed-lowering.ts';
 import { kindOfTopLevel, type Place, type TextSyntax, type TopLevelKind } from './text-syntax.ts';
 
-/** The text of the marked word. It begins with a private-use character, so that it is never a name. */
+/** The text of the marked word. It begins with a private-use character, so that it cannot be a name. */
 const MARK_TEXT = '\uf8ffmark';
 
-/** The words and values that modules accept at a place. */
+/** The words and values that are expected at a place. */
 export interface Expected {
 	readonly top: TopLevelKind | undefined;
 	/** True if a directive is allowed here. */
 	readonly allowsDirective: boolean;
-	/** Words that may begin a line at this place. */
+	/** Words with which a line may begin at this place. */
 	readonly lineWords: readonly string[];
 	readonly owner: string | undefined;
-	/** Words that are allowed as the argument at this place. */
+	/** Words that are allowed as an argument at this place. */
 	readonly choices: readonly string[];
 	readonly values: ReadonlySet<ReadValue>;
 	/** True if a matcher is allowed here. */
@@ -30,8 +30,8 @@ export interface Expected {
 }
 
 /**
- * Returns what the modules expect at a place. With `keepWord`, the word at the place is kept instead of being replaced by the mark,
- * so that the usage of its line is found.
+ * Returns what modules expect at a place. With `keepWord`, the word at the place is not replaced by the marked word, so that the
+ * usage of its line is found.
  */
 export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean = false): Expected {
 	const { enclosingLines, line, index, word } = place;
@@ -58,7 +58,7 @@ export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean =
 				needsExpansion: false,
 				shape: 0,
 			};
-	const top = enclosingLines.reduceRight<ParsedLine>((inner, outer) => {
+	const topLine = enclosingLines.reduceRight<ParsedLine>((inner, outer) => {
 		const words = withoutElse(outer.words);
 		return { ...outer, words, block: { ...outer.block!, lines: [inner] }, alternative: undefined };
 	}, markedLine);
@@ -73,7 +73,7 @@ export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean =
 		usage: undefined as string | undefined,
 	};
 	const isMark = (word: Word | undefined): boolean => word === markedWord;
-	observeLowering(top, enclosingLines.length === 0 && kind === 'site' ? 'directive' : kind, syntax, {
+	observeLowering(topLine, enclosingLines.length === 0 && kind === 'site' ? 'directive' : kind, syntax, {
 		block: (block, lineWords, owner) => {
 			if (block.lines.some(({ words: [first] }) => isMark(first))) Object.assign(expected, { lineWords, owner });
 		},

@@ -1,11 +1,11 @@
-/** Semantic tokens: the kinds of the words of a text, for syntax highlighting. */
+/** Semantic tokens: the kinds of words in a text, for highlighting. */
 import { registryOf } from '../lower/registry.ts';
 import { scanComments } from '../syntax/scan-comments.ts';
 import { namesIn } from './names.ts';
 import { observeLowering } from './observed-lowering.ts';
 import { everyLine, kindOfTopLevel, type TextRange, type TextSyntax } from './text-syntax.ts';
 
-/** Kinds of tokens, as the protocol names them, in the order of its legend. */
+/** Types of tokens, named as in the Language Server Protocol, in the order of the legend. */
 export const TOKEN_TYPES = [
 	...([
 		'comment',
@@ -24,7 +24,7 @@ export const TOKEN_TYPES = [
 
 export type TokenType = (typeof TOKEN_TYPES)[number];
 
-/** A colored range. Tokens do not overlap. */
+/** A range of text with its type. Tokens do not overlap. */
 export interface SemanticToken extends TextRange {
 	readonly type: TokenType;
 	readonly definition: boolean;
@@ -40,11 +40,11 @@ const TOKEN_TYPES_OF_NAMES = {
 } as const;
 
 const KEYWORDS = /^(?:import|use|let|upstream|test|else|when)$/;
-/** Matches a placeholder. A brace after a backslash is text. */
+/** Matches a placeholder. A brace after a backslash does not begin one. */
 const PLACEHOLDER = /(?<!\\)\{[^{}\s]*[^{}\s\\]\}/;
 const PLACEHOLDERS = new RegExp(PLACEHOLDER, 'g');
 
-/** Returns the tokens of a text in order. */
+/** Returns the tokens of a text, in order. */
 export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 	const { text, dialect, lines } = syntax;
 	const { directives, matchers } = registryOf(dialect);
@@ -106,7 +106,7 @@ export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 		for (const { span, quote } of line.words) {
 			for (const { 0: placeholder, index } of text.slice(span.start, span.end).matchAll(PLACEHOLDERS)) {
 				const start = span.start + index;
-				// Names in braces have been added with their own ranges.
+				// The names in these braces have tokens of their own.
 				if (!/^\{(?:let|param)\./.test(placeholder)) add({ start, end: start + placeholder.length }, 'variable');
 			}
 			if (quote !== 'none' && !PLACEHOLDER.test(text.slice(span.start, span.end))) add(span, 'string');

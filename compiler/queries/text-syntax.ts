@@ -1,11 +1,11 @@
-/** The syntax of one configuration text as written, before expansion. Editors need this to interpret the position of the cursor. */
+/** The syntax of a configuration text as written, before expansion. Editors need it to interpret the position of the cursor. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { Source, type SourceSpan } from '../source/source.ts';
 import { parseSubstitutedText } from '../syntax/config-parser.ts';
 import type { ParsedBlock, ParsedLine, ParsedWord } from '../syntax/parsed-file.ts';
 import { isSnippetHead } from '../syntax/snippet-definition.ts';
 
-/** A half-open range of UTF-16 offsets in one text. */
+/** A range of UTF-16 offsets in a text, from `start` up to, but not including, `end`. */
 export interface TextRange {
 	readonly start: number;
 	readonly end: number;
@@ -17,7 +17,7 @@ export interface FileRange extends TextRange {
 	readonly path: string;
 }
 
-/** The lines of one text. `{$NAME}` is not substituted, so that the offset of every word is its offset in the text. */
+/** A text, parsed to lines. `{$NAME}` is not replaced, so that the offset of every word is its offset in the text. */
 export interface TextSyntax {
 	readonly path: string;
 	readonly text: string;
@@ -26,15 +26,18 @@ export interface TextSyntax {
 	readonly lines: readonly ParsedLine[];
 }
 
-/** Parses a text as it is. Mistakes are ignored: the compiler reports them. */
+/** Parses a text without replacing anything. Mistakes are ignored, because the compiler reports them. */
 export function parseSyntax(path: string, text: string, dialect: Dialect): TextSyntax {
 	const source = new Source({ name: path, text, path });
-	const asWritten = { text, start: (offset: number) => offset, end: (offset: number) => offset };
-	const { lines } = parseSubstitutedText(source, asWritten, dialect, () => {});
+	const unsubstituted = { text, start: (offset: number) => offset, end: (offset: number) => offset };
+	const { lines } = parseSubstitutedText(source, unsubstituted, dialect, () => {});
 	return { path, text, dialect, source, lines };
 }
 
-/** The kinds of top-level lines. A directive at the top level is in a file that is imported into a site, or in a site without braces. */
+/**
+ * The kinds of top-level lines. A directive occurs at the top level of a file that is imported into a site, and in a site without
+ * braces.
+ */
 export type TopLevelKind =
 	| 'options'
 	| 'snippet'
@@ -46,7 +49,7 @@ export type TopLevelKind =
 	| 'site'
 	| 'directive';
 
-/** Returns the kind of a top-level line. `directives` are the names of the dialect's directives. */
+/** Returns the kind of a top-level line. `directives` holds the names of the dialect's directives. */
 export function kindOfTopLevel(
 	line: ParsedLine,
 	dialect: Dialect,
@@ -66,19 +69,18 @@ export function kindOfTopLevel(
 	return 'site';
 }
 
-/** The position of an offset in the syntax of a text. */
+/** The place of an offset in the lines of a text. */
 export interface Place {
 	/** The lines whose blocks contain the offset, outermost first. */
 	readonly enclosingLines: readonly ParsedLine[];
-	/** The line that the offset is in, or at whose end it is; undefined between lines. */
+	/** The line that contains the offset or ends at it; undefined between lines. */
 	readonly line: ParsedLine | undefined;
-	/** Index of the word that contains the offset or ends at it. Between words, the index that a word inserted there would have. */
+	/** Index of the word that contains the offset or ends at it. Between words, the index that a word inserted there would get. */
 	readonly index: number;
-	/** The word at the offset, if any. */
+	/** The word that contains the offset or ends at it; undefined between words. */
 	readonly word: ParsedWord | undefined;
 }
 
-/** Returns the place of an offset. */
 export function placeAt(syntax: TextSyntax, offset: number): Place {
 	return findPlace(syntax, syntax.lines, [], offset);
 }
@@ -100,7 +102,7 @@ function findPlace(
 	return { enclosingLines, line: undefined, index: 0, word: undefined };
 }
 
-/** Returns the end of a block's contents. A block without its `}` extends to the offset at which the parser ended it. */
+/** Returns the end of a block's content. A block without its `}` extends to where the parser ended it. */
 function blockContentEnd({ text }: TextSyntax, { close }: ParsedBlock): number {
 	return text[close.start] === '}' ? close.start : close.end;
 }
@@ -124,10 +126,7 @@ function placeInWords(line: ParsedLine, enclosingLines: readonly ParsedLine[], o
 	return { enclosingLines, line, index: wordIndex, word: word && word.span.start <= offset ? word : undefined };
 }
 
-/**
- * Yields every line of a text, depth first, with the lines that enclose it. An `else` part comes after the line to which it
- * belongs.
- */
+/** Yields every line of a text, depth first, with the lines that enclose it. An `else` comes after the line to which it belongs. */
 export function* everyLine(
 	lines: readonly ParsedLine[],
 	enclosingLines: readonly ParsedLine[] = [],
@@ -140,14 +139,14 @@ export function* everyLine(
 	}
 }
 
-/** Returns the range of a line, from its first word to its last word or `}`. */
+/** Returns the range of a line, from its first word to the end of its last word or block. */
 export function rangeOfLine({ words, block, span }: ParsedLine): TextRange {
 	const start = words[0]?.span.start ?? block?.open.start ?? span.start;
 	const end = Math.max(words.at(-1)?.span.end ?? start, block?.close.end ?? start);
 	return { start, end };
 }
 
-/** Returns a span's offsets without its source. */
+/** Returns the offsets of a span without its source. */
 export function rangeOf({ start, end }: SourceSpan): TextRange {
 	return { start, end };
 }

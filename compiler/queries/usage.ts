@@ -1,21 +1,21 @@
-/** Parses usage lines such as `redir [matcher] <to> [<status> | temporary | permanent | html]`. */
+/** Parses usage lines, such as `redir [matcher] <to> [<status> | temporary | permanent | html]`. */
 
-/** An argument of a usage line. */
+/** An argument in a usage line. */
 export interface UsageArgument {
 	/** The text of this part, as it appears in the usage line. */
 	readonly text: string;
 	/** The offset of the argument in the usage line. */
 	readonly start: number;
 	readonly end: number;
-	/** Words that are allowed literally as the argument. */
+	/** Words that the argument may literally be. */
 	readonly words: readonly string[];
-	/** Names of the values that are allowed as the argument: `status` for `<status>`. */
+	/** Names of the values that the argument may be, such as `status` for `<status>`. */
 	readonly valueNames: readonly string[];
-	/** True if the argument may be repeated. */
+	/** True if the argument may occur repeatedly. */
 	readonly isRepeatable: boolean;
 }
 
-/** Returns the arguments of a usage line, without the name, `[matcher]` and the block. */
+/** Returns the arguments in a usage line, without the directive's name, `[matcher]` and the block. */
 export function usageArguments(usage: string): readonly UsageArgument[] {
 	const usageParts: UsageArgument[] = [];
 	const block = usage.search(/\s\[?\{ ?/);
@@ -25,7 +25,7 @@ export function usageArguments(usage: string): readonly UsageArgument[] {
 		while (usage[offset] === ' ') offset++;
 		const start = offset;
 		offset = endOfArgument(usage, start, end);
-		// An alternative may be written without brackets. In that case, the word after ` | ` belongs to the same argument.
+		// Alternatives may be written without brackets, so the word after ` | ` belongs to the same argument.
 		while (usage.startsWith(' | ', offset) && offset < end) offset = endOfArgument(usage, offset + 3, end);
 		const text = usage.slice(start, offset);
 		if (text !== '' && text !== '[matcher]') usageParts.push(parseArgument(text, start));
@@ -36,11 +36,11 @@ export function usageArguments(usage: string): readonly UsageArgument[] {
 
 function endOfArgument(usage: string, start: number, end: number): number {
 	let depth = 0;
-	for (let at = start; at < end; at++) {
-		const character = usage[at]!;
+	for (let index = start; index < end; index++) {
+		const character = usage[index]!;
 		if ('[<('.includes(character)) depth++;
 		else if (']>)'.includes(character)) depth--;
-		else if (character === ' ' && depth <= 0) return at;
+		else if (character === ' ' && depth <= 0) return index;
 	}
 	return end;
 }

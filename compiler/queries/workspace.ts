@@ -15,13 +15,13 @@ import { RecordingReader } from '../source/recording-reader.ts';
 import { importPaths } from '../syntax/import-paths.ts';
 import { everyLine, parseSyntax, type TextSyntax } from './text-syntax.ts';
 
-/** A text that an editor has open; it hides the file on disk. */
+/** A text that an editor has open. It replaces the contents of the file on disk. */
 export interface OpenText {
 	readonly text: string;
 	readonly dialect: Dialect;
 }
 
-/** The result of checking one configuration. */
+/** The result of checking a configuration. */
 export interface CheckedConfiguration {
 	/** Findings about the configuration and all files that it imports. */
 	readonly diagnostics: readonly Diagnostic[];
@@ -33,18 +33,18 @@ export interface CheckedConfiguration {
 const CONFIGURATION_NAME = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
 const COMPATFILE_NAME = /^(?:compat|caddy)file|\.(?:compat|caddy)file$/i;
 
-/** Limits on the search for configurations in a workspace: number of folders, depth of folders, and number of configurations. */
+/** Limits of the search for configurations in a workspace: the number of folders, their depth, and the number of configurations. */
 const MAX_FOLDERS = 2000;
 const MAX_DEPTH = 8;
 const MAX_CONFIGURATIONS = 200;
 
 /**
- * The environment of dry runs without access to files, the network or environment variables. Such dry runs are safe while somebody
- * types.
+ * The environment of dry runs without access to files, the network or environment variables, so that they are safe while somebody
+ * is typing.
  */
 export const ISOLATED_DRY_RUN: DryRunEnvironment = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
 
-/** The texts of a workspace. Reads everything through its reader, which decides what may be read. */
+/** The texts and configurations of a workspace. Everything is read through the reader, which decides what may be read. */
 export class Workspace {
 	readonly #reader: Reader;
 	readonly #folders: readonly string[];
@@ -56,13 +56,13 @@ export class Workspace {
 	readonly #results = new Map<string, CheckedConfiguration>();
 	#configurationPaths: readonly string[] | undefined;
 
-	/** `folders` are absolute paths of the folders in which configurations are searched for. */
+	/** `folders` are the absolute paths of the folders in which configurations are searched for. */
 	constructor(reader: Reader, folders: readonly string[]) {
 		this.#folders = folders;
 		this.#reader = { ...overlayReader(reader, this.#openTexts), workingDirectory: reader.workingDirectory };
 	}
 
-	/** The files as the editor sees them: open texts hide those on disk. */
+	/** The files as the editor sees them: an open text replaces the file on disk. */
 	get reader(): Reader {
 		return this.#reader;
 	}
@@ -72,7 +72,7 @@ export class Workspace {
 		this.#openTexts.set(path, text);
 	}
 
-	/** Closes a file. From now on, its contents on disk are used. */
+	/** Closes a file. Its contents on disk are used from now on. */
 	closeText(path: string): void {
 		this.#openTexts.delete(path);
 		this.#syntaxes.delete(path);
@@ -82,17 +82,16 @@ export class Workspace {
 		this.#lintMemories.delete(path);
 	}
 
-	/** Forgets the list of existing configurations. Must be called after files were created or deleted. */
+	/** Forgets which configurations exist. Must be called after files have been created or deleted. */
 	forgetFiles(): void {
 		this.#configurationPaths = undefined;
 	}
 
-	/** Paths of the open texts. */
 	get openPaths(): readonly string[] {
 		return [...this.#openTexts.keys()];
 	}
 
-	/** Returns the syntax of a file; undefined if it cannot be read. Unchanged texts are parsed once. */
+	/** Returns the syntax of a file; undefined if it cannot be read. An unchanged text is parsed only once. */
 	syntax(path: string, dialect: Dialect = this.dialectOf(path)): TextSyntax | undefined {
 		const text = this.#openTexts.get(path)?.text ?? this.#readText(path);
 		if (text === undefined) return undefined;
@@ -103,7 +102,7 @@ export class Workspace {
 		return syntax;
 	}
 
-	/** Returns the language of a file: that of a configuration that imports it, or else the file's own. */
+	/** Returns the dialect of a file: that of a configuration that imports it, or else the file's own. */
 	dialectOf(path: string): Dialect {
 		const [root] = this.rootsOf(path);
 		return this.#ownDialect(root ?? path);
@@ -115,10 +114,7 @@ export class Workspace {
 		return COMPATFILE_NAME.test(path.slice(path.lastIndexOf('/') + 1)) ? 'compatfile' : 'configfile';
 	}
 
-	/**
-	 * Returns the configurations that a file belongs to: those that import it, directly or not, or the file itself if there are
-	 * none.
-	 */
+	/** Returns the configurations to which a file belongs: those that import it, directly or not, or else the file itself. */
 	rootsOf(path: string): readonly string[] {
 		const roots = this.#configurations().filter(root => root !== path && this.filesOf(root).includes(path));
 		const outermost = roots.filter(root => !roots.some(other => other !== root && this.filesOf(other).includes(root)));
@@ -133,17 +129,17 @@ export class Workspace {
 		return [...files];
 	}
 
-	/** Returns the files that belong to a configuration together with a file. */
+	/** Returns the files that belong to the same configurations as a file. */
 	relatedFiles(path: string): readonly string[] {
 		return [...new Set(this.rootsOf(path).flatMap(root => this.filesOf(root)))];
 	}
 
-	/** Returns the configurations of the workspace, the open texts, and all files that these import. */
+	/** Returns the configurations of the workspace, the open texts, and all files that they import. */
 	everyFile(): readonly string[] {
 		return [...new Set(this.#configurations().flatMap(root => this.filesOf(root)))];
 	}
 
-	/** Returns the configurations found in the folders, and the open texts. */
+	/** Returns the configurations that were found in the folders, and the open texts. */
 	#configurations(): readonly string[] {
 		this.#configurationPaths ??= this.#search();
 		return [...new Set([...this.#configurationPaths, ...this.#openTexts.keys()])];
@@ -166,7 +162,7 @@ export class Workspace {
 		return configurations;
 	}
 
-	/** Returns the files that one file imports. */
+	/** Returns the files that a file imports itself. */
 	#importsOf(path: string, dialect: Dialect): readonly string[] {
 		const syntax = this.#syntaxAs(path, dialect);
 		return syntax ? importedNames(syntax).flatMap(name => this.filesOfImport(name, path)) : [];
@@ -176,7 +172,7 @@ export class Workspace {
 		return this.syntax(path, this.#openTexts.get(path)?.dialect ?? dialect);
 	}
 
-	/** Returns the files that `import pattern` in a file names, without those that may not be read. */
+	/** Returns the files that `import pattern` names in a file, without files that may not be read. */
 	filesOfImport(pattern: string, path: string): readonly string[] {
 		if (/[{}]/.test(pattern)) return [];
 		const { files } = importPaths(pattern, dirname(path), path, [], this.#reader);
@@ -201,7 +197,7 @@ export class Workspace {
 		}
 	}
 
-	/** Returns the input for the compiler; undefined if the file cannot be read. */
+	/** Returns the input for compiling a configuration; undefined if the file cannot be read. */
 	input(root: string): ConfigInput | undefined {
 		const text = this.#openTexts.get(root)?.text ?? this.#readText(root);
 		if (text === undefined) return undefined;
@@ -209,14 +205,14 @@ export class Workspace {
 	}
 
 	/**
-	 * Returns the last result for a configuration. The places of earlier results are no longer valid, because they refer to earlier
-	 * texts.
+	 * Returns the last result of checking a configuration. The places in earlier results are no longer valid, because they refer to
+	 * earlier texts.
 	 */
 	checked(root: string): CheckedConfiguration | undefined {
 		return this.#results.get(root);
 	}
 
-	/** Compiles a configuration, reusing the results of unchanged parts. Returns undefined if it cannot be read. */
+	/** Compiles a configuration, and reuses the results for unchanged parts. Returns undefined if the file cannot be read. */
 	#compile(root: string): { readonly compiled: CompileResult; readonly input: ConfigInput } | undefined {
 		const input = this.input(root);
 		if (!input) return undefined;
@@ -230,17 +226,15 @@ export class Workspace {
 		return { input, compiled: entry.session.compile(input) };
 	}
 
-	/**
-	 * Compiles and lints a configuration like `svc validate --lint`, but without running tests and without checks of the machine.
-	 */
+	/** Compiles and lints a configuration as `svc validate --lint` does, but runs no tests and checks nothing on the machine. */
 	async check(root: string): Promise<CheckedConfiguration | undefined> {
 		const result = this.#compile(root);
 		if (!result) return undefined;
 		const { compiled, input } = result;
 		const { document, plan, diagnostics } = compiled;
 		if (!document || !plan) {
-			const silences = new SilencingComments(input.format as Dialect);
-			return this.#store(root, { compiled, input, diagnostics: silences.filter(diagnostics) });
+			const silencingComments = new SilencingComments(input.format as Dialect);
+			return this.#store(root, { compiled, input, diagnostics: silencingComments.filter(diagnostics) });
 		}
 		const lintable = { ...compiled, document, plan };
 		const dryRunFor = (nextPlan: Plan): DryRun => {
@@ -264,7 +258,7 @@ export class Workspace {
 
 const knownImports = new WeakMap<TextSyntax, readonly string[]>();
 
-/** Returns the arguments of a text's imports, as written. */
+/** Returns the arguments of the imports in a text, as written. */
 function importedNames(syntax: TextSyntax): readonly string[] {
 	let names = knownImports.get(syntax);
 	if (!names) {
@@ -279,7 +273,7 @@ function importedNames(syntax: TextSyntax): readonly string[] {
 	return names;
 }
 
-/** Returns a reader in which open texts hide files. */
+/** Returns a reader for which open texts replace the files on disk. */
 function overlayReader(reader: Reader, openTexts: ReadonlyMap<string, OpenText>): Reader {
 	return {
 		workingDirectory: reader.workingDirectory,
