@@ -134,7 +134,7 @@ class Compilation {
 			const text = Buffer.from(running).toString();
 			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
 			// The contents of the files when this document was loaded are no longer known.
-			if (document) this.#runningImage = { ...this.#image(document, plan), files: undefined };
+			if (document) this.#runningImage = { ...this.#image(document, plan), filesDigest: undefined };
 		}
 	}
 
@@ -174,7 +174,7 @@ class Compilation {
 	}
 
 	#image(document: Document, plan: Plan | undefined, places?: StepPlaces, forced?: number): DocumentImage {
-		return createDocumentImage(document, plan, this.#imageCache, places, forced ?? this.#runningImage?.forced);
+		return createDocumentImage(document, plan, this.#imageCache, places, forced ?? this.#runningImage?.forcedLoads);
 	}
 
 	/**
@@ -203,11 +203,11 @@ class Compilation {
 		const { document, plan, files, places } = compiled;
 		const diagnostics = this.#reports(input, compiled.diagnostics);
 		if (!document || !plan) return { result: 'refused', diagnostics };
-		const forced = (this.#runningImage?.forced ?? 0) + (force ? 1 : 0);
+		const forced = (this.#runningImage?.forcedLoads ?? 0) + (force ? 1 : 0);
 		const image = this.#image(document, plan, places, forced);
-		const oldImage = this.#runningImage ?? (unconfigured ? this.#image({}, undefined) : undefined);
-		if (oldImage) {
-			const reasons = restartReasons(oldImage, image, { unconfigured, served: this.#servedNames });
+		const currentImage = this.#runningImage ?? (unconfigured ? this.#image({}, undefined) : undefined);
+		if (currentImage) {
+			const reasons = restartReasons(currentImage, image, { unconfigured, servedNames: this.#servedNames });
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
 		if (!force && this.#runningImage && isSameDocument(this.#runningImage, image)) {
@@ -225,10 +225,10 @@ class Compilation {
 	}
 
 	/** Does the same as {@link #prepare}, but discards a candidate that could not be rolled back. */
-	async #prepareReversible(input: ConfigInput, terms: PrepareOptions): Promise<PrepareResult> {
-		const prepared = this.#prepare(input, terms);
+	async #prepareReversible(input: ConfigInput, options: PrepareOptions): Promise<PrepareResult> {
+		const prepared = this.#prepare(input, options);
 		if (prepared.result !== 'swap') return prepared;
-		const irreversible = await this.#whyIrreversible(this.#candidateImage!, terms.unconfigured);
+		const irreversible = await this.#whyIrreversible(this.#candidateImage!, options.unconfigured);
 		if (!irreversible) return prepared;
 		this.#candidateImage = undefined;
 		return irreversible;
@@ -240,21 +240,21 @@ class Compilation {
 		// Compiles the document that a rollback would load, because the files that it names may have changed.
 		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
 		const { document, plan } = compiled;
-		const errors = plan ? await this.#startErrors(compiled) : compiled.diagnostics.filter(isError);
+		const errors = plan ? await this.#startErrors(compiled) : compiled.diagnostics.filter(isErrorDiagnostic);
 		if (!document || !plan || errors.length > 0) {
 			return { result: 'irreversible', reasons: [], diagnostics: errors.map(toReport) };
 		}
 		const reasons = restartReasons(image, createDocumentImage(document, plan), {
 			unconfigured,
-			served: this.#servedNames,
+			servedNames: this.#servedNames,
 		});
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
-	/** Returns the errors, with their places, that would keep a configuration from being served although it compiles. */
+	/** Returns the errors, with their places, that would prevent a configuration that compiles from being served. */
 	async #startErrors({ plan, locate }: CompileResult): Promise<readonly Diagnostic[]> {
 		const { preflight } = await import('../preflight/preflight.ts');
-		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
+		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isErrorDiagnostic);
 	}
 
 	#discardUnlessUsable<Result extends PrepareResult | EditRefused>(prepared: Result): Result {
@@ -273,16 +273,18 @@ class Compilation {
 		this.#compiledLength = 0;
 	}
 
-	#edit(edit: ConfigEdit, terms: PrepareOptions): PrepareResult | EditRefused {
+	#edit(edit: ConfigEdit, options: PrepareOptions): PrepareResult | EditRefused {
 		this.#candidateImage = undefined;
 		const input = editedDocument(this.#runningImage?.document ?? {}, edit, path => this.#etag(path));
-		return 'result' in input ? input : this.#prepare(input, terms);
+		return 'result' in input ? input : this.#prepare(input, options);
 	}
 
-	async #preview(input: ConfigInput, terms: PrepareOptions): Promise<CompilerReplies['preview']> {
+	async #preview(input: ConfigInput, options: PrepareOptions): Promise<CompilerReplies['preview']> {
 		try {
-			const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
-			const preview = await this.#previewOf(input, prepared, terms.compares === true);
+			const prepared = await (options.reversible
+				? this.#prepareReversible(input, options)
+				: this.#prepare(input, options));
+			const preview = await this.#previewOf(input, prepared, options.compares === true);
 			return { preview, ...(prepared.result === 'swap' && { facts: prepared.facts }) };
 		} finally {
 			this.#discardCandidate();
@@ -306,13 +308,13 @@ class Compilation {
 			redactSecrets(oldDocument),
 			redactSecrets(newDocument),
 		);
-		const diff = compares && newDocument ? await this.#meaningOf(oldDocument, newDocument) : undefined;
+		const diff = compares && newDocument ? await this.#compareMeaning(oldDocument, newDocument) : undefined;
 		return result === 'restart_required'
 			? { result, diagnostics, reasons: prepared.reasons, changes, diff }
 			: { result, diagnostics, changes, diff };
 	}
 
-	async #meaningOf(oldDocument: Document, newDocument: Document): Promise<MeaningDifference> {
+	async #compareMeaning(oldDocument: Document, newDocument: Document): Promise<MeaningDifference> {
 		const { meaningDifference } = await import('./meaning-difference.ts');
 		return meaningDifference(oldDocument, newDocument, this.#machine.workingDirectory);
 	}
@@ -328,15 +330,15 @@ class Compilation {
 	}
 
 	#answerOf(subpath: readonly string[], object: string | undefined): CompilerReplies['read'] {
-		const running = this.#runningImage;
-		const document: unknown = running?.document ?? {};
+		const runningImage = this.#runningImage;
+		const document: unknown = runningImage?.document ?? {};
 		const base = object === undefined ? [] : pathOfId(document, object);
 		if (!base) return { json: 'null', etag: this.#etagOf(['@id', object!, ...subpath], 'null') };
 		const path = [...base, ...subpath];
-		if (running && this.#redacted?.image !== running) {
-			this.#redacted = { image: running, value: redactSecrets(running.document) };
+		if (runningImage && this.#redacted?.image !== runningImage) {
+			this.#redacted = { image: runningImage, value: redactSecrets(runningImage.document) };
 		}
-		const json = JSON.stringify(valueAtPath(running ? this.#redacted?.value : document, path)) ?? 'null';
+		const json = JSON.stringify(valueAtPath(runningImage ? this.#redacted?.value : document, path)) ?? 'null';
 		return { json: json.length < LONG_READING_CHARACTERS ? json : sharedText(`${json}\n`), etag: this.#etag(path) };
 	}
 
@@ -352,7 +354,7 @@ class Compilation {
 	}
 }
 
-function isError({ severity }: Diagnostic): boolean {
+function isErrorDiagnostic({ severity }: Diagnostic): boolean {
 	return severity === 'error';
 }
 

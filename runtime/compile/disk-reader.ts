@@ -15,7 +15,7 @@ export function diskReader(
 	workingDirectory: string,
 	environment: { readonly [name: string]: string | undefined } = process.env,
 ): Reader {
-	const withReadError = <T>(path: string, read: (absolute: string) => T): T => {
+	const readAbsolute = <T>(path: string, read: (absolute: string) => T): T => {
 		try {
 			return read(resolve(workingDirectory, path));
 		} catch (error) {
@@ -24,9 +24,9 @@ export function diskReader(
 	};
 	return {
 		workingDirectory,
-		readText: path => withReadError(path, absolute => textOf(readRegular(absolute))),
-		readBytes: path => withReadError(path, readRegular),
-		list: path => withReadError(path, absolute => readdirSync(absolute).sort()),
+		readText: path => readAbsolute(path, absolute => decodeText(readRegular(absolute))),
+		readBytes: path => readAbsolute(path, readRegular),
+		list: path => readAbsolute(path, absolute => readdirSync(absolute).sort()),
 		kind: path => {
 			try {
 				const stats = statSync(resolve(workingDirectory, path));
@@ -42,13 +42,13 @@ export function diskReader(
 /** Reads a file named on the command line, which may also be a pipe. Throws ReadError. */
 export function readConfigurationText(path: string): string {
 	try {
-		return textOf(readBounded(path));
+		return decodeText(readBounded(path));
 	} catch (error) {
 		throw new ReadError(systemCode(error), path);
 	}
 }
 
-function textOf(bytes: Buffer): string {
+function decodeText(bytes: Buffer): string {
 	const text = bytes.toString();
 	return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
@@ -69,13 +69,13 @@ function readBounded(path: string): Buffer {
 			// Requests one byte more than the reported size, so that a single read returns a typical file and also shows its end.
 			const { size: reportedSize } = pieces.length === 0 ? statSync(path) : { size: 0 };
 			const piece = Buffer.allocUnsafe(reportedSize > 0 ? Math.min(MAX_FILE_BYTES + 1, reportedSize + 1) : PIECE_BYTES);
-			const read = readSync(file, piece, 0, piece.length, null);
-			if (read === 0) return Buffer.concat(pieces, size);
-			size += read;
+			const bytesRead = readSync(file, piece, 0, piece.length, null);
+			if (bytesRead === 0) return Buffer.concat(pieces, size);
+			size += bytesRead;
 			// A regular file returns fewer bytes than requested only at its end.
-			if (reportedSize > 0 && read === reportedSize) return piece.subarray(0, read);
+			if (reportedSize > 0 && bytesRead === reportedSize) return piece.subarray(0, bytesRead);
 			if (size > MAX_FILE_BYTES) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
-			pieces.push(piece.subarray(0, read));
+			pieces.push(piece.subarray(0, bytesRead));
 		}
 	} finally {
 		closeSync(file);

@@ -47,8 +47,8 @@ export function editedDocument(
 	}
 	const result = editDocument(document, { method: edit.method, path, value });
 	if ('refusal' in result) return { result: 'edit_refused', ...result.refusal };
-	const restored = result.replaces ? restoreSecrets(result.document, document, path) : result.document;
-	return { format: 'json', text: JSON.stringify(restored), name: '<request>' };
+	const newDocument = result.replaces ? restoreSecrets(result.document, document, path) : result.document;
+	return { format: 'json', text: JSON.stringify(newDocument), name: '<request>' };
 }
 
 /** Evaluates If-Match, which compares strongly (RFC 9110 §13.1.1). `*` matches any existing value. */
@@ -58,9 +58,9 @@ function etagMatches(
 	path: readonly string[],
 	etagOf: (path: readonly string[]) => string,
 ): boolean {
-	const readPath = path.at(-1) === '...' ? path.slice(0, -1) : path;
-	if (list.trim() === '*') return valueAtPath(document, readPath) !== undefined;
-	const etag = etagOf(readPath);
+	const pathToRead = path.at(-1) === '...' ? path.slice(0, -1) : path;
+	if (list.trim() === '*') return valueAtPath(document, pathToRead) !== undefined;
+	const etag = etagOf(pathToRead);
 	// Our Etags may contain commas, so the list is searched, not split.
 	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag === etag);
 }

@@ -60,7 +60,7 @@ export interface EditRefused {
 /** What a load would change for requests, as plain data (see {@link diffAsJson}), or why that is unknown. */
 export type MeaningDifference = { readonly same: boolean } | { readonly unavailable: string };
 
-/** What a load would do. */
+/** The effects that a load would have. */
 export type LoadPreview =
 	| {
 			readonly result: 'swap' | 'unchanged';

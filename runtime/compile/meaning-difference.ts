@@ -1,6 +1,6 @@
 /**
- * Finds what loading a configuration would change for requests: runs `svc diff` on the running document and another one, for
- * clients of the Admin API.
+ * Determines, for clients of the Admin API, what loading a configuration would change for requests: compares the running document
+ * and the new document as `svc diff` does.
  */
 import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../compiler/compiler.ts';
@@ -22,13 +22,13 @@ const MAX_TIME_MS = 2000;
  * same number, and neither files nor the environment are read. Never rejects.
  */
 export async function meaningDifference(
-	before: Document,
-	after: Document,
+	oldDocument: Document,
+	newDocument: Document,
 	workingDirectory: string,
 ): Promise<MeaningDifference> {
-	const numbers = new Map<string, number>();
-	const oldConfiguration = comparedDocument(before, workingDirectory, numbers);
-	const newConfiguration = comparedDocument(after, workingDirectory, numbers);
+	const secretNumbers = new Map<string, number>();
+	const oldConfiguration = comparedDocument(oldDocument, workingDirectory, secretNumbers);
+	const newConfiguration = comparedDocument(newDocument, workingDirectory, secretNumbers);
 	if (typeof oldConfiguration === 'string') return { unavailable: `The running document ${oldConfiguration}.` };
 	if (typeof newConfiguration === 'string') return { unavailable: `The new document ${newConfiguration}.` };
 	const deadline = performance.now() + MAX_TIME_MS;
@@ -48,22 +48,22 @@ export async function meaningDifference(
 function comparedDocument(
 	document: Document,
 	workingDirectory: string,
-	numbers: Map<string, number>,
+	secretNumbers: Map<string, number>,
 ): ComparedConfiguration | string {
 	const numberOf = (secret: string): number => {
-		const number = numbers.get(secret) ?? numbers.size + 1;
-		numbers.set(secret, number);
+		const number = secretNumbers.get(secret) ?? secretNumbers.size + 1;
+		secretNumbers.set(secret, number);
 		return number;
 	};
 	const redacted = redactSecrets(document, ({ parts, mark }, text) => {
 		if (mark === true) return replacementFor(text, numberOf(text));
 		let redactedText = '';
-		let at = 0;
+		let copiedUntil = 0;
 		for (const { start, end: deadline } of parts) {
-			redactedText += `${text.slice(at, start)}secret-${numberOf(text.slice(start, deadline))}`;
-			at = deadline;
+			redactedText += `${text.slice(copiedUntil, start)}secret-${numberOf(text.slice(start, deadline))}`;
+			copiedUntil = deadline;
 		}
-		return redactedText + text.slice(at);
+		return redactedText + text.slice(copiedUntil);
 	});
 	const text = JSON.stringify(redacted);
 	if (text.length > MAX_DOCUMENT_CHARACTERS) return 'is too large to be compared while a server runs';

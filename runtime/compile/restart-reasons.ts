@@ -18,21 +18,21 @@ export interface ProcessFacts {
 	 * Every host name that the process has served over TLS since its start, including wildcards. A name that was removed can be
 	 * added again, and so can one that a wildcard covers.
 	 */
-	readonly served: ReadonlySet<string>;
+	readonly servedNames: ReadonlySet<string>;
 }
 
-/** Returns why `after` cannot replace `before` in this process; empty if it can. */
+/** Returns the reasons why `newImage` cannot replace `oldImage` in this process; empty if it can. */
 export function restartReasons(
-	before: DocumentImage,
-	after: DocumentImage,
-	{ unconfigured, served }: ProcessFacts,
+	oldImage: DocumentImage,
+	newImage: DocumentImage,
+	{ unconfigured, servedNames }: ProcessFacts,
 ): RestartReason[] {
 	const reasons: RestartReason[] = [];
-	listenerReasons(before, after, unconfigured && before.listeners.length === 0, reasons);
-	tlsReasons(before, after, served, reasons);
+	addListenerReasons(oldImage, newImage, unconfigured && oldImage.listeners.length === 0, reasons);
+	addTlsReasons(oldImage, newImage, servedNames, reasons);
 	for (const { setting } of startupChanges(
-		withAdmin(before.document, unconfigured),
-		withAdmin(after.document, unconfigured),
+		withAdmin(oldImage.document, unconfigured),
+		withAdmin(newImage.document, unconfigured),
 	)) {
 		const message = `\`${setting}\` cannot be changed while the server runs.`;
 		reasons.push({ code: 'setting_changed', subject: setting, message });
@@ -49,45 +49,48 @@ function withAdmin(document: Document, always: boolean): Document {
 	return { ...document, settings: { ...document.settings, admin: {} } };
 }
 
-/** Returns reasons about new TLS host names, and about client certificates on listeners with session resumption (all have it). */
-function tlsReasons(
-	before: DocumentImage,
-	after: DocumentImage,
-	served: ReadonlySet<string>,
+/**
+ * Adds reasons about new TLS host names, and about client certificates on listeners with session resumption. All TLS listeners have
+ * session resumption.
+ */
+function addTlsReasons(
+	oldImage: DocumentImage,
+	newImage: DocumentImage,
+	servedNames: ReadonlySet<string>,
 	reasons: RestartReason[],
 ): void {
 	// With certificates on demand for any name, the names served so far were chosen by clients.
-	const servesAny = before.certificates?.managed.policies.some(
+	const servesAny = oldImage.certificates?.managed.policies.some(
 		({ subjects, on_demand }) => subjects.length === 0 && on_demand === true,
 	);
-	for (const name of servesAny ? [] : (after.certificates?.names ?? [])) {
-		if (served.has(name) || coveringWildcards(name).some(wildcard => served.has(wildcard))) continue;
+	for (const name of servesAny ? [] : (newImage.certificates?.names ?? [])) {
+		if (servedNames.has(name) || coveringWildcards(name).some(wildcard => servedNames.has(wildcard))) continue;
 		const message = `Adding the TLS host name \`${name}\` needs a restart: the process has never served it.`;
 		reasons.push({ code: 'tls_hostname_added', subject: name, message });
 		if (reasons.length >= MAX_NAMES) break;
 	}
-	const mutualListeners = new Set(before.certificates?.mutual);
+	const mutualListeners = new Set(oldImage.certificates?.mutual);
 	const httpsListeners = new Set(
-		before.listeners.map(({ address }) => (address.scheme === 'https' ? socketText(address) : '')),
+		oldImage.listeners.map(({ address }) => (address.scheme === 'https' ? socketText(address) : '')),
 	);
-	for (const listener of after.certificates?.mutual ?? []) {
+	for (const listener of newImage.certificates?.mutual ?? []) {
 		if (mutualListeners.has(listener) || !httpsListeners.has(listener)) continue;
 		const message = `Asking for client certificates on ${listener} needs a restart: sessions begun without one could be resumed.`;
 		reasons.push({ code: 'mutual_tls_with_resumption', subject: listener, message });
 	}
 }
 
-function listenerReasons(
-	before: DocumentImage,
-	after: DocumentImage,
+function addListenerReasons(
+	oldImage: DocumentImage,
+	newImage: DocumentImage,
 	mayAddPlain: boolean,
 	reasons: RestartReason[],
 ): void {
-	const identify = (address: ListenerAddress) => `${address.scheme} ${address.key}`;
-	const oldListeners = new Set(before.listeners.map(listener => identify(listener.address)));
-	const newListeners = new Set(after.listeners.map(listener => identify(listener.address)));
-	for (const { address } of after.listeners) {
-		if (oldListeners.has(identify(address)) || (mayAddPlain && address.scheme === 'http')) continue;
+	const identityOf = (address: ListenerAddress) => `${address.scheme} ${address.key}`;
+	const oldListeners = new Set(oldImage.listeners.map(listener => identityOf(listener.address)));
+	const newListeners = new Set(newImage.listeners.map(listener => identityOf(listener.address)));
+	for (const { address } of newImage.listeners) {
+		if (oldListeners.has(identityOf(address)) || (mayAddPlain && address.scheme === 'http')) continue;
 		const subject = socketText(address);
 		reasons.push({
 			code: 'listener_added',
@@ -95,8 +98,8 @@ function listenerReasons(
 			message: `Listening on ${subject} (${address.scheme}) needs a restart: the process does not have this socket.`,
 		});
 	}
-	for (const { address } of before.listeners) {
-		if (newListeners.has(identify(address))) continue;
+	for (const { address } of oldImage.listeners) {
+		if (newListeners.has(identityOf(address))) continue;
 		const subject = socketText(address);
 		reasons.push({
 			code: 'listener_removed',

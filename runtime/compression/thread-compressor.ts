@@ -142,7 +142,7 @@ export class ThreadCompressor implements Compressor {
 		}
 		const form =
 			length === undefined ? encodeWhole(bytes, coding) : copyOf(page.memory, RESPONSE_HEAD_ROOM_BYTES, length);
-		this.#pages.giveBack(page);
+		this.#pages.returnPage(page);
 		if (identity !== undefined) this.#files.set(identity, coding, form);
 		countEncodedResponse(this.#counters, coding.name, bytes.byteLength, form.byteLength);
 		return { body: form, encoded: true };

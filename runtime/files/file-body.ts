@@ -113,9 +113,9 @@ export class FileBody implements BodySource {
 		const bytesLeft = Math.min(end - this.#offset, MAX_BYTES_PER_TURN);
 		let cachedBytes = 0;
 		while (cachedBytes < bytesLeft) {
-			const next = Math.min(cachedBytes + STRIDE_BYTES, bytesLeft);
-			if (!calls.isInMemory(this.#descriptor.number, this.#offset + next - 1)) break;
-			cachedBytes = next;
+			const nextBytes = Math.min(cachedBytes + STRIDE_BYTES, bytesLeft);
+			if (!calls.isInMemory(this.#descriptor.number, this.#offset + nextBytes - 1)) break;
+			cachedBytes = nextBytes;
 		}
 		return cachedBytes;
 	}

@@ -17,7 +17,7 @@ export interface FilePage {
 export class FilePages {
 	readonly #maxFileBytes: number;
 	readonly #addressOf: ((memory: Buffer) => bigint) | undefined;
-	readonly #free: FilePage[] = [];
+	readonly #freePages: FilePage[] = [];
 
 	/** @param maxFileBytes Maximum size of a file. @param addressOf Returns the address of a buffer. */
 	constructor(maxFileBytes: number, addressOf: ((memory: Buffer) => bigint) | undefined) {
@@ -27,7 +27,7 @@ export class FilePages {
 
 	/** Takes a buffer. */
 	take(): FilePage {
-		const freePage = this.#free.pop();
+		const freePage = this.#freePages.pop();
 		if (freePage !== undefined) return freePage;
 		const memory = Buffer.allocUnsafeSlow(RESPONSE_HEAD_ROOM_BYTES + this.#maxFileBytes);
 		const start = this.#addressOf?.(memory);
@@ -35,7 +35,7 @@ export class FilePages {
 	}
 
 	/** Returns an unused buffer to the pool. A buffer that is never returned is merely replaced by a new one. */
-	giveBack(page: FilePage): void {
-		if (this.#free.length < MAX_FREE_PAGES) this.#free.push(page);
+	returnPage(page: FilePage): void {
+		if (this.#freePages.length < MAX_FREE_PAGES) this.#freePages.push(page);
 	}
 }

@@ -26,7 +26,8 @@ import { OpenFileCache } from './open-file-cache.ts';
 import { type FileReadDeps, MAX_SMALL_FILE_BYTES, OpenedFile } from './opened-file.ts';
 
 /**
- * A root that is a link (`current -> releases/7`) may be switched at any time. It is checked again after this many milliseconds.
+ * Milliseconds after which the real path of a root is determined again. A root that is a link (`current -> releases/7`) may be
+ * switched at any time.
  */
 const ROOT_LIFETIME_MS = 1000;
 /** Maximum number of roots to remember. Roots may contain placeholders, so clients can influence their number. */
@@ -38,9 +39,11 @@ const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants
 const IS_WINDOWS = process.platform === 'win32';
 
 /**
- * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `useCache` is false: then
- * only descriptors of files being served are held. `counters` is the thread's counter row. If `useSystemCalls` is false, only
- * Node's own functions are used, as on systems where direct calls are not available.
+ * Creates a reader.
+ * @param useCache Caches popular files, small ones in memory and larger ones as descriptors. If false, only descriptors of files
+ * that are being served are kept open.
+ * @param useSystemCalls If false, only Node's own functions are used, as on systems where direct calls are not available.
+ * @param counters The thread's counter row.
  */
 export function createFileReader(
 	useCache: boolean = true,
@@ -55,18 +58,18 @@ export function createFileReader(
 	/** Returns the real path of a root, with one Latin-1 character per byte. Throws the system's error. */
 	function realRoot(root: string, mustRefresh: boolean): string {
 		const now = performance.now();
-		const cached = roots.get(root);
-		if (cached && !mustRefresh && now - cached.at < ROOT_LIFETIME_MS) return cached.real;
+		const cachedRoot = roots.get(root);
+		if (cachedRoot && !mustRefresh && now - cachedRoot.at < ROOT_LIFETIME_MS) return cachedRoot.real;
 		if (roots.size >= MAX_ROOTS) roots.clear();
-		const real = realpathSync.native(root, 'latin1');
-		roots.set(root, { real, at: now });
-		return real;
+		const realPath = realpathSync.native(root, 'latin1');
+		roots.set(root, { real: realPath, at: now });
+		return realPath;
 	}
 
 	/** Converts a real path to one relative to the root. Returns undefined if it is outside of the root. */
 	function relativeTo(root: string, real: string): string | undefined {
-		const cached = pathWithin(realRoot(root, false), real);
-		return cached === undefined ? pathWithin(realRoot(root, true), real) : cached;
+		const relativePath = pathWithin(realRoot(root, false), real);
+		return relativePath === undefined ? pathWithin(realRoot(root, true), real) : relativePath;
 	}
 
 	function relativeText(root: string, real: string): string | undefined {
@@ -85,28 +88,28 @@ export function createFileReader(
 				descriptor = calls.openWithoutLinks(root, path);
 				isDirect = descriptor !== -1;
 			}
-			let real: string | undefined;
+			let resolvedPath: string | undefined;
 			let relativePath: string | undefined = path;
 			if (!isDirect) {
 				const fullPath = systemPath(root, path);
 				descriptor = openChecked(fullPath);
-				real = realPathOf(descriptor, fullPath);
-				relativePath = real === undefined ? undefined : relativeText(root, real);
+				resolvedPath = realPathOf(descriptor, fullPath);
+				relativePath = resolvedPath === undefined ? undefined : relativeText(root, resolvedPath);
 				if (relativePath === undefined && !followSymlinks)
 					throw new FileError('not_found', 'a link leads out of the root');
-				real = real === undefined ? `${root}${path}` : fromBytes(real);
+				resolvedPath = resolvedPath === undefined ? `${root}${path}` : fromBytes(resolvedPath);
 			}
 			// From here on, only the descriptor is used, because the name may refer to another file at any time.
 			const identity = requireRegularFile(
 				calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true })),
 			);
 			counters[FILE_SLOT.disk]!++;
-			const file = new OpenedFile(deps, descriptor, root, real, relativePath, identity);
+			const file = new OpenedFile(deps, descriptor, root, resolvedPath, relativePath, identity);
 			return cache !== undefined && relativePath === path ? cache.consider(file, path) : file;
 		} catch (error) {
 			if (isDirect) calls!.close(descriptor);
 			else if (descriptor !== -1) closeSync(descriptor);
-			throw fileError(error);
+			throw toFileError(error);
 		}
 	}
 
@@ -118,7 +121,7 @@ export function createFileReader(
 			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) return undefined;
 			return stat.isDirectory() ? 'directory' : stat.isFile() ? 'file' : undefined;
 		} catch (error) {
-			const failure = fileError(error);
+			const failure = toFileError(error);
 			if (failure.reason === 'not_found') return undefined;
 			throw failure;
 		}
@@ -157,7 +160,7 @@ export function createFileReader(
 				followSymlinks || relativeTo(root, Buffer.from(real).toString('latin1')) !== undefined;
 			return await folderEntries(fullPath, isWithin, maxEntries);
 		} catch (error) {
-			throw fileError(error);
+			throw toFileError(error);
 		}
 	}
 
@@ -167,8 +170,8 @@ export function createFileReader(
 			// The file's type is checked before opening, because opening a device or a FIFO can have side effects.
 			const { size } = requireFile(statSync(path));
 			descriptor = openSync(path, OPEN_FLAGS);
-			const start = Buffer.allocUnsafe(Math.min(size, bytes));
-			return start.subarray(0, readSync(descriptor, start, 0, start.length, 0));
+			const bytesAtStart = Buffer.allocUnsafe(Math.min(size, bytes));
+			return bytesAtStart.subarray(0, readSync(descriptor, bytesAtStart, 0, bytesAtStart.length, 0));
 		} catch {
 			return undefined;
 		} finally {
@@ -266,9 +269,9 @@ function realPathOf(descriptor: number, path: string | Buffer): string | undefin
 	}
 	try {
 		const real = realpathSync.native(path, 'latin1');
-		const named = statSync(Buffer.from(real, 'latin1'), { bigint: true });
-		const opened = fstatSync(descriptor, { bigint: true });
-		return named.ino === opened.ino && named.dev === opened.dev ? real : undefined;
+		const namedStats = statSync(Buffer.from(real, 'latin1'), { bigint: true });
+		const openedStats = fstatSync(descriptor, { bigint: true });
+		return namedStats.ino === openedStats.ino && namedStats.dev === openedStats.dev ? real : undefined;
 	} catch {
 		return undefined;
 	}
@@ -282,7 +285,7 @@ function withoutDeleted(real: string, descriptor: number): string {
 }
 
 /** Converts a system error to a FileError. */
-function fileError(error: unknown): FileError {
+function toFileError(error: unknown): FileError {
 	if (error instanceof FileError) return error;
 	const code = (error as NodeJS.ErrnoException).code;
 	switch (code) {

@@ -18,13 +18,13 @@ export async function folderEntries(
 ): Promise<{ entries: FolderEntry[]; mtimeNs: bigint }> {
 	const { mtimeNs } = await stat(folder, { bigint: true });
 	const names = (await readdir(folder, { encoding: 'buffer' })).filter(isUtf8).map(String).sort();
-	const base = typeof folder === 'string' ? folder : folder.toString();
+	const folderPath = typeof folder === 'string' ? folder : folder.toString();
 	const entries: FolderEntry[] = [];
-	for (let at = 0; at < names.length && entries.length < maxEntries; at += MAX_CONCURRENT) {
-		const examined = await Promise.all(
-			names.slice(at, at + MAX_CONCURRENT).map(name => examineEntry(path.join(base, name), name, isWithin)),
+	for (let start = 0; start < names.length && entries.length < maxEntries; start += MAX_CONCURRENT) {
+		const examinedEntries = await Promise.all(
+			names.slice(start, start + MAX_CONCURRENT).map(name => examineEntry(path.join(folderPath, name), name, isWithin)),
 		);
-		for (const entry of examined) if (entry && entries.length < maxEntries) entries.push(entry);
+		for (const entry of examinedEntries) if (entry && entries.length < maxEntries) entries.push(entry);
 	}
 	return { entries, mtimeNs };
 }

@@ -1,10 +1,10 @@
-/** A file descriptor with several users. It is closed when the last one releases it. */
+/** A file descriptor with several users. It is closed when the last user releases it. */
 
 /** A reference-counted descriptor. Its creator is the first user. */
 export class OpenDescriptor {
 	readonly number: number;
 	readonly #close: (descriptor: number) => void;
-	#users = 1;
+	#userCount = 1;
 
 	/** @param close Closes the descriptor. It must match the way in which the descriptor was opened. */
 	constructor(number: number, close: (descriptor: number) => void) {
@@ -14,7 +14,7 @@ export class OpenDescriptor {
 
 	/** Adds a user, who must call `release`. */
 	acquire(): void {
-		this.#users++;
+		this.#userCount++;
 	}
 
 	/**
@@ -22,7 +22,7 @@ export class OpenDescriptor {
 	 * reused at once.
 	 */
 	release(): void {
-		this.#users--;
-		if (this.#users === 0) this.#close(this.number);
+		this.#userCount--;
+		if (this.#userCount === 0) this.#close(this.number);
 	}
 }

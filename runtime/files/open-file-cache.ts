@@ -10,7 +10,7 @@ import type { OpenDescriptor } from './open-descriptor.ts';
 import { MAX_SMALL_FILE_BYTES, type OpenedFile } from './opened-file.ts';
 import { UseSketch } from './use-sketch.ts';
 
-/** Maximum folders watched by a thread: the system limits their number per user. */
+/** Maximum number of folders watched by a thread. The system limits the number of watches per user. */
 const MAX_FOLDERS = 256;
 
 /** True on Linux. Other systems do not report the names of changed entries reliably. */
@@ -86,7 +86,7 @@ const SETTLED_SECONDS = 2;
 
 /** A cached file, with the facts that must be unchanged for it to be valid. Closing it has no effect. */
 abstract class CachedFile implements OpenFile {
-	/** Hash of the root and path under which it was requested. */
+	/** Hash of the root and path under which the file was requested. */
 	readonly hash: number;
 	readonly root: string;
 	readonly path: string;
@@ -94,7 +94,10 @@ abstract class CachedFile implements OpenFile {
 	readonly noLinkFollowed: boolean;
 	readonly size: number;
 	readonly identity: FileIdentity;
-	/** Time of the last check. The initial value means never, because the file may have changed before its folder was watched. */
+	/**
+	 * Time of the last check, from `performance.now()`. Initially, the file counts as unchecked, because it may have changed before
+	 * its folder was watched.
+	 */
 	checkedAt = Number.NEGATIVE_INFINITY;
 	/** True if the file has been requested since memory was last short. */
 	wasRequested = true;
@@ -179,7 +182,7 @@ class FileHeldOpen extends CachedFile {
 	 * its old entity tag.
 	 */
 	isUnchanged(): boolean {
-		return isSameFile(identityOfOpen(this.#descriptor.number, this.#calls), this.identity);
+		return isSameFile(readIdentity(this.#descriptor.number, this.#calls), this.identity);
 	}
 
 	release(): void {
@@ -248,42 +251,44 @@ export class OpenFileCache {
 	 * is cached, now or unchanged from before, closes the opened file and returns the cached one; otherwise returns the opened file.
 	 * Throws FileError.
 	 */
-	consider(opened: OpenedFile, path: string): OpenFile {
-		const { root } = opened;
+	consider(openedFile: OpenedFile, path: string): OpenFile {
+		const { root } = openedFile;
 		const hash = this.#hash(root, path);
-		const cached = this.#files.get(hash);
-		if (cached !== undefined) {
-			if (!cached.hasPath(root, path)) return opened;
-			if (isSameFile(cached.identity, opened.identity)) {
-				cached.checkedAt = performance.now();
-				cached.wasRequested = true;
-				opened.close();
-				return cached;
+		const cachedFile = this.#files.get(hash);
+		if (cachedFile !== undefined) {
+			if (!cachedFile.hasPath(root, path)) return openedFile;
+			if (isSameFile(cachedFile.identity, openedFile.identity)) {
+				cachedFile.checkedAt = performance.now();
+				cachedFile.wasRequested = true;
+				openedFile.close();
+				return cachedFile;
 			}
 			this.#remove(hash);
 		}
-		const isSmall = opened.size <= MAX_SMALL_FILE_BYTES;
+		const isSmall = openedFile.size <= MAX_SMALL_FILE_BYTES;
 		if (isSmall && this.#skipsLeft > 0) {
 			this.#skipsLeft--;
-			return opened;
+			return openedFile;
 		}
 		if (
 			!(isSmall ? this.#popularity.estimate(hash) > 1 : this.#wasRequestedRecently(hash)) ||
-			!isSettled(opened.identity)
+			!isSettled(openedFile.identity)
 		)
-			return opened;
-		if (isSmall && !this.#makeRoom(hash, opened.size)) {
+			return openedFile;
+		if (isSmall && !this.#makeRoom(hash, openedFile.size)) {
 			this.#rejections = Math.min(this.#rejections + 1, MAX_REJECTIONS);
 			this.#skipsLeft = this.#rejections;
-			return opened;
+			return openedFile;
 		}
 		this.#rejections = 0;
-		const file = isSmall ? new FileInMemory(hash, path, opened) : new FileHeldOpen(hash, path, opened, this.#calls);
-		if (!opened.noLinkFollowed && opened.path !== root + path) this.#watchLinks(root);
+		const file = isSmall
+			? new FileInMemory(hash, path, openedFile)
+			: new FileHeldOpen(hash, path, openedFile, this.#calls);
+		if (!openedFile.noLinkFollowed && openedFile.path !== root + path) this.#watchLinks(root);
 		this.#watch(root, path);
 		this.#add(file);
 		this.#closeExcess();
-		opened.close();
+		openedFile.close();
 		return file;
 	}
 
@@ -306,7 +311,7 @@ export class OpenFileCache {
 		}
 	}
 
-	/** Watches the folders above the root, where a link on the path to it (`current -> releases/7`) may change. */
+	/** Watches the folders above the root, because a link on the path to the root (`current -> releases/7`) may change. */
 	#watchLinks(root: string): void {
 		for (let end = root.lastIndexOf('/'); end > 0; end = root.lastIndexOf('/', end - 1)) {
 			this.#folderWatches.add(root.slice(0, end));
@@ -398,7 +403,7 @@ function hashOf(text: string, seed: number): number {
 	return hash;
 }
 
-function identityOfOpen(descriptor: number, calls: SystemCalls | undefined): FileIdentity {
+function readIdentity(descriptor: number, calls: SystemCalls | undefined): FileIdentity {
 	return calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true }));
 }
 

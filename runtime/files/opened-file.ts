@@ -111,23 +111,23 @@ export class OpenedFile implements OpenFile {
 				calls !== undefined && length === this.size ? calls.read(this.#descriptor, page.address, length) : -1;
 			if (count !== length) this.#readInto(page.memory, RESPONSE_HEAD_ROOM_BYTES, length, start);
 		} catch (error) {
-			pages.giveBack(page);
+			pages.returnPage(page);
 			throw error;
 		}
 		return new ReadBody(pages, page, length);
 	}
 
 	#readInto(bytes: Buffer, offset: number, length: number, start: number): void {
-		let at = 0;
-		while (at < length) {
+		let readBytes = 0;
+		while (readBytes < length) {
 			let count: number;
 			try {
-				count = readSync(this.#descriptor, bytes, offset + at, length - at, start + at);
+				count = readSync(this.#descriptor, bytes, offset + readBytes, length - readBytes, start + readBytes);
 			} catch (error) {
 				throw new FileError('unavailable', 'the file cannot be read', error);
 			}
 			if (count === 0) throw new FileError('unavailable', 'the file was truncated while it was being read');
-			at += count;
+			readBytes += count;
 		}
 	}
 }

@@ -28,14 +28,14 @@ export class ReadBody implements BodySource {
 	pull(maxBytes: number = this.length): Uint8Array | null {
 		const page = this.#page;
 		if (page === undefined) return this.#pullRemainder(maxBytes);
-		const at = this.#offset;
-		if (at === this.length) {
+		const start = this.#offset;
+		if (start === this.length) {
 			this.#page = undefined;
-			this.#pages.giveBack(page);
+			this.#pages.returnPage(page);
 			return null;
 		}
-		this.#offset = Math.min(this.length, at + maxBytes);
-		return page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + at, RESPONSE_HEAD_ROOM_BYTES + this.#offset);
+		this.#offset = Math.min(this.length, start + maxBytes);
+		return page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + start, RESPONSE_HEAD_ROOM_BYTES + this.#offset);
 	}
 
 	#pullRemainder(maxBytes: number): Uint8Array | null {
@@ -54,7 +54,7 @@ export class ReadBody implements BodySource {
 			this.#remainder = new Uint8Array(
 				page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + this.#offset, RESPONSE_HEAD_ROOM_BYTES + this.length),
 			);
-		this.#pages.giveBack(page);
+		this.#pages.returnPage(page);
 	}
 
 	prependHead(head: string): Uint8Array | undefined {
@@ -72,6 +72,6 @@ export class ReadBody implements BodySource {
 		if (page === undefined) return;
 		this.#page = undefined;
 		// A socket may still be using the bytes that were pulled. In that case, the buffer is not reused.
-		if (this.#offset === 0) this.#pages.giveBack(page);
+		if (this.#offset === 0) this.#pages.returnPage(page);
 	}
 }

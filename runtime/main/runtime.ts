@@ -566,7 +566,7 @@ export class Runtime implements RuntimeControl {
 		this.#vitals.requestRecording();
 		this.#vitals.recordIfWanted();
 		this.#compiler.vitals.requestRecording();
-		this.#totals.wantVitals();
+		this.#totals.requestVitals();
 	}
 
 	#joinCluster({ cluster }: Settings): void {

@@ -77,7 +77,7 @@ export class ThreadPools {
 
 	/** Number of threads that {@link resize} could start at the moment. */
 	get freeThreads(): number {
-		return this.#memory?.free ?? 0;
+		return this.#memory?.freeCount ?? 0;
 	}
 
 	/**

@@ -293,7 +293,7 @@ export class WorkerPool {
 		this.#isStopping = true;
 		for (const slot of this.#slots) {
 			clearTimeout(slot.restartTimer);
-			if (!slot.thread) this.#memory.giveBack(slot.index);
+			if (!slot.thread) this.#memory.releaseRow(slot.index);
 		}
 		// The system refuses new connections only once all descriptors of the listening sockets are closed, including these
 		// duplicates.
@@ -439,7 +439,7 @@ export class WorkerPool {
 		const { pendingStep } = slot;
 		slot.pendingStep = undefined;
 		if (this.#isStopping) {
-			this.#memory.giveBack(slot.index);
+			this.#memory.releaseRow(slot.index);
 			pendingStep?.reject(new WorkerLostError('The server is stopping.'));
 			this.#checkDrained();
 			return;

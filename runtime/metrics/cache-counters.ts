@@ -5,10 +5,10 @@ import type { ThreadTotals } from './thread-totals.ts';
 /** Slot of the first event. The slots of the other events follow, in the order of {@link CACHE_EVENTS}. */
 const FIRST_CACHE_SLOT = 56;
 
-const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, index) => [event, FIRST_CACHE_SLOT + index]));
+const EVENT_SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, index) => [event, FIRST_CACHE_SLOT + index]));
 
 export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
-	row[SLOTS.get(event)!]!++;
+	row[EVENT_SLOTS.get(event)!]!++;
 }
 
 /** Returns how often each event has happened, summed over all threads. */
@@ -19,5 +19,5 @@ export function cacheEvents(totals: ThreadTotals): { readonly [event in CacheEve
 
 /** Returns the slot in which an event is counted. */
 export function cacheEventSlot(event: CacheEvent): number {
-	return SLOTS.get(event)!;
+	return EVENT_SLOTS.get(event)!;
 }

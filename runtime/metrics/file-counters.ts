@@ -35,10 +35,10 @@ export const FILE_SLOTS_END = 144;
  * Counts an encoded response. If the response was cut short, `bytesIn` and `bytesOut` count only the bytes processed until then.
  */
 export function countEncodedResponse(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
-	const first = FIRST_SLOTS[coding];
-	row[first]!++;
-	row[first + 1]! += bytesIn;
-	row[first + 2]! += bytesOut;
+	const firstSlot = FIRST_SLOTS[coding];
+	row[firstSlot]!++;
+	row[firstSlot + 1]! += bytesIn;
+	row[firstSlot + 2]! += bytesOut;
 }
 
 /** Returns the metric families of the counters in this file, summed over all threads. */

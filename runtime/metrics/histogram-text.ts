@@ -3,7 +3,7 @@
  * place. Formatting thousands of lines anew would dominate the time of a scrape.
  */
 
-const POWERS: readonly number[] = Array.from({ length: 17 }, (_, digits) => 10 ** digits);
+const POWERS_OF_TEN: readonly number[] = Array.from({ length: 17 }, (_, digits) => 10 ** digits);
 const DIGIT_ZERO = 48;
 /** Number of decimals of a fraction (nanoseconds). It is fixed, so that decimals can be overwritten in place. */
 const DECIMALS = 9;
@@ -15,7 +15,7 @@ export class HistogramText {
 	/** The numbers that the text currently shows. */
 	readonly #values: Float64Array;
 	/** For each number, the offset in the text at which its integer digits end. */
-	readonly #ends: Uint32Array;
+	readonly #integerEnds: Uint32Array;
 	/** For each number, how many integer digits it has; 0 for a number without digits. */
 	readonly #widths: Uint8Array;
 	/** The number of decimals that each number has. */
@@ -23,19 +23,19 @@ export class HistogramText {
 	#bytes: Buffer | undefined;
 
 	/**
-	 * `labels` is the text between the braces, or '' if there are no labels. `bounds` are the labels of the buckets as text, such as
-	 * `le="1"`, with that of `+Inf` last.
+	 * @param labels The text between the braces, or '' if there are no labels.
+	 * @param bounds The labels of the buckets, such as `le="1"`. The last one is that of `+Inf`.
 	 */
 	constructor(name: string, labels: string, bounds: readonly string[]) {
-		const integerPart = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;
+		const bucketPrefix = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;
 		const braces = labels === '' ? '' : `{${labels}}`;
 		this.#prefixes = [
-			...bounds.map(bound => `${integerPart}${bound}} `),
+			...bounds.map(bound => `${bucketPrefix}${bound}} `),
 			`${name}_sum${braces} `,
 			`${name}_count${braces} `,
 		];
 		this.#values = new Float64Array(this.#prefixes.length);
-		this.#ends = new Uint32Array(this.#prefixes.length);
+		this.#integerEnds = new Uint32Array(this.#prefixes.length);
 		this.#widths = new Uint8Array(this.#prefixes.length);
 		this.#decimals = new Uint8Array(this.#prefixes.length);
 	}
@@ -67,27 +67,28 @@ export class HistogramText {
 		if (this.#decimals[index] === 1) {
 			const [integerPart, decimalPart] = splitValue(value);
 			integer = integerPart;
-			putDigits(bytes, decimalPart, this.#ends[index]! + 1 + DECIMALS, DECIMALS);
+			putDigits(bytes, decimalPart, this.#integerEnds[index]! + 1 + DECIMALS, DECIMALS);
 		}
-		if (!(integer >= 0 && integer < POWERS[width]! && (width === 1 || integer >= POWERS[width - 1]!))) return false;
-		putDigits(bytes, integer, this.#ends[index]!, width);
+		if (!(integer >= 0 && integer < POWERS_OF_TEN[width]! && (width === 1 || integer >= POWERS_OF_TEN[width - 1]!)))
+			return false;
+		putDigits(bytes, integer, this.#integerEnds[index]!, width);
 		return true;
 	}
 
 	#format(): Buffer {
 		let text = '';
-		let end = 0;
+		let offset = 0;
 		for (const [index, prefix] of this.#prefixes.entries()) {
 			const value = this.#values[index]!;
 			const number = fixedText(value);
 			text += `${prefix}${number}\n`;
 			const [, integer = '', decimals] = DIGITS.exec(number) ?? [];
 			const width = integer.length;
-			end += Buffer.byteLength(prefix);
-			this.#ends[index] = end + width;
+			offset += Buffer.byteLength(prefix);
+			this.#integerEnds[index] = offset + width;
 			this.#widths[index] = width;
 			this.#decimals[index] = decimals === undefined ? 0 : 1;
-			end += number.length + 1;
+			offset += number.length + 1;
 		}
 		return Buffer.from(text);
 	}

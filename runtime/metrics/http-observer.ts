@@ -43,9 +43,10 @@ export class HttpObserver {
 	readonly #perHost: boolean;
 	readonly #observesAll: boolean;
 	readonly #otherHosts = new Set<string>();
+	/** Series by the value of the label `host` and then by handler. */
 	readonly #hosts = new Map<string, Map<string, HandlerSeries>>();
 	readonly #inFlight: SeriesPlace;
-	#last: LastSeries | undefined;
+	#lastSeries: LastSeries | undefined;
 
 	/** `server` is the listener's address, used as a label. */
 	constructor(pages: SeriesPages, server: string, settings: NonNullable<Settings['metrics']>) {
@@ -100,22 +101,22 @@ export class HttpObserver {
 		const { host } = x.request;
 		const { method } = x.received;
 		const { status } = x.response;
-		const last = this.#last;
+		const lastSeries = this.#lastSeries;
 		if (
-			last !== undefined &&
-			last.servedHosts === servedHosts &&
-			last.handler === x.answeredBy &&
-			last.status === status &&
-			last.method === method &&
-			(!this.#perHost || last.host === host)
+			lastSeries !== undefined &&
+			lastSeries.servedHosts === servedHosts &&
+			lastSeries.handler === x.answeredBy &&
+			lastSeries.status === status &&
+			lastSeries.method === method &&
+			(!this.#perHost || lastSeries.host === host)
 		) {
-			return last;
+			return lastSeries;
 		}
-		const label = this.#perHost ? this.#hostLabel(host, servedHosts) : '';
-		const series = this.#handlerSeries(label, x.answeredBy);
+		const hostLabel = this.#perHost ? this.#hostLabel(host, servedHosts) : '';
+		const series = this.#handlerSeries(hostLabel, x.answeredBy);
 		const codes = this.#codeSeries(series, status, method);
-		this.#last = { servedHosts, host, handler: x.answeredBy, method, status, series, codes };
-		return this.#last;
+		this.#lastSeries = { servedHosts, host, handler: x.answeredBy, method, status, series, codes };
+		return this.#lastSeries;
 	}
 
 	#handlerSeries(host: string, handler: string): HandlerSeries {
@@ -138,16 +139,16 @@ export class HttpObserver {
 		return series;
 	}
 
-	#codeSeries(handler: HandlerSeries, status: number, name: string): CodeSeries {
-		const methodIndex = METHODS.indexOf(name);
-		const method = methodIndex === -1 ? OTHER_METHOD : methodIndex;
-		const key = status * 16 + method;
+	#codeSeries(handler: HandlerSeries, status: number, methodName: string): CodeSeries {
+		const methodIndex = METHODS.indexOf(methodName);
+		const methodNumber = methodIndex === -1 ? OTHER_METHOD : methodIndex;
+		const key = status * 16 + methodNumber;
 		let series = handler.codes.get(key);
 		if (!series) {
 			const labels = {
 				...handler.labels,
 				code: String(status),
-				method: METHODS[method] ?? 'OTHER',
+				method: METHODS[methodNumber] ?? 'OTHER',
 			};
 			series = {
 				duration: this.#allocate(HTTP_FAMILIES.duration, labels),

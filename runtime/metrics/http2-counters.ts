@@ -8,7 +8,7 @@ const SESSIONS = 112;
 const STREAMS = 113;
 const RESETS_BY_CLIENT = 114;
 const RESETS_BY_SERVER = 115;
-const FIRST_CUT = 116;
+const FIRST_CUT_SLOT = 116;
 
 /** Slot of the gauge of open HTTP/2 connections. */
 export const HTTP2_SESSIONS_SLOT: number = SESSIONS;
@@ -17,7 +17,7 @@ export const HTTP2_STREAMS_SLOT: number = STREAMS;
 
 /** Returns an object that counts in a thread's counter row. */
 export function http2Counters(row: Float64Array): Http2Counters {
-	const cuts = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT + index]));
+	const cutSlots = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT_SLOT + index]));
 	return {
 		sessionOpened: () => {
 			row[SESSIONS]!++;
@@ -32,7 +32,7 @@ export function http2Counters(row: Float64Array): Http2Counters {
 			row[byClient ? RESETS_BY_CLIENT : RESETS_BY_SERVER]!++;
 		},
 		connectionCut: reason => {
-			const slot = cuts.get(reason);
+			const slot = cutSlots.get(reason);
 			if (slot !== undefined) row[slot]!++;
 		},
 	};
@@ -53,6 +53,6 @@ export const HTTP2_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 		name: 'svc_http2_connections_cut_total',
 		help: "HTTP/2 connections closed because of their client's behavior, by reason.",
 		label: 'reason',
-		slots: CUT_REASONS.map((reason, index) => [reason, FIRST_CUT + index]),
+		slots: CUT_REASONS.map((reason, index) => [reason, FIRST_CUT_SLOT + index]),
 	},
 ];

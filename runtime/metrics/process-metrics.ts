@@ -10,12 +10,19 @@ import { plainFamily } from './plain-family.ts';
 export function processFamilies(): PlainFamily[] {
 	const startedAt = Math.round(Date.now() - process.uptime() * 1000) / 1000;
 	const families = [
-		...standardAndOwn('process_cpu_seconds_total', 'User and system CPU seconds of the process.', 'counter', () => {
-			const { user, system } = process.cpuUsage();
-			return (user + system) / 1e6;
-		}),
-		...standardAndOwn('process_resident_memory_bytes', 'Resident memory.', 'gauge', () => process.memoryUsage.rss()),
-		...standardAndOwn(
+		...standardAndOwnFamilies(
+			'process_cpu_seconds_total',
+			'User and system CPU seconds of the process.',
+			'counter',
+			() => {
+				const { user, system } = process.cpuUsage();
+				return (user + system) / 1e6;
+			},
+		),
+		...standardAndOwnFamilies('process_resident_memory_bytes', 'Resident memory.', 'gauge', () =>
+			process.memoryUsage.rss(),
+		),
+		...standardAndOwnFamilies(
 			'process_start_time_seconds',
 			'Start of the process, seconds since the epoch.',
 			'gauge',
@@ -27,23 +34,33 @@ export function processFamilies(): PlainFamily[] {
 			'counter',
 			() => process.resourceUsage().majorPageFault,
 		),
-		contextSwitches(),
+		contextSwitchFamily(),
 	];
 	if (countOpenFiles() === undefined) return families;
 	families.push(
-		...standardAndOwn('process_open_fds', 'Open file descriptors.', 'gauge', () => countOpenFiles() ?? Number.NaN),
+		...standardAndOwnFamilies(
+			'process_open_fds',
+			'Open file descriptors.',
+			'gauge',
+			() => countOpenFiles() ?? Number.NaN,
+		),
 	);
 	const limit = fileLimit();
 	if (limit !== undefined) {
 		families.push(
-			...standardAndOwn('process_max_fds', 'Maximum number of open file descriptors.', 'gauge', () => limit),
+			...standardAndOwnFamilies('process_max_fds', 'Maximum number of open file descriptors.', 'gauge', () => limit),
 		);
 	}
 	return families;
 }
 
 /** Returns a metric under its standard name and under our own. It is read once per scrape, so that both show the same value. */
-function standardAndOwn(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily[] {
+function standardAndOwnFamilies(
+	name: string,
+	help: string,
+	type: 'counter' | 'gauge',
+	read: () => number,
+): PlainFamily[] {
 	let value = Number.NaN;
 	const standard = plainFamily(name, help, type, () => {
 		value = read();
@@ -52,7 +69,7 @@ function standardAndOwn(name: string, help: string, type: 'counter' | 'gauge', r
 	return [standard, plainFamily(`svc_${name}`, help, type, () => value)];
 }
 
-function contextSwitches(): PlainFamily {
+function contextSwitchFamily(): PlainFamily {
 	const voluntary = { kind: 'voluntary' };
 	const involuntary = { kind: 'involuntary' };
 	return {

@@ -24,35 +24,35 @@ export function scrapeToString({ text, release }: ScrapeResult): string {
 
 /** The pool of buffers. */
 export class ScrapeMemory {
-	#buffers: { buffer: Buffer; free: boolean }[] = [];
+	#buffers: { buffer: Buffer; isFree: boolean }[] = [];
 
 	/** Joins parts in a buffer from the pool. */
 	join(parts: readonly Uint8Array[]): ScrapeResult {
 		let size = 0;
 		for (const part of parts) size += part.length;
-		const pooled = this.#takeBuffer(size);
-		const buffer = pooled?.buffer ?? Buffer.allocUnsafeSlow(size);
-		let at = 0;
+		const pooledBuffer = this.#takeBuffer(size);
+		const buffer = pooledBuffer?.buffer ?? Buffer.allocUnsafeSlow(size);
+		let offset = 0;
 		for (const part of parts) {
-			buffer.set(part, at);
-			at += part.length;
+			buffer.set(part, offset);
+			offset += part.length;
 		}
 		const release = (): void => {
-			if (pooled) pooled.free = true;
+			if (pooledBuffer) pooledBuffer.isFree = true;
 		};
 		return { text: buffer.subarray(0, size), release };
 	}
 
-	#takeBuffer(size: number): { readonly buffer: Buffer; free: boolean } | undefined {
-		let pooled = this.#buffers.find(({ free, buffer }) => free && buffer.length >= size);
-		if (pooled === undefined) {
+	#takeBuffer(size: number): { readonly buffer: Buffer; isFree: boolean } | undefined {
+		let pooledBuffer = this.#buffers.find(({ isFree, buffer }) => isFree && buffer.length >= size);
+		if (pooledBuffer === undefined) {
 			// A buffer that has become too small will not be large enough again, because the number of series never decreases.
-			this.#buffers = this.#buffers.filter(({ free }) => !free);
+			this.#buffers = this.#buffers.filter(({ isFree }) => !isFree);
 			if (this.#buffers.length >= MAX_BUFFERS) return undefined;
-			pooled = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), free: true };
-			this.#buffers.push(pooled);
+			pooledBuffer = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), isFree: true };
+			this.#buffers.push(pooledBuffer);
 		}
-		pooled.free = false;
-		return pooled;
+		pooledBuffer.isFree = false;
+		return pooledBuffer;
 	}
 }

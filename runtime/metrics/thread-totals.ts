@@ -30,6 +30,7 @@ const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(
 export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
 	#wantsVitals = false;
+	/** Sums of the final counter rows of dead threads. */
 	readonly #deadRow = new Float64Array(ROW_LENGTH);
 	/** Series by family, then by labels as JSON. */
 	readonly #series = new Map<string, Map<string, TotalSeries>>();
@@ -44,7 +45,7 @@ export class ThreadTotals {
 	}
 
 	/** Asks all threads, including those that start later, to record their vitals. */
-	wantVitals(): void {
+	requestVitals(): void {
 		this.#wantsVitals = true;
 		for (const { vitals } of this.#threads.values()) vitals.requestRecording();
 	}
@@ -88,10 +89,10 @@ export class ThreadTotals {
 		for (const [family, seriesOfFamily] of this.#series) {
 			const isGauge = FAMILIES.get(family)?.type === 'gauge';
 			for (const [key, { places, deadTotals }] of seriesOfFamily) {
-				for (let at = places.length - 1; at >= 0; at--) {
-					const place = places[at]!;
+				for (let placeIndex = places.length - 1; placeIndex >= 0; placeIndex--) {
+					const place = places[placeIndex]!;
 					if (place.thread !== thread) continue;
-					places.splice(at, 1);
+					places.splice(placeIndex, 1);
 					if (isGauge) continue;
 					for (let i = 0; i < deadTotals.length; i++) deadTotals[i]! += place.page[place.slot + i]!;
 				}

@@ -8,7 +8,7 @@ import { getHeapStatistics } from 'node:v8';
 /** Milliseconds between publications. */
 const INTERVAL_MS = 1000;
 
-/** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. They are prom-client's. */
+/** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. prom-client uses the same bounds. */
 export const GC_BUCKET_BOUNDS_SECONDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
 
 /** Kinds of garbage collection, by Node's number. */
@@ -41,7 +41,7 @@ export const VITAL_GAUGES: readonly { readonly name: string; readonly help: stri
 ].map(([name, help], slot) => ({ name: name!, help: help!, slot }));
 
 /** Header slots, through which the scraper and the thread communicate. */
-const [WANTED, SCRAPES, PUBLISHED] = [0, 1, 2];
+const [WANTED_SLOT, SCRAPES_SLOT, PUBLISHED_SLOT] = [0, 1, 2];
 const FIRST_GAUGE_SLOT = 3;
 const FIRST_GC_SLOT = FIRST_GAUGE_SLOT + VITAL_GAUGES.length;
 /** Number of slots for each kind of garbage collection: its buckets, `+Inf`, and the sum. */
@@ -64,12 +64,12 @@ export class ThreadVitals {
 
 	/** Asks the thread to start recording. The thread notices when it handles its next message. */
 	requestRecording(): void {
-		this.#values[WANTED] = 1;
+		this.#values[WANTED_SLOT] = 1;
 	}
 
 	/** True once the thread has published. */
 	get isPublished(): boolean {
-		return this.#values[PUBLISHED] === 1;
+		return this.#values[PUBLISHED_SLOT] === 1;
 	}
 
 	/** Returns the value of one of {@link VITAL_GAUGES}. */
@@ -78,7 +78,7 @@ export class ThreadVitals {
 	}
 
 	/** Calls `receive` for each kind of garbage collection with its bucket counts (not cumulative, `+Inf` last), then the sum. */
-	collections(receive: (kind: string, counts: Float64Array) => void): void {
+	forEachCollectionKind(receive: (kind: string, counts: Float64Array) => void): void {
 		for (const [index, [, kind]] of GC_KINDS.entries()) {
 			const start = FIRST_GC_SLOT + index * GC_SLOTS;
 			receive(kind, this.#values.subarray(start, start + GC_SLOTS));
@@ -87,14 +87,14 @@ export class ThreadVitals {
 
 	/** Starts a new measuring period: after its next publication, the thread discards the event-loop delays recorded so far. */
 	startPeriod(): void {
-		this.#values[SCRAPES]!++;
+		this.#values[SCRAPES_SLOT]!++;
 	}
 
 	// Methods for the thread.
 
 	/** Starts recording if the scraper has asked for it. Must be called after each message from the main thread. */
 	recordIfWanted(): void {
-		if (this.#isRecording || this.#values[WANTED] !== 1) return;
+		if (this.#isRecording || this.#values[WANTED_SLOT] !== 1) return;
 		this.#isRecording = true;
 		// One sample per iteration of the event loop, so that an idle thread is not woken.
 		const options = { resolution: 10, samplePerIteration: true };
@@ -108,15 +108,15 @@ export class ThreadVitals {
 		});
 		observer.observe({ entryTypes: ['gc'] });
 		let nextTickAt = performance.now() + INTERVAL_MS;
-		let scrapes = this.#values[SCRAPES]!;
+		let lastScrapeCount = this.#values[SCRAPES_SLOT]!;
 		this.#publish(delays, 0);
 		const tick = (): void => {
 			const now = performance.now();
 			this.#publish(delays, Math.max(0, now - nextTickAt) / 1000);
 			nextTickAt = now + INTERVAL_MS;
-			const count = this.#values[SCRAPES]!;
-			if (count !== scrapes) delays.reset();
-			scrapes = count;
+			const scrapeCount = this.#values[SCRAPES_SLOT]!;
+			if (scrapeCount !== lastScrapeCount) delays.reset();
+			lastScrapeCount = scrapeCount;
 		};
 		setInterval(tick, INTERVAL_MS).unref();
 	}
@@ -134,14 +134,14 @@ export class ThreadVitals {
 		const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
 		// Without samples, the histogram reports a huge minimum and a mean of NaN.
 		const isEmpty = delays.count === 0;
-		const measured = isEmpty
+		const delayValues = isEmpty
 			? [0, 0, 0, 0, 0, 0, 0]
 			: [
 					...[delays.min, delays.max, delays.mean, delays.stddev],
 					...[delays.percentile(50), delays.percentile(90), delays.percentile(99)],
 				];
-		const values = [lagSeconds, ...measured.map(nanoseconds => nanoseconds / 1e9)];
+		const values = [lagSeconds, ...delayValues.map(nanoseconds => nanoseconds / 1e9)];
 		this.#values.set([...values, total_heap_size, used_heap_size, external_memory], FIRST_GAUGE_SLOT);
-		this.#values[PUBLISHED] = 1;
+		this.#values[PUBLISHED_SLOT] = 1;
 	}
 }

@@ -30,7 +30,8 @@ export function garbageCollectionFamily(threads: () => readonly NamedVitals[]): 
 		bounds: GC_BUCKET_BOUNDS_SECONDS,
 		histograms: take => {
 			for (const [thread, vitals] of threads()) {
-				if (vitals.isPublished) vitals.collections((kind, counts) => take(labels.intern({ thread, kind }), counts));
+				if (vitals.isPublished)
+					vitals.forEachCollectionKind((kind, counts) => take(labels.intern({ thread, kind }), counts));
 			}
 		},
 	};

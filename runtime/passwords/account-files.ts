@@ -10,7 +10,7 @@ import type { LogLevel } from '../logs/log-entry.ts';
 
 /** Minimum milliseconds between two checks of a file. */
 export const ACCOUNT_CHECK_INTERVAL_MS = 1000;
-/** A modification less than this many milliseconds after another one may leave the file's modification time unchanged. */
+/** If a file is modified twice within this many milliseconds, its modification time may be the same both times. */
 const SETTLING_MS = 100;
 /** Maximum number of files to remember. */
 const MAX_FILES = 256;
@@ -18,7 +18,7 @@ const MAX_FILES = 256;
 /** A thread's request for the current version of a file. */
 export interface AccountFileQuestion {
 	readonly path: string;
-	/** The version that the thread has; 0 if none. */
+	/** The version that the thread has; 0 if it has none. */
 	readonly version: number;
 }
 
@@ -43,9 +43,9 @@ interface KnownFile {
 	bytes: Uint8Array | undefined;
 	/** Time of the last check, by `performance.now()`. */
 	checkedAt: number;
-	checking: Promise<void> | undefined;
+	pendingCheck: Promise<void> | undefined;
 	/** The last failure that was logged; undefined if there is none. */
-	lastReported: string | undefined;
+	lastLoggedFailure: string | undefined;
 }
 
 /** Reads account files for all threads. */
@@ -61,16 +61,16 @@ export class AccountFiles {
 	/** Resolves to the last valid version of a file. Checks the file first if its last check is too long ago. Never rejects. */
 	async answer({ path, version }: AccountFileQuestion): Promise<AccountFileAnswer> {
 		const existing = this.#files.get(path);
-		const file = existing ?? newFile();
+		const file = existing ?? createKnownFile();
 		// Moves the file to the end, because files are ordered by their last use.
 		this.#files.delete(path);
 		this.#files.set(path, file);
 		if (this.#files.size > MAX_FILES) this.#files.delete(this.#files.keys().next().value!);
 		if (performance.now() - file.checkedAt >= ACCOUNT_CHECK_INTERVAL_MS / 2) {
-			file.checking ??= this.#check(path, file).finally(() => {
-				file.checking = undefined;
+			file.pendingCheck ??= this.#check(path, file).finally(() => {
+				file.pendingCheck = undefined;
 			});
-			await file.checking;
+			await file.pendingCheck;
 		}
 		return { version: file.version, bytes: file.version === version ? undefined : file.bytes };
 	}
@@ -91,7 +91,7 @@ export class AccountFiles {
 			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > SETTLING_MS;
 			file.state = isSettled ? state : '';
 			parseAccountFile(bytes, path);
-			file.lastReported = undefined;
+			file.lastLoggedFailure = undefined;
 			if (file.bytes && Buffer.compare(bytes, file.bytes) === 0) return;
 			const message = file.bytes ? 'the file of accounts was read again' : 'the file of accounts was read';
 			file.bytes = bytes;
@@ -100,8 +100,8 @@ export class AccountFiles {
 		} catch (error) {
 			const { message, hint } = error as AccountFileError | (Error & { readonly hint?: undefined });
 			if (!(error instanceof AccountFileError && error.code === 'auth/htpasswd-invalid')) file.state = '';
-			if (file.lastReported === message) return;
-			file.lastReported = message;
+			if (file.lastLoggedFailure === message) return;
+			file.lastLoggedFailure = message;
 			const consequence = file.bytes ? 'its previous version stays in use' : 'nobody can log in';
 			this.#log('error', 'passwords', `the file of accounts cannot be used; ${consequence}`, {
 				path,
@@ -127,13 +127,13 @@ async function readBounded(handle: FileHandle): Promise<Uint8Array> {
 	return buffer.slice(0, length);
 }
 
-function newFile(): KnownFile {
+function createKnownFile(): KnownFile {
 	return {
 		state: '',
 		version: 0,
 		bytes: undefined,
 		checkedAt: Number.NEGATIVE_INFINITY,
-		checking: undefined,
-		lastReported: undefined,
+		pendingCheck: undefined,
+		lastLoggedFailure: undefined,
 	};
 }

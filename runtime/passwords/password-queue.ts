@@ -11,13 +11,13 @@ import { PasswordThreads, type PasswordVerificationRunner } from './password-thr
 import { VerdictMemory } from './verdict-memory.ts';
 
 /** Maximum pending verifications of all clients. */
-const MAX_TOTAL = 64;
+const MAX_TOTAL_PENDING = 64;
 /** Number of milliseconds that a verification is assumed to take until one has been measured. */
 const INITIAL_ESTIMATE_MS = 1000;
 /** Weight of the latest measurement in the moving average. */
 const LATEST_WEIGHT = 0.25;
 /** Maximum `Retry-After`, in seconds. */
-const MAX_RETRY_AFTER = 60;
+const MAX_RETRY_AFTER_SECONDS = 60;
 
 /** One verification. Equal checks share it. */
 interface Verification {
@@ -32,8 +32,8 @@ interface Verification {
 
 interface Client {
 	readonly name: string;
-	readonly waiting: Set<Verification>;
-	running: number;
+	readonly waitingVerifications: Set<Verification>;
+	runningCount: number;
 }
 
 /**
@@ -49,7 +49,7 @@ export class PasswordQueue {
 	readonly #checks = new Map<string, Verification>();
 	/** Clients with pending verifications, ordered by how long they have waited. */
 	readonly #clients = new Map<string, Client>();
-	#running = 0;
+	#runningCount = 0;
 	#averageMs = INITIAL_ESTIMATE_MS;
 
 	/** @param verifier Performs the verifications. It is terminated together with the queue. */
@@ -65,7 +65,7 @@ export class PasswordQueue {
 	}
 
 	/** Number of waiting and running verifications. */
-	get pending(): number {
+	get pendingCount(): number {
 		return this.#verifications.size;
 	}
 
@@ -75,7 +75,7 @@ export class PasswordQueue {
 		const verdict = this.#verdicts.recall(key);
 		if (verdict !== undefined) return Promise.resolve(verdict);
 		const existing = this.#verifications.get(key);
-		const refusal = existing ? undefined : this.#refusal(client);
+		const refusal = existing ? undefined : this.#refusalFor(client);
 		if (refusal) return Promise.resolve(refusal);
 		const verification = existing ?? { key, task, clients: new Set(), resolvers: new Map(), isStarted: false };
 		this.#verifications.set(key, verification);
@@ -94,7 +94,7 @@ export class PasswordQueue {
 		this.#checks.delete(id);
 		verification.resolvers.get(id)!(null);
 		verification.resolvers.delete(id);
-		if (verification.resolvers.size === 0 && !verification.isStarted) this.#drop(verification);
+		if (verification.resolvers.size === 0 && !verification.isStarted) this.#cancel(verification);
 	}
 
 	/** Stops verifying. Waiting checks get no verdict. */
@@ -106,24 +106,26 @@ export class PasswordQueue {
 	 * Returns why a client's check cannot be queued, or undefined if it can. If the queue is full but another client has more
 	 * pending checks, that client's last check is dropped to make room.
 	 */
-	#refusal(name: string): PasswordRefusal | undefined {
-		const client = this.#clients.get(name);
+	#refusalFor(clientName: string): PasswordRefusal | undefined {
+		const client = this.#clients.get(clientName);
 		const ownCount = client ? pendingCount(client) : 0;
-		if (ownCount >= MAX_CHECKS_PER_CLIENT) return this.#refuse('client', ownCount, this.#maxPerClient);
-		if (this.#verifications.size < MAX_TOTAL) return undefined;
-		const [busiest] = [...this.#clients.values()].sort((a, b) => b.waiting.size - a.waiting.size);
-		if (!busiest || busiest.waiting.size === 0 || pendingCount(busiest) <= ownCount + 1)
-			return this.#refuse('all', MAX_TOTAL, this.#verifier.maxThreads);
-		const lastVerification = [...busiest.waiting].at(-1)!;
-		const refusal = this.#refuse('client', pendingCount(busiest), this.#maxPerClient);
-		this.#drop(lastVerification);
+		if (ownCount >= MAX_CHECKS_PER_CLIENT) return this.#createRefusal('client', ownCount, this.#maxPerClient);
+		if (this.#verifications.size < MAX_TOTAL_PENDING) return undefined;
+		const [busiest] = [...this.#clients.values()].sort(
+			(a, b) => b.waitingVerifications.size - a.waitingVerifications.size,
+		);
+		if (!busiest || busiest.waitingVerifications.size === 0 || pendingCount(busiest) <= ownCount + 1)
+			return this.#createRefusal('all', MAX_TOTAL_PENDING, this.#verifier.maxThreads);
+		const lastVerification = [...busiest.waitingVerifications].at(-1)!;
+		const refusal = this.#createRefusal('client', pendingCount(busiest), this.#maxPerClient);
+		this.#cancel(lastVerification);
 		this.#answer(lastVerification, refusal);
 		return undefined;
 	}
 
-	#refuse(refused: PasswordRefusal['refused'], ahead: number, threads: number): PasswordRefusal {
-		const seconds = Math.ceil((ahead * this.#averageMs) / (1000 * threads));
-		return { refused, retryAfter: Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER) };
+	#createRefusal(refused: PasswordRefusal['refused'], aheadCount: number, threads: number): PasswordRefusal {
+		const seconds = Math.ceil((aheadCount * this.#averageMs) / (1000 * threads));
+		return { refused, retryAfter: Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS) };
 	}
 
 	/** Maximum threads per client. One thread is left for other clients. */
@@ -131,39 +133,43 @@ export class PasswordQueue {
 		return Math.max(1, this.#verifier.maxThreads - 1);
 	}
 
-	#enqueue(verification: Verification, name: string): void {
-		const client = this.#clients.get(name) ?? { name, waiting: new Set<Verification>(), running: 0 };
-		this.#clients.set(name, client);
-		client.waiting.add(verification);
+	#enqueue(verification: Verification, clientName: string): void {
+		const client = this.#clients.get(clientName) ?? {
+			name: clientName,
+			waitingVerifications: new Set<Verification>(),
+			runningCount: 0,
+		};
+		this.#clients.set(clientName, client);
+		client.waitingVerifications.add(verification);
 		verification.clients.add(client);
 	}
 
 	#startNext(): void {
-		while (this.#running < this.#verifier.maxThreads) {
+		while (this.#runningCount < this.#verifier.maxThreads) {
 			const client = this.#nextClient();
 			if (!client) return;
-			void this.#run(client, client.waiting.values().next().value!);
+			void this.#run(client, client.waitingVerifications.values().next().value!);
 		}
 	}
 
 	#nextClient(): Client | undefined {
-		let next: Client | undefined;
+		let bestClient: Client | undefined;
 		for (const client of this.#clients.values()) {
-			if (client.waiting.size === 0 || client.running >= this.#maxPerClient) continue;
-			if (!next || client.running < next.running) next = client;
+			if (client.waitingVerifications.size === 0 || client.runningCount >= this.#maxPerClient) continue;
+			if (!bestClient || client.runningCount < bestClient.runningCount) bestClient = client;
 		}
-		return next;
+		return bestClient;
 	}
 
 	async #run(client: Client, verification: Verification): Promise<void> {
-		this.#running++;
-		client.running++;
+		this.#runningCount++;
+		client.runningCount++;
 		verification.isStarted = true;
 		this.#dequeue(verification);
 		const startedAt = performance.now();
 		const verdict = await this.#verifier.verify(verification.task);
-		this.#running--;
-		client.running--;
+		this.#runningCount--;
+		client.runningCount--;
 		// The client has just been served, so it moves to the end of the order.
 		this.#clients.delete(client.name);
 		if (pendingCount(client) > 0) this.#clients.set(client.name, client);
@@ -177,14 +183,14 @@ export class PasswordQueue {
 	}
 
 	/** Cancels a verification that has not started. */
-	#drop(verification: Verification): void {
+	#cancel(verification: Verification): void {
 		this.#verifications.delete(verification.key);
 		this.#dequeue(verification);
 	}
 
 	#dequeue(verification: Verification): void {
 		for (const client of verification.clients) {
-			client.waiting.delete(verification);
+			client.waitingVerifications.delete(verification);
 			if (pendingCount(client) === 0) this.#clients.delete(client.name);
 		}
 		verification.clients.clear();
@@ -200,5 +206,5 @@ export class PasswordQueue {
 }
 
 function pendingCount(client: Client): number {
-	return client.waiting.size + client.running;
+	return client.waitingVerifications.size + client.runningCount;
 }

@@ -15,7 +15,7 @@ export class ThreadAccountFile implements AccountFile {
 	#version = 0;
 	/** Time of the last check, by `performance.now()`. */
 	#checkedAt = Number.NEGATIVE_INFINITY;
-	#checking: Promise<Accounts> | undefined;
+	#pendingCheck: Promise<Accounts> | undefined;
 
 	/** @param ask Asks the main thread. */
 	constructor(path: string, ask: (question: AccountFileQuestion) => Promise<AccountFileAnswer>) {
@@ -25,10 +25,10 @@ export class ThreadAccountFile implements AccountFile {
 
 	accounts(): Accounts | Promise<Accounts> {
 		if (this.#accounts && performance.now() - this.#checkedAt < ACCOUNT_CHECK_INTERVAL_MS) return this.#accounts;
-		this.#checking ??= this.#check().finally(() => {
-			this.#checking = undefined;
+		this.#pendingCheck ??= this.#check().finally(() => {
+			this.#pendingCheck = undefined;
 		});
-		return this.#checking;
+		return this.#pendingCheck;
 	}
 
 	async #check(): Promise<Accounts> {

@@ -53,11 +53,11 @@ export class ThreadPasswords implements PasswordVerifier {
 	readonly #port: PasswordPort;
 	readonly #verdicts = new VerdictMemory();
 	/** Checks sent to the main thread. Equal checks are coalesced. */
-	readonly #pending = new Map<string, PendingCheck>();
+	readonly #pendingChecks = new Map<string, PendingCheck>();
 	/** Number of pending checks by client. */
-	readonly #pendingByClient = new Map<string, number>();
+	readonly #pendingCounts = new Map<string, number>();
 	readonly #pauses = new Map<string, Pause>();
-	/** Prefix of this thread's check IDs. A replacement thread has a different one. */
+	/** Prefix of this thread's check IDs. A replacement thread has a different prefix. */
 	readonly #idPrefix = randomUUID();
 	#lastId = 0;
 
@@ -67,7 +67,7 @@ export class ThreadPasswords implements PasswordVerifier {
 
 	/** Number of checks sent to the main thread and not yet answered. */
 	get pending(): number {
-		return this.#pending.size;
+		return this.#pendingChecks.size;
 	}
 
 	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean> {
@@ -75,40 +75,42 @@ export class ThreadPasswords implements PasswordVerifier {
 		const verdict = this.#verdicts.recall(key);
 		if (verdict !== undefined) return verdict;
 		return new Promise((resolve, reject) => {
-			const pending = this.#pending.get(key) ?? this.#ask(key, clientKey(this.#port.clientOf(x)), user, hash, password);
-			pending.waiters.push({ x, resolve, reject });
-			x.onGone(() => this.#onGone(key, pending));
+			const pendingCheck =
+				this.#pendingChecks.get(key) ?? this.#ask(key, clientKey(this.#port.clientOf(x)), user, hash, password);
+			pendingCheck.waiters.push({ x, resolve, reject });
+			x.onGone(() => this.#onGone(key, pendingCheck));
 		});
 	}
 
 	/** Sends a check. Throws HttpError if the client has too many pending checks. */
 	#ask(key: string, client: string, user: string, hash: PasswordHash, password: string): PendingCheck {
-		const clientCount = this.#pendingByClient.get(client) ?? 0;
+		const clientCount = this.#pendingCounts.get(client) ?? 0;
 		const pause = this.#pauses.get(client);
-		if (pause && performance.now() < pause.until) throw this.#refuse(pause.refusal);
+		if (pause && performance.now() < pause.until) throw this.#createRefusalError(pause.refusal);
 		if (clientCount >= MAX_CHECKS_PER_CLIENT)
-			throw this.#refuse(pause?.refusal ?? { refused: 'client', retryAfter: 1 });
-		const pending: PendingCheck = { id: `${this.#idPrefix} ${++this.#lastId}`, client, waiters: [] };
-		this.#pendingByClient.set(client, clientCount + 1);
-		this.#pending.set(key, pending);
-		this.#port.ask({ id: pending.id, client, user, task: { hash, password } }).then(
-			answer => this.#onAnswer(key, pending, answer),
-			() => this.#onAnswer(key, pending, null),
+			throw this.#createRefusalError(pause?.refusal ?? { refused: 'client', retryAfter: 1 });
+		const pendingCheck: PendingCheck = { id: `${this.#idPrefix} ${++this.#lastId}`, client, waiters: [] };
+		this.#pendingCounts.set(client, clientCount + 1);
+		this.#pendingChecks.set(key, pendingCheck);
+		this.#port.ask({ id: pendingCheck.id, client, user, task: { hash, password } }).then(
+			answer => this.#onAnswer(key, pendingCheck, answer),
+			() => this.#onAnswer(key, pendingCheck, null),
 		);
-		return pending;
+		return pendingCheck;
 	}
 
-	#onAnswer(key: string, pending: PendingCheck, answer: PasswordAnswer): void {
+	#onAnswer(key: string, pendingCheck: PendingCheck, answer: PasswordAnswer): void {
 		// The check has been withdrawn, and perhaps sent again.
-		if (this.#pending.get(key) !== pending) return;
-		this.#forget(key, pending);
+		if (this.#pendingChecks.get(key) !== pendingCheck) return;
+		this.#forget(key, pendingCheck);
 		if (typeof answer === 'boolean') {
 			this.#verdicts.remember(key, answer);
-			for (const { resolve } of pending.waiters) resolve(answer);
+			for (const { resolve } of pendingCheck.waiters) resolve(answer);
 			return;
 		}
-		if (answer) this.#pause(pending.client, answer);
-		for (const { reject } of pending.waiters) reject(answer ? this.#refuse(answer) : unverifiedError());
+		if (answer) this.#pause(pendingCheck.client, answer);
+		for (const { reject } of pendingCheck.waiters)
+			reject(answer ? this.#createRefusalError(answer) : unverifiedError());
 	}
 
 	#pause(client: string, refusal: PasswordRefusal): void {
@@ -117,27 +119,27 @@ export class ThreadPasswords implements PasswordVerifier {
 		if (this.#pauses.size > MAX_PAUSES) this.#pauses.delete(this.#pauses.keys().next().value!);
 	}
 
-	#refuse({ refused: countRefusal, retryAfter }: PasswordRefusal): HttpError {
+	#createRefusalError({ refused, retryAfter }: PasswordRefusal): HttpError {
 		this.#port.countRefusal();
 		const headers = [['Retry-After', String(retryAfter)]] as const;
-		return countRefusal === 'client'
+		return refused === 'client'
 			? new HttpError(429, 'Too many passwords from this client are waiting to be verified.', { headers })
 			: new HttpError(503, 'Too many passwords are waiting to be verified.', { headers });
 	}
 
 	/** Handles the disconnect of a client. Withdraws the check if no other client waits for its verdict. */
-	#onGone(key: string, pending: PendingCheck): void {
-		if (this.#pending.get(key) !== pending || pending.waiters.some(({ x }) => !x.isGone)) return;
-		this.#forget(key, pending);
-		this.#port.withdraw(pending.id);
-		for (const { resolve } of pending.waiters) resolve(false);
+	#onGone(key: string, pendingCheck: PendingCheck): void {
+		if (this.#pendingChecks.get(key) !== pendingCheck || pendingCheck.waiters.some(({ x }) => !x.isGone)) return;
+		this.#forget(key, pendingCheck);
+		this.#port.withdraw(pendingCheck.id);
+		for (const { resolve } of pendingCheck.waiters) resolve(false);
 	}
 
 	#forget(key: string, { client }: PendingCheck): void {
-		this.#pending.delete(key);
-		const remaining = (this.#pendingByClient.get(client) ?? 1) - 1;
-		if (remaining === 0) this.#pendingByClient.delete(client);
-		else this.#pendingByClient.set(client, remaining);
+		this.#pendingChecks.delete(key);
+		const remaining = (this.#pendingCounts.get(client) ?? 1) - 1;
+		if (remaining === 0) this.#pendingCounts.delete(client);
+		else this.#pendingCounts.set(client, remaining);
 	}
 }
 

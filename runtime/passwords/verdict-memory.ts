@@ -32,11 +32,11 @@ export class VerdictMemory {
 
 	/** Returns the verdict on credentials, or undefined if it is not in the table. */
 	recall(key: string): boolean | undefined {
-		if (this.#valid.use(key)) return true;
-		return this.#invalid.use(key) ? false : undefined;
+		if (this.#valid.touch(key)) return true;
+		return this.#invalid.touch(key) ? false : undefined;
 	}
 
-	/** Adds a verdict. If the table is full, the least recently used one is evicted. */
+	/** Adds a verdict. If the table is full, the least recently used verdict is evicted. */
 	remember(key: string, verdict: boolean): void {
 		(verdict ? this.#valid : this.#invalid).add(key);
 	}
@@ -51,7 +51,7 @@ class BoundedSet {
 	}
 
 	/** Reports whether a set contains a key, and marks the key as the most recently used. */
-	use(key: string): boolean {
+	touch(key: string): boolean {
 		if (!this.#members.delete(key)) return false;
 		this.#members.add(key);
 		return true;

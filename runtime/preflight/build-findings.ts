@@ -34,7 +34,7 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 		if (message.type !== 'memory_wanted') return;
 		const { key, request: wanted } = message;
 		// Answers asynchronously, as another thread would.
-		setImmediate(() => leases.memoryArrived(key, rows.take(key, wanted, 0)));
+		setImmediate(() => leases.handleMemory(key, rows.take(key, wanted, 0)));
 	};
 	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
 	const port = {

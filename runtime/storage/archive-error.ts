@@ -1,6 +1,6 @@
 /** The error of exporting and importing archives. */
 
-/** An archive could not be written or restored. The message is a full sentence for the user of the command. */
+/** Thrown if an archive could not be written or restored. The message is a full sentence for the user of the command. */
 export class ArchiveError extends Error {
 	constructor(message: string) {
 		super(message);

@@ -21,10 +21,10 @@ export async function exportStore(store: Store, write: (bytes: Uint8Array) => Pr
 	let bytes = 0;
 	for (const key of await store.list('')) {
 		const value = await store.read(key);
-		// A running server has removed the value since it was listed.
+		// A running server has removed the value since the keys were listed.
 		if (!value) continue;
 		const stat = await store.stat(key);
-		await write(headerOf(key, value.length, new Date(stat?.modified ?? Date.now())));
+		await write(encodeHeader(key, value.length, new Date(stat?.modified ?? Date.now())));
 		await write(value);
 		const padding = (BLOCK_BYTES - (value.length % BLOCK_BYTES)) % BLOCK_BYTES;
 		if (padding > 0) await write(Buffer.alloc(padding));
@@ -36,7 +36,7 @@ export async function exportStore(store: Store, write: (bytes: Uint8Array) => Pr
 	return { values, bytes };
 }
 
-function headerOf(path: string, size: number, modified: Date): Buffer {
+function encodeHeader(path: string, size: number, modified: Date): Buffer {
 	// Fractions of a second would need an extended header for every value.
 	const mtime = new Date(Math.floor(modified.getTime() / 1000) * 1000);
 	const data = { path, size, mode: 0o600, mtime, type: 'File', uid: 0, gid: 0, uname: '', gname: '' } as const;

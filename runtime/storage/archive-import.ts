@@ -1,6 +1,6 @@
 /**
- * Restores a tar archive into a store. The archive is unpacked to a temporary folder and checked before any file
- * of the store changes. Replaced files are kept until the last one is in place, so that an interrupted import is rolled back.
+ * Restores a tar archive into a store. The archive is unpacked to a temporary folder and checked before any file of the store
+ * changes. Replaced files are kept until the last new file is in place, so that an interrupted import can be rolled back.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -36,7 +36,8 @@ export interface ImportTotals {
 }
 
 /**
- * Restores an archive. Values that are not in the archive are kept. If it rejects with {@link ArchiveError}, nothing has changed.
+ * Restores an archive. Values that are not in the archive are kept. If the promise rejects with {@link ArchiveError}, nothing has
+ * changed.
  */
 export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<ImportTotals> {
 	const lock = await openFileStore(folder).tryLock(IMPORT_LOCK);
@@ -90,18 +91,18 @@ interface UnpackedArchive {
 async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promise<UnpackedArchive> {
 	const keys = new Map<string, true>();
 	let bytes = 0;
-	let failure: unknown;
+	let firstFailure: unknown;
 	let writing: Promise<void> = Promise.resolve();
 	const refuse = (message: string): void => {
-		failure ??= new ArchiveError(message);
+		firstFailure ??= new ArchiveError(message);
 	};
 	const onEntry = (entry: ReadEntry): void => {
-		if (failure !== undefined) {
+		if (firstFailure !== undefined) {
 			entry.resume();
 			return;
 		}
 		try {
-			const key = keyOf(entry);
+			const key = checkedKeyOf(entry);
 			if (key === undefined) {
 				entry.resume();
 				return;
@@ -113,11 +114,11 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 			keys.set(key, true);
 			writing = writing.then(() => writeEntry(entry, path.join(folder, ...key.split('/'))));
 			writing.catch(error => {
-				failure ??= error;
+				firstFailure ??= error;
 				entry.resume();
 			});
 		} catch (error) {
-			failure ??= error;
+			firstFailure ??= error;
 			entry.resume();
 		}
 	};
@@ -125,7 +126,7 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 	parser.on('ignoredEntry', (entry: ReadEntry) =>
 		refuse(`\`${printableName(entry.path)}\` in the archive has a type that a store cannot contain.`),
 	);
-	const parsed = new Promise<void>(resolve => {
+	const parserEnd = new Promise<void>(resolve => {
 		parser.on('error', (error: Error) => {
 			refuse(`The archive cannot be read: ${error.message.replace(/^TAR_\w+: |[.\s]+$/g, '')}.`);
 			resolve();
@@ -136,23 +137,23 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 	for await (const chunk of archive) {
 		if (isFirst) refuseCompressed(chunk);
 		isFirst = false;
-		if (failure !== undefined) break;
+		if (firstFailure !== undefined) break;
 		if (!parser.write(Buffer.from(chunk))) {
-			await Promise.race([new Promise<void>(resolve => parser.once('drain', () => resolve())), parsed]);
+			await Promise.race([new Promise<void>(resolve => parser.once('drain', () => resolve())), parserEnd]);
 		}
 	}
 	if (isFirst) refuse(NOTHING_TO_RESTORE);
-	if (failure === undefined) {
+	if (firstFailure === undefined) {
 		parser.end();
-		await parsed;
+		await parserEnd;
 	}
 	await writing.catch(() => {});
-	if (failure !== undefined) throw failure;
+	if (firstFailure !== undefined) throw firstFailure;
 	return { keys: [...keys.keys()], bytes };
 }
 
 /** Returns the key of an entry; undefined for folders. Throws for entries that a store cannot contain. */
-function keyOf(entry: ReadEntry): string | undefined {
+function checkedKeyOf(entry: ReadEntry): string | undefined {
 	const { type } = entry;
 	const name = printableName(entry.path);
 	if (type !== 'File' && type !== 'OldFile' && type !== 'ContiguousFile' && type !== 'Directory') {
@@ -192,12 +193,12 @@ async function writeEntry(entry: ReadEntry, file: string): Promise<void> {
 async function moveIntoPlace(keys: readonly string[], folder: string, temporaryFolder: string): Promise<void> {
 	await writePlan(temporaryFolder, keys);
 	try {
-		for (const [at, key] of keys.entries()) {
+		for (const [index, key] of keys.entries()) {
 			const target = path.join(folder, ...key.split('/'));
 			await makeFolders(folder, key);
 			const existing = await lstat(target).catch(() => undefined);
 			if (existing?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
-			if (existing) await rename(target, path.join(temporaryFolder, OLD_FILES_FOLDER, String(at)));
+			if (existing) await rename(target, path.join(temporaryFolder, OLD_FILES_FOLDER, String(index)));
 			await rename(path.join(temporaryFolder, NEW_FILES_FOLDER, ...key.split('/')), target);
 		}
 	} catch (error) {
@@ -223,11 +224,11 @@ async function makeFolders(root: string, key: string): Promise<void> {
 /** Rejects compressed archives, because their unpacked size is not known in advance. */
 function refuseCompressed(chunk: Uint8Array): void {
 	const [a, b, c, d] = chunk;
-	const gzip = a === 0x1f && b === 0x8b;
-	const zstd = a === 0x28 && b === 0xb5 && c === 0x2f && d === 0xfd;
-	const bzip = a === 0x42 && b === 0x5a && c === 0x68;
-	const xz = a === 0xfd && b === 0x37 && c === 0x7a;
-	if (gzip || zstd || bzip || xz) {
+	const isGzip = a === 0x1f && b === 0x8b;
+	const isZstd = a === 0x28 && b === 0xb5 && c === 0x2f && d === 0xfd;
+	const isBzip = a === 0x42 && b === 0x5a && c === 0x68;
+	const isXz = a === 0xfd && b === 0x37 && c === 0x7a;
+	if (isGzip || isZstd || isBzip || isXz) {
 		throw new ArchiveError('The archive is compressed; decompress it first, for example by `gzip -dc`.');
 	}
 }

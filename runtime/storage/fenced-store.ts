@@ -1,4 +1,4 @@
-/** A store that refuses writes once its holder knows that a lock has been lost. For stores that cannot check locks themselves. */
+/** Refuses writes to a store after a lock has been lost. For stores that cannot check locks themselves. */
 import { type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
 
 /** Passes everything on to a store, and refuses to write after the lock has been lost. */

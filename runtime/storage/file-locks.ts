@@ -37,11 +37,11 @@ export class FileLocks {
 
 	/** Takes the lock as soon as it is free. Rejects with the signal's reason if it aborts first. */
 	async take(name: string, signal?: AbortSignal): Promise<StoreLock> {
-		for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 1.3, MAX_POLL_MS)) {
+		for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(pauseMs * 1.3, MAX_POLL_MS)) {
 			signal?.throwIfAborted();
 			const lock = await this.tryTake(name);
 			if (lock) return lock;
-			await sleep(pause * (0.75 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(error => {
+			await sleep(pauseMs * (0.75 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(error => {
 				throw signal?.aborted ? signal.reason : error;
 			});
 		}
@@ -139,13 +139,13 @@ class FileLock implements StoreLock {
  */
 async function clearIfDead(file: string): Promise<boolean> {
 	const oldHolder = await readHolder(file).catch(() => undefined);
-	let modified: number;
+	let modifiedMs: number;
 	try {
-		modified = (await stat(file)).mtimeMs;
+		modifiedMs = (await stat(file)).mtimeMs;
 	} catch {
 		return true;
 	}
-	if (!isDead(oldHolder, modified)) return false;
+	if (!isDead(oldHolder, modifiedMs)) return false;
 	const temporaryFile = `${file}.${randomBytes(8).toString('hex')}`;
 	try {
 		await rename(file, temporaryFile);
@@ -158,8 +158,8 @@ async function clearIfDead(file: string): Promise<boolean> {
 	return renamedHolder?.id === oldHolder?.id;
 }
 
-function isDead(holder: LockHolder | undefined, modified: number): boolean {
-	if (Date.now() - modified > DEAD_AFTER_MS) return true;
+function isDead(holder: LockHolder | undefined, modifiedMs: number): boolean {
+	if (Date.now() - modifiedMs > DEAD_AFTER_MS) return true;
 	const current = currentHolder();
 	if (holder === undefined || holder.machine !== current.machine) return false;
 	return processStartTime(holder.pid) !== holder.started;

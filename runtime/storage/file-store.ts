@@ -32,8 +32,8 @@ class FileStore implements Store {
 	async read(key: StoreKey): Promise<Buffer | undefined> {
 		let handle: FileHandle | undefined;
 		try {
-			// O_NOFOLLOW is set because other users may be able to write to the store, and must not make this process follow links to
-			// files that // they cannot read.
+			// O_NOFOLLOW is set because other users may be able to write to the store. They must not make this process follow links
+			// to files that they cannot read themselves.
 			handle = await open(this.#fileOf(key), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 			const { size } = await handle.stat();
 			if (size > MAX_VALUE_BYTES) throw new StoreError('store/unreadable', `\`${key}\` in the store is too large.`);

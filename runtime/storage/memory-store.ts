@@ -38,8 +38,8 @@ class MemoryStore implements Store {
 	}
 
 	async lock(name: string, signal?: AbortSignal): Promise<StoreLock> {
-		for (let released = this.#locks.get(name); released; released = this.#locks.get(name)) {
-			await released;
+		for (let pendingRelease = this.#locks.get(name); pendingRelease; pendingRelease = this.#locks.get(name)) {
+			await pendingRelease;
 			signal?.throwIfAborted();
 		}
 		return this.#takeLock(name);
@@ -54,18 +54,18 @@ class MemoryStore implements Store {
 	}
 
 	#takeLock(name: string): StoreLock {
-		let resolveReleased = () => {};
+		let resolveRelease = () => {};
 		this.#locks.set(
 			name,
 			new Promise(resolve => {
-				resolveReleased = resolve;
+				resolveRelease = resolve;
 			}),
 		);
 		return {
 			lost: new AbortController().signal,
 			release: async () => {
 				this.#locks.delete(name);
-				resolveReleased();
+				resolveRelease();
 			},
 		};
 	}

@@ -24,12 +24,12 @@ export async function migrateStore(source: Store, target: Store, replace: boolea
 		throw new ArchiveError(`The store (${source.description}) is empty; there is nothing to migrate.`);
 	const missing: StoreKey[] = [];
 	const different: StoreKey[] = [];
-	let same = 0;
+	let sameCount = 0;
 	for (const key of keys) {
 		const [value, existing] = [await source.read(key), await target.read(key)];
 		if (!value) continue;
 		if (!existing) missing.push(key);
-		else if (existing.equals(value)) same++;
+		else if (existing.equals(value)) sameCount++;
 		else different.push(key);
 	}
 	if (different.length > 0 && !replace) {
@@ -39,17 +39,17 @@ export async function migrateStore(source: Store, target: Store, replace: boolea
 			`The store (${target.description}) has other values at ${namedKeys.join(', ')}${more}. Nothing was written; to replace them, add --replace.`,
 		);
 	}
-	let copied = 0;
+	let copiedCount = 0;
 	for (const key of [...missing, ...different]) {
 		const value = await source.read(key);
-		// A running server has removed the value since it was listed.
+		// A running server has removed the value since the keys were listed.
 		if (!value) continue;
 		await target.write(key, value);
 		const readBack = await target.read(key);
 		if (!readBack?.equals(value)) {
 			throw new ArchiveError(`\`${key}\` was written to the store (${target.description}), but does not read back.`);
 		}
-		copied++;
+		copiedCount++;
 	}
-	return { copied, same };
+	return { copied: copiedCount, same: sameCount };
 }

@@ -1,6 +1,6 @@
 /**
- * Locks in Redis. A holder renews its lock regularly, and each holder has a higher fencing token than all before it. Redis rejects
- * writes with any token but the latest, even if their sender does not know yet that it has lost the lock.
+ * Locks in Redis. A holder renews its lock regularly, and each holder has a higher fencing token than all holders before it. Redis
+ * rejects writes with any token but the latest, even if their sender does not know yet that it has lost the lock.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { ClusterError } from '../cluster/cluster-error.ts';
 import type { StoreLock } from './store.ts';
 
 /** Milliseconds after which a lock that is not renewed is free. */
-const LIFETIME_MS = 15_000;
+const LOCK_LIFETIME_MS = 15_000;
 /** Milliseconds between two renewals. */
 const RENEWAL_INTERVAL_MS = 3000;
 /** Milliseconds for which Redis remembers the last token of a lock. */
@@ -68,11 +68,11 @@ export class RedisLocks {
 	/** Takes the lock as soon as it is free. Rejects with the signal's reason if it aborts first. */
 	async take(name: string, signal?: AbortSignal): Promise<StoreLock> {
 		const owner = randomBytes(12).toString('hex');
-		for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 1.3, MAX_POLL_MS)) {
+		for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(pauseMs * 1.3, MAX_POLL_MS)) {
 			signal?.throwIfAborted();
 			const lock = await this.tryTake(name, owner);
 			if (lock) return lock;
-			await sleep(pause * (0.75 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(error => {
+			await sleep(pauseMs * (0.75 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(error => {
 				throw signal?.aborted ? signal.reason : error;
 			});
 		}
@@ -82,7 +82,7 @@ export class RedisLocks {
 	async tryTake(name: string, owner: string = randomBytes(12).toString('hex')): Promise<StoreLock | undefined> {
 		const keys = [this.#cluster.key(`lock:${name}`), tokenKey(this.#cluster, name)];
 		const sentAt = performance.now();
-		const args = [owner, String(LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
+		const args = [owner, String(LOCK_LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
 		const token = await this.#cluster.script(TAKE_SCRIPT, keys, args, COMMAND_LIMIT_MS);
 		return Buffer.isBuffer(token) ? new RedisLock(this.#cluster, name, owner, token.toString(), sentAt) : undefined;
 	}
@@ -129,12 +129,12 @@ export class RedisLock implements StoreLock {
 	}
 
 	async #renew(): Promise<void> {
-		if (performance.now() - this.#renewedAt >= LIFETIME_MS) return this.#markLost();
+		if (performance.now() - this.#renewedAt >= LOCK_LIFETIME_MS) return this.#markLost();
 		if (this.#isRenewing) return;
 		this.#isRenewing = true;
 		const sentAt = performance.now();
 		try {
-			const args = [this.#owner, this.token, String(LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
+			const args = [this.#owner, this.token, String(LOCK_LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
 			const reply = await this.#cluster.script(RENEW_SCRIPT, this.#keys, args, COMMAND_LIMIT_MS);
 			if (reply === 1) this.#renewedAt = sentAt;
 			else this.#markLost();

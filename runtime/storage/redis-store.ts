@@ -64,15 +64,15 @@ class RedisStore implements Store {
 
 	async read(key: StoreKey, urgent?: boolean): Promise<Buffer | undefined> {
 		checkKey(key);
-		let sealed: Buffer | null;
+		let sealedValue: Buffer | null;
 		try {
-			const limit = urgent ? this.#cluster.timeout : COMMAND_LIMIT_MS;
-			sealed = (await this.#cluster.command(['HGET', this.#valueKey(key), 'value'], limit)) as Buffer | null;
+			const limitMs = urgent ? this.#cluster.timeout : COMMAND_LIMIT_MS;
+			sealedValue = (await this.#cluster.command(['HGET', this.#valueKey(key), 'value'], limitMs)) as Buffer | null;
 		} catch (error) {
 			throw unreadableError(key, error);
 		}
-		if (sealed === null) return undefined;
-		const value = this.#sealed.open(key, sealed);
+		if (sealedValue === null) return undefined;
+		const value = this.#sealed.open(key, sealedValue);
 		if (value) return value;
 		const message = `\`${key}\` in the store cannot be decrypted: it was written with another \`key\` of \`cluster\`.`;
 		throw new StoreError('store/unreadable', message);

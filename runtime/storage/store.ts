@@ -58,9 +58,9 @@ export interface Store {
 	close?(): Promise<void>;
 }
 
-/** A store operation failed. The message is a full sentence for the operator and contains no stored value. */
+/** Thrown if a store operation failed. The message is a full sentence for the operator and contains no stored value. */
 export class StoreError extends Error {
-	/** `store/unreadable`, `store/unwritable`, `store/bad-key`, `store/lock-lost`. */
+	/** One of `store/unreadable`, `store/unwritable`, `store/bad-key` and `store/lock-lost`. */
 	readonly code: string;
 
 	constructor(code: string, message: string) {
@@ -90,11 +90,11 @@ export function checkKey(key: StoreKey): void {
 
 /** Converts a name of a certificate, issuer or account to a key segment: `*.example.com` becomes `wildcard_.example.com`. */
 export function toKeySegment(name: string): string {
-	const safe = name
+	const segment = name
 		.toLowerCase()
 		.replaceAll('*', 'wildcard_')
 		.replaceAll(':', '-')
 		.replace(/[^a-z0-9@._-]/g, '_')
 		.replace(/\.{2,}/g, '_');
-	return safe === '' || safe === '.' ? '_' : safe.slice(0, MAX_SEGMENT_BYTES);
+	return segment === '' || segment === '.' ? '_' : segment.slice(0, MAX_SEGMENT_BYTES);
 }

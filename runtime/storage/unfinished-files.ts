@@ -10,7 +10,7 @@ export const UNFINISHED_SUFFIX = '.unfinished';
 const ABANDONED_AFTER_MS = 3_600_000;
 /** Maximum number of characters taken from the name of the file to write. Each has up to three bytes. */
 const MAX_NAME_CHARACTERS = 60;
-const WRITER = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
+const WRITER_PATTERN = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
 
 /** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be distinguished. */
 const MACHINE_DIGEST = processStartTime(process.pid) === '' ? undefined : digest(machineId());
@@ -44,8 +44,8 @@ export async function removeIfAbandoned(file: string): Promise<void> {
 
 /** Reports whether the writer ran on this machine and has exited. */
 function isOrphan(file: string): boolean {
-	const writer = WRITER.exec(file);
-	return writer !== null && writer[1] === MACHINE_DIGEST && processStartTime(Number(writer[2])) !== writer[3];
+	const match = WRITER_PATTERN.exec(file);
+	return match !== null && match[1] === MACHINE_DIGEST && processStartTime(Number(match[2])) !== match[3];
 }
 
 function digest(text: string): string {

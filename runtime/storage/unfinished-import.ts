@@ -29,14 +29,14 @@ export async function writePlan(importFolder: string, keys: readonly string[]): 
 	}
 }
 
-/** Deletes the plan, because either all files are in place or none is. */
+/** Deletes the plan. Called when either all files are in place or none of them is. */
 export async function deletePlan(importFolder: string): Promise<void> {
 	await unlink(path.join(importFolder, PLAN_FILE));
 }
 
 /** Reports whether a plan exists, that is, whether only some of the files may be in place. */
 export async function hasPlan(importFolder: string): Promise<boolean> {
-	return exists(path.join(importFolder, PLAN_FILE));
+	return fileExists(path.join(importFolder, PLAN_FILE));
 }
 
 /** Reports whether an import is in progress or was interrupted. */
@@ -58,13 +58,13 @@ export async function rollBackImports(folder: string): Promise<void> {
 	}
 }
 
-/** Rolls back one file. The new file moves back to where it was unpacked, so that an interrupted rollback can be repeated. */
-async function rollBackFile(folder: string, importFolder: string, key: string, at: number): Promise<void> {
+/** Rolls back one file. Moves the new file back to where it was unpacked, so that an interrupted rollback can be repeated. */
+async function rollBackFile(folder: string, importFolder: string, key: string, index: number): Promise<void> {
 	const target = path.join(folder, ...key.split('/'));
 	const unpackedFile = path.join(importFolder, NEW_FILES_FOLDER, ...key.split('/'));
-	const replacedFile = path.join(importFolder, OLD_FILES_FOLDER, String(at));
-	if (!(await exists(unpackedFile)) && (await exists(target))) await rename(target, unpackedFile);
-	if (await exists(replacedFile)) await rename(replacedFile, target);
+	const replacedFile = path.join(importFolder, OLD_FILES_FOLDER, String(index));
+	if (!(await fileExists(unpackedFile)) && (await fileExists(target))) await rename(target, unpackedFile);
+	if (await fileExists(replacedFile)) await rename(replacedFile, target);
 }
 
 /** Reads the plan. A missing or incomplete plan is empty, because no file is moved before the plan is complete. */
@@ -77,7 +77,7 @@ async function readPlan(importFolder: string): Promise<readonly string[]> {
 	}
 }
 
-async function exists(file: string): Promise<boolean> {
+async function fileExists(file: string): Promise<boolean> {
 	return lstat(file).then(
 		stats => !stats.isDirectory(),
 		() => false,

@@ -3,9 +3,9 @@ import { randomInt } from 'node:crypto';
 import { parseIp } from '../../compiler/exchange/ip-address.ts';
 
 /** Number of cells per line. Each thread has two lines. */
-const CELLS = 16_384;
+const CELLS_PER_LINE = 16_384;
 /** Index of the slot, within a row, that contains the seed. */
-const SEED_SLOT = 2 * CELLS;
+const SEED_SLOT = 2 * CELLS_PER_LINE;
 
 /** Number of Int32 values in a thread's row. */
 export const CLIENT_SLOTS: number = SEED_SLOT + 1;
@@ -30,10 +30,10 @@ export class ClientCounts {
 	}
 
 	/** Adds to one kind of count of a client. `client` is the key that {@link clientKey} returns. */
-	add(client: string, kind: number, by: 1 | -1): void {
+	add(client: string, kind: number, change: 1 | -1): void {
 		const hash = hashText(client, this.#seed + kind);
-		Atomics.add(this.#cells, this.#rowStart + firstCell(hash), by);
-		Atomics.add(this.#cells, this.#rowStart + secondCell(hash), by);
+		Atomics.add(this.#cells, this.#rowStart + firstCell(hash), change);
+		Atomics.add(this.#cells, this.#rowStart + secondCell(hash), change);
 	}
 
 	/** Returns a client's count, summed over all threads. */
@@ -49,7 +49,8 @@ export class ClientCounts {
 	}
 
 	/**
-	 * Returns the seed of another thread, if one has a seed, or else a new one. Each row has a copy, because row 0 may be cleared.
+	 * Returns the seed that another thread has stored, or a new one if there is none. Each row has a copy, because row 0 may be
+	 * cleared.
 	 */
 	#agreedSeed(): number {
 		let seed = 0;
@@ -76,7 +77,7 @@ export function sharedHashSeed(cells: Int32Array, cell: number): number {
 	return Atomics.compareExchange(cells, cell, 0, newSeed) || newSeed;
 }
 
-/** Returns a hash of a client that outsiders cannot know, for {@link firstSlot} and {@link secondSlot}. */
+/** Returns a hash, which outsiders cannot know, for {@link firstSlot} and {@link secondSlot}. */
 export function hashText(text: string, seed: number): number {
 	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -94,11 +95,11 @@ export function secondSlot(hash: number): number {
 }
 
 function firstCell(hash: number): number {
-	return firstSlot(hash) % CELLS;
+	return firstSlot(hash) % CELLS_PER_LINE;
 }
 
 function secondCell(hash: number): number {
-	return CELLS + (secondSlot(hash) % CELLS);
+	return CELLS_PER_LINE + (secondSlot(hash) % CELLS_PER_LINE);
 }
 
 function mixBits(hash: number): number {

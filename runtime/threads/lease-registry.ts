@@ -7,7 +7,7 @@ import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 interface Entry {
 	readonly value: unknown;
 	readonly close: () => void;
-	users: number;
+	userCount: number;
 }
 
 /** One use of a shared resource. Release it exactly once with {@link LeaseRegistry.release}. */
@@ -26,17 +26,17 @@ export class LeaseRegistry {
 	acquire<T>(key: string, open: () => { value: T; close: () => void }): T {
 		let entry = this.#entries.get(key);
 		if (!entry) {
-			entry = { ...open(), users: 0 };
+			entry = { ...open(), userCount: 0 };
 			this.#entries.set(key, entry);
 		}
-		entry.users++;
+		entry.userCount++;
 		return entry.value as T;
 	}
 
 	/** Releases one use. */
 	release(key: LeaseHandle): void {
 		const entry = this.#entries.get(key);
-		if (!entry || --entry.users > 0) return;
+		if (!entry || --entry.userCount > 0) return;
 		this.#entries.delete(key);
 		entry.close();
 	}

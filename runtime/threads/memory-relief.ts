@@ -1,6 +1,6 @@
 /**
- * Returns memory to the operating system after a burst of load. Nothing else does so: an idle thread collects no garbage, and the
- * allocator keeps freed memory.
+ * Returns memory to the operating system after a burst of load. Without this, the memory would stay allocated: an idle thread
+ * collects no garbage, and the allocator keeps freed memory.
  */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -28,55 +28,56 @@ type CollectGarbage = (options: {
 interface MemoryUse {
 	/** Returns the number of bytes in use. */
 	bytesInUse(): number;
-	lower(): void;
+	reduce(): void;
 }
 
 /** Lowers a kind of memory use whenever it has grown. The attempts become less frequent while they free little. */
 class MemoryRelief {
 	readonly #memoryUse: MemoryUse;
-	readonly #interval: number;
+	readonly #intervalMs: number;
 	/** The lowest use seen so far, in bytes. */
 	#leastBytes: number;
 	#waitMs: number;
-	#nextAt = 0;
+	#nextCheckAt = 0;
 
-	constructor(memoryUse: MemoryUse, interval: number) {
+	constructor(memoryUse: MemoryUse, intervalMs: number) {
 		this.#memoryUse = memoryUse;
-		this.#interval = interval;
+		this.#intervalMs = intervalMs;
 		this.#leastBytes = memoryUse.bytesInUse();
-		this.#waitMs = interval;
+		this.#waitMs = intervalMs;
 	}
 
 	check(): void {
 		const now = performance.now();
-		if (now < this.#nextAt) return;
+		if (now < this.#nextCheckAt) return;
 		const bytesInUse = this.#memoryUse.bytesInUse();
 		this.#leastBytes = Math.min(this.#leastBytes, bytesInUse);
 		if (bytesInUse - this.#leastBytes < MIN_GROWTH_BYTES) return;
-		this.#memoryUse.lower();
-		const after = this.#memoryUse.bytesInUse();
-		this.#leastBytes = Math.min(this.#leastBytes, after);
-		this.#waitMs = bytesInUse - after >= MIN_FREED_BYTES ? this.#interval : Math.min(this.#waitMs * 2, MAX_INTERVAL_MS);
-		this.#nextAt = now + this.#waitMs;
+		this.#memoryUse.reduce();
+		const bytesAfter = this.#memoryUse.bytesInUse();
+		this.#leastBytes = Math.min(this.#leastBytes, bytesAfter);
+		this.#waitMs =
+			bytesInUse - bytesAfter >= MIN_FREED_BYTES ? this.#intervalMs : Math.min(this.#waitMs * 2, MAX_INTERVAL_MS);
+		this.#nextCheckAt = now + this.#waitMs;
 	}
 }
 
 /** Keeps the heap of the calling thread small while the thread is idle. Returns a function that stops it. */
-export function startThreadMemoryRelief(interval: number = INTERVAL_MS): () => void {
+export function startThreadMemoryRelief(intervalMs: number = INTERVAL_MS): () => void {
 	let collect: CollectGarbage | undefined;
 	const heap: MemoryUse = {
 		bytesInUse: () => {
 			const { total_heap_size: size, external_memory: external } = getHeapStatistics();
 			return size + external;
 		},
-		lower: () => {
+		reduce: () => {
 			collect ??= exposeCollect();
 			collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 		},
 	};
-	const relief = new MemoryRelief(heap, interval);
+	const relief = new MemoryRelief(heap, intervalMs);
 	let previous = performance.eventLoopUtilization();
-	return startChecking(interval, () => {
+	return startChecking(intervalMs, () => {
 		const now = performance.eventLoopUtilization();
 		const { utilization } = performance.eventLoopUtilization(now, previous);
 		previous = now;
@@ -88,15 +89,15 @@ export function startThreadMemoryRelief(interval: number = INTERVAL_MS): () => v
  * Makes the allocator return the memory that all threads have freed, if it has a function for that. Runs on the main thread.
  * Returns a function that stops it.
  */
-export function startProcessMemoryRelief(interval: number = INTERVAL_MS): () => void {
+export function startProcessMemoryRelief(intervalMs: number = INTERVAL_MS): () => void {
 	const trim = memoryTrim();
 	if (trim === undefined) return () => {};
-	const memory = new MemoryRelief({ bytesInUse: () => process.memoryUsage.rss(), lower: trim }, interval);
-	return startChecking(interval, () => memory.check());
+	const memory = new MemoryRelief({ bytesInUse: () => process.memoryUsage.rss(), reduce: trim }, intervalMs);
+	return startChecking(intervalMs, () => memory.check());
 }
 
-function startChecking(interval: number, check: () => void): () => void {
-	const timer = setInterval(check, interval).unref();
+function startChecking(intervalMs: number, check: () => void): () => void {
+	const timer = setInterval(check, intervalMs).unref();
 	return () => clearInterval(timer);
 }
 

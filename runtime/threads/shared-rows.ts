@@ -26,7 +26,7 @@ export interface MemoryRequest {
 /** Receives notifications about the memory of upstream pools. */
 export interface PoolWatcher {
 	/** Called when memory has been allocated, before it is used. All values are 0. */
-	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, memory: number): void;
+	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
 	/** Called when the last user has released the memory. */
 	poolClosed(key: string): void;
 	/** Called with the addresses that the pool's dynamic source has found on one thread. */
@@ -38,7 +38,7 @@ export interface PoolWatcher {
 /** Receives notifications about the memory of response caches. */
 export interface CacheWatcher {
 	/** Called when the memory of a cache has been allocated, before it is used. */
-	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, memory: number): void;
+	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
 	cacheClosed(key: string): void;
 	/** Called when a thread has died. */
 	threadEnded(thread: number): void;
@@ -56,7 +56,7 @@ export interface LimitsWatcher {
 /** Receives notifications about the tables of concurrency limits. */
 export interface ConcurrencyWatcher {
 	/** Called when the memory of a table has been allocated, before it is used. */
-	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, memory: number): void;
+	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void;
 	concurrencyClosed(key: string): void;
 	/** Called when a thread that used the table has died, before its row is cleared. */
 	threadEnded(key: string, thread: number): void;
@@ -65,7 +65,7 @@ export interface ConcurrencyWatcher {
 interface SharedMemory {
 	readonly buffer: SharedArrayBuffer;
 	readonly request: MemoryRequest;
-	readonly users: Set<number>;
+	readonly userThreads: Set<number>;
 }
 
 /** Allocates shared memory for threads, and clears the rows of dead threads. */
@@ -96,23 +96,23 @@ export class SharedRows {
 	}
 
 	/** Number of rows that belong to no thread. */
-	get free(): number {
+	get freeCount(): number {
 		return this.#freeRows.size;
 	}
 
 	/**
-	 * Returns `threads` free rows, which {@link giveBack} makes available again. Throws RangeError if there are not enough free
-	 * rows.
+	 * Takes `threads` free rows and returns their indices. {@link releaseRow} makes a row available again. Throws RangeError if there
+	 * are not enough free rows.
 	 */
 	claim(threads: number): number[] {
 		if (threads > this.#freeRows.size) throw new RangeError('Too few rows are free.');
-		const claimed = [...this.#freeRows].slice(0, threads);
-		for (const row of claimed) this.#freeRows.delete(row);
-		return claimed;
+		const claimedRows = [...this.#freeRows].slice(0, threads);
+		for (const row of claimedRows) this.#freeRows.delete(row);
+		return claimedRows;
 	}
 
 	/** Makes the row of a thread that has ended available again. */
-	giveBack(row: number): void {
+	releaseRow(row: number): void {
 		this.#freeRows.add(row);
 	}
 
@@ -131,14 +131,14 @@ export class SharedRows {
 			const slots = this.count * request.slots + (request.common ?? 0);
 			const buffer = allocate(slots * Int32Array.BYTES_PER_ELEMENT);
 			if (!buffer) return undefined;
-			memory = { buffer, request, users: new Set() };
+			memory = { buffer, request, userThreads: new Set() };
 			this.#memories.set(key, memory);
 			if (request.pool) this.#watcher?.poolOpened(key, request.pool, buffer, this.count);
 			if (request.cache) this.#caches?.cacheOpened(key, request.cache, buffer, this.count);
 			if (request.limits) this.#limits?.limitsOpened(key, request.limits, buffer);
 			if (request.concurrency) this.#concurrency?.concurrencyOpened(key, request.concurrency, buffer, this.count);
 		}
-		memory.users.add(thread);
+		memory.userThreads.add(thread);
 		return memory.buffer;
 	}
 
@@ -146,8 +146,8 @@ export class SharedRows {
 	release(key: string, thread: number): void {
 		const memory = this.#memories.get(key);
 		if (!memory) return;
-		memory.users.delete(thread);
-		if (memory.users.size > 0) return;
+		memory.userThreads.delete(thread);
+		if (memory.userThreads.size > 0) return;
 		this.#memories.delete(key);
 		if (memory.request.pool) this.#watcher?.poolClosed(key);
 		if (memory.request.cache) this.#caches?.cacheClosed(key);
@@ -159,8 +159,8 @@ export class SharedRows {
 	releaseAll(thread: number): void {
 		this.#caches?.threadEnded(thread);
 		this.#watcher?.threadEnded(thread);
-		for (const [key, { buffer, request, users }] of this.#memories) {
-			if (!users.has(thread)) continue;
+		for (const [key, { buffer, request, userThreads }] of this.#memories) {
+			if (!userThreads.has(thread)) continue;
 			if (request.concurrency) this.#concurrency?.threadEnded(key, thread);
 			new Int32Array(buffer).fill(0, thread * request.slots, (thread + 1) * request.slots);
 			this.release(key, thread);

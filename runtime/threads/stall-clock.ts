@@ -9,9 +9,9 @@ export const CHECK_INTERVAL_MS = 500;
 
 /** Operating system statistics of a thread. Times are totals in milliseconds since the thread started. */
 export interface ThreadTimes {
-	readonly ran: number;
+	readonly ranMs: number;
 	/** Time during which the thread was runnable but had no processor. */
-	readonly waited: number;
+	readonly waitedMs: number;
 	/** `R` means running or waiting for a processor, `S` and `D` blocked, `T` and `t` stopped by a signal or debugger. */
 	readonly state: string;
 }
@@ -24,10 +24,10 @@ export class StallClock {
 
 	/**
 	 * Returns how many milliseconds of the thread's own time have passed since its last sign of life, which is a change of `beat`.
-	 * `elapsed` is the time since the previous call, by the caller's clock. If `elapsed` is long, the caller was not running either,
-	 * so at most one interval is counted.
+	 * `elapsedMs` is the time since the previous call, by the caller's clock. If it is long, the caller was not running either, so
+	 * at most one interval is counted.
 	 */
-	update(beat: number, elapsed: number, readTimes: () => ThreadTimes | undefined): number {
+	update(beat: number, elapsedMs: number, readTimes: () => ThreadTimes | undefined): number {
 		if (beat !== this.#lastBeat || beat === 0) {
 			this.#lastBeat = beat;
 			this.#unansweredMs = 0;
@@ -37,18 +37,18 @@ export class StallClock {
 		const previous = this.#times;
 		const current = readTimes();
 		this.#times = current;
-		const maxMs = Math.min(elapsed, CHECK_INTERVAL_MS);
+		const maxMs = Math.min(elapsedMs, CHECK_INTERVAL_MS);
 		if (current === undefined) this.#unansweredMs += maxMs;
-		else if (previous !== undefined) this.#unansweredMs += ownTime(previous, current, maxMs);
+		else if (previous !== undefined) this.#unansweredMs += ownTimeMs(previous, current, maxMs);
 		return this.#unansweredMs;
 	}
 }
 
-function ownTime(previous: ThreadTimes, current: ThreadTimes, maxMs: number): number {
+function ownTimeMs(previous: ThreadTimes, current: ThreadTimes, maxMs: number): number {
 	if (current.state === 'T' || current.state === 't') return 0;
 	// The statistics of a runnable thread do not include its current wait until that wait is over.
-	if (current.state === 'R') return Math.min(maxMs, current.ran - previous.ran);
-	return Math.max(0, maxMs - (current.waited - previous.waited));
+	if (current.state === 'R') return Math.min(maxMs, current.ranMs - previous.ranMs);
+	return Math.max(0, maxMs - (current.waitedMs - previous.waitedMs));
 }
 
 /** Reads the times of a thread of this process, by its kernel ID. Returns undefined if the system does not provide them. */
@@ -60,7 +60,7 @@ export function readThreadTimes(task: number): ThreadTimes | undefined {
 		const stat = readFileSync(`${folder}/stat`, 'latin1');
 		// The thread's name, in parentheses before this field, may itself contain parentheses.
 		const state = stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
-		return { ran: Number(ran) / 1e6, waited: Number(waited) / 1e6, state };
+		return { ranMs: Number(ran) / 1e6, waitedMs: Number(waited) / 1e6, state };
 	} catch {
 		return undefined;
 	}

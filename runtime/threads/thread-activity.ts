@@ -19,7 +19,7 @@ const HOST_BYTES = 64;
 const PATH_BYTES = 128;
 /** Padding in bytes, so that no other thread writes to the same cache lines (see counter-row.ts). */
 const PADDING_BYTES = 128;
-const TEXT_AT = PADDING_BYTES + SLOTS * Float64Array.BYTES_PER_ELEMENT;
+const TEXT_OFFSET = PADDING_BYTES + SLOTS * Float64Array.BYTES_PER_ELEMENT;
 
 /** Characters that are removed from logged values. */
 const UNPRINTABLE = /[^!-~]/g;
@@ -59,11 +59,13 @@ export class ThreadActivity {
 	#path = '';
 
 	constructor(
-		memory: SharedArrayBuffer = new SharedArrayBuffer(TEXT_AT + METHOD_BYTES + HOST_BYTES + PATH_BYTES + PADDING_BYTES),
+		memory: SharedArrayBuffer = new SharedArrayBuffer(
+			TEXT_OFFSET + METHOD_BYTES + HOST_BYTES + PATH_BYTES + PADDING_BYTES,
+		),
 	) {
 		this.memory = memory;
 		this.#numbers = new Float64Array(memory, PADDING_BYTES, SLOTS);
-		this.#text = Buffer.from(memory, TEXT_AT) as unknown as FastBuffer;
+		this.#text = Buffer.from(memory, TEXT_OFFSET) as unknown as FastBuffer;
 	}
 
 	/** Sends heartbeats as long as the calling thread's event loop runs. */
@@ -109,22 +111,22 @@ export class ThreadActivity {
 	}
 
 	/** Writes text into the memory. Returns the number of bytes written, at most `maxBytes`. */
-	#copy(text: string, at: number, maxBytes: number): number {
+	#copy(text: string, offset: number, maxBytes: number): number {
 		const { length } = text;
 		const bytes = this.#text;
-		if (length > SHORT_TEXT || length > maxBytes) return bytes.latin1Write(text, at, maxBytes);
-		for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i);
+		if (length > SHORT_TEXT || length > maxBytes) return bytes.latin1Write(text, offset, maxBytes);
+		for (let i = 0; i < length; i++) bytes[offset + i] = text.charCodeAt(i);
 		return length;
 	}
 
 	/** Reads the state, for the main thread. */
 	read(): ThreadActivitySnapshot {
 		const numbers = this.#numbers;
-		const text = (at: number, length: number): string =>
+		const readText = (at: number, length: number): string =>
 			this.#text.toString('latin1', at, at + length).replace(UNPRINTABLE, '?');
-		const method = text(0, numbers[METHOD_LENGTH_SLOT]!);
-		const host = text(METHOD_BYTES, numbers[HOST_LENGTH_SLOT]!);
-		const path = text(METHOD_BYTES + HOST_BYTES, numbers[PATH_LENGTH_SLOT]!);
+		const method = readText(0, numbers[METHOD_LENGTH_SLOT]!);
+		const host = readText(METHOD_BYTES, numbers[HOST_LENGTH_SLOT]!);
+		const path = readText(METHOD_BYTES + HOST_BYTES, numbers[PATH_LENGTH_SLOT]!);
 		return {
 			beat: numbers[BEAT_SLOT]!,
 			task: numbers[TASK_SLOT]!,

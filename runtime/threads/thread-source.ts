@@ -33,13 +33,14 @@ export function cacheAsset(asset: string): string {
 }
 
 /**
- * Returns what a thread runs, given JavaScript that reads an asset as a `Buffer`. The engine ignores a cache that it cannot use.
+ * Returns the script that a thread runs. `readExpression` is the JavaScript of a function that reads an asset as a `Buffer`. The
+ * engine ignores a code cache that it cannot use.
  */
-function threadScript(kind: ThreadKind, read: string): string {
+function threadScript(kind: ThreadKind, readExpression: string): string {
 	const asset = threadAsset(kind);
 	// A string with one byte per character takes half as much memory, and is made by copying.
 	return `
-const read = ${read};
+const read = ${readExpression};
 const source = read('${asset}').latin1Slice();
 const cachedData = read('${cacheAsset(asset)}');
 new (require('node:vm').Script)(source, { filename: 'svc-${asset}', cachedData }).runInThisContext()(require);

@@ -20,10 +20,10 @@ export class ThreadWatch {
 	/** Number of milliseconds of the thread's own time since its last sign of life, at the last check. */
 	unansweredMs = 0;
 
-	/** Checks the thread. `elapsed` is the time, in milliseconds, since the last check. */
-	check(elapsed: number): void {
+	/** Checks the thread. `elapsedMs` is the time since the last check. */
+	check(elapsedMs: number): void {
 		const { beat, task } = this.activity.read();
-		this.unansweredMs = this.#clock.update(beat, elapsed, () => readThreadTimes(task));
+		this.unansweredMs = this.#clock.update(beat, elapsedMs, () => readThreadTimes(task));
 	}
 
 	/** Whether the thread has been silent for so long that nothing should wait for it. */

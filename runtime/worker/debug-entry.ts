@@ -4,14 +4,14 @@ import { proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 
-/** Returns the entry. `at` is the place of the deciding step. Omits header fields and the query, which may contain secrets. */
-export function createDebugEntry(x: Exchange, at: string | undefined): LogEntry {
-	const proxied = proxyFactsOf(x);
-	const upstream = proxied?.upstream && {
-		address: proxied.upstream.address,
-		tries: proxied.retries + 1,
-		latency: proxied.answeredAt === 0 ? undefined : seconds(proxied.answeredAt - proxied.attemptStartedAt),
-		error: proxied.failure,
+/** Returns the entry. `place` is that of the deciding step. Omits header fields and the query, which may contain secrets. */
+export function createDebugEntry(x: Exchange, place: string | undefined): LogEntry {
+	const proxyFacts = proxyFactsOf(x);
+	const upstream = proxyFacts?.upstream && {
+		address: proxyFacts.upstream.address,
+		tries: proxyFacts.retries + 1,
+		latency: proxyFacts.answeredAt === 0 ? undefined : toSeconds(proxyFacts.answeredAt - proxyFacts.attemptStartedAt),
+		error: proxyFacts.failure,
 	};
 	return {
 		level: 'debug',
@@ -25,15 +25,15 @@ export function createDebugEntry(x: Exchange, at: string | undefined): LogEntry 
 			rewritten: x.request.path === x.received.path ? undefined : x.request.path,
 			site: x.site === '' ? undefined : x.site,
 			handler: x.answeredBy === '' ? undefined : x.answeredBy,
-			at,
+			at: place,
 			status: x.response.status,
 			upstream,
 			cache: x.cacheStatus === '' ? undefined : x.cacheStatus,
-			duration: seconds(performance.now() - x.startedAt),
+			duration: toSeconds(performance.now() - x.startedAt),
 		},
 	};
 }
 
-function seconds(milliseconds: number): number {
+function toSeconds(milliseconds: number): number {
 	return Math.round(milliseconds * 1e3) / 1e6;
 }

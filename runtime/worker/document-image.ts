@@ -25,18 +25,18 @@ const CHUNK_CHARS = 48 * 1024;
 export interface DocumentImage {
 	readonly document: Document;
 	/** JSON of everything except the sites. */
-	readonly rest: string;
+	readonly restJson: string;
 	/** JSON of `{settings, upstreams, routes, protocols, material}`, for workers. */
-	readonly shared: string;
+	readonly sharedJson: string;
 	/** JSON of the settings that closures may depend on. */
-	readonly settings: string;
+	readonly settingsJson: string;
 	/** JSON of each site. */
 	readonly sites: readonly string[];
 	/**
 	 * JSON of each site, preceded by the named upstreams, routes and files that it depends on. Sites for which this text is equal
 	 * have equal closures.
 	 */
-	readonly keys: readonly string[];
+	readonly siteKeys: readonly string[];
 	readonly listeners: readonly {
 		readonly address: ListenerAddress;
 		readonly sites: readonly string[];
@@ -45,9 +45,9 @@ export interface DocumentImage {
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
 	/** Digest of the files that the document names; '' if it names none, undefined if the digest is unknown. */
-	readonly files: string | undefined;
+	readonly filesDigest: string | undefined;
 	/** Number of forced loads since the start. */
-	readonly forced: number;
+	readonly forcedLoads: number;
 	/** The places of the steps in the configuration files. */
 	readonly places: StepPlaces;
 	/** Whether the places refer to a source text. If not, they refer to the document itself. */
@@ -67,38 +67,38 @@ export class DocumentImageCache {
 	#namedJson = '';
 
 	/** Returns the JSON of a site. */
-	site(site: Site): string {
+	siteJson(site: Site): string {
 		return memoize(this.#sites, site, () => JSON.stringify(site));
 	}
 
 	/** Returns the JSON pointers of all steps, for a document that was not compiled from source text. */
-	pointers({ sites = [], routes = {} }: Document): StepPlaces {
+	stepPointers({ sites = [], routes = {} }: Document): StepPlaces {
 		const texts = sites.map(site => memoize(this.#pointers, site, () => stepPointersJson(site, '')));
 		return { sites: texts, routes: stepPointersJson(routes, '/routes') };
 	}
 
 	/** Returns the JSON of a listener's sites, in chunks. */
-	listener(listener: ListenerSpec): readonly string[] {
-		return memoize(this.#listeners, listener, () => chunks(listener.sites.map(entry => JSON.stringify(entry))));
+	listenerChunks(listener: ListenerSpec): readonly string[] {
+		return memoize(this.#listeners, listener, () => toChunks(listener.sites.map(entry => JSON.stringify(entry))));
 	}
 
 	/** Returns a function that yields the dependencies of a site; undefined if the document has no named upstreams or routes. */
 	dependencies(document: Document): ((site: Site) => string) | undefined {
-		const find = namedDependencies(document);
-		if (!find) return undefined;
+		const dependenciesOf = namedDependencies(document);
+		if (!dependenciesOf) return undefined;
 		const namedParts = JSON.stringify([document.upstreams, document.routes]);
 		if (namedParts !== this.#namedJson) {
 			this.#namedJson = namedParts;
 			this.#dependencies = new WeakMap();
 		}
-		return site => memoize(this.#dependencies, site, () => find(site));
+		return site => memoize(this.#dependencies, site, () => dependenciesOf(site));
 	}
 }
 
-function memoize<K extends object, V>(cache: WeakMap<K, V>, key: K, make: () => V): V {
+function memoize<K extends object, V>(cache: WeakMap<K, V>, key: K, compute: () => V): V {
 	const cached = cache.get(key);
 	if (cached !== undefined) return cached;
-	const value = make();
+	const value = compute();
 	cache.set(key, value);
 	return value;
 }
@@ -111,10 +111,10 @@ export function createDocumentImage(
 	places?: StepPlaces,
 	forced = 0,
 ): DocumentImage {
-	const { sites = [], ...rest } = document;
+	const { sites = [], ...otherMembers } = document;
 	const settings: Settings = document.settings ?? {};
 	const siteSettings = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
-	const texts = sites.map(site => cache.site(site));
+	const siteTexts = sites.map(site => cache.siteJson(site));
 	const dependencies = cache.dependencies(document);
 	const { files } = plan ?? {};
 	const material = { ...files?.contents, ...(forced > 0 ? { '': String(forced) } : {}) };
@@ -123,37 +123,37 @@ export function createDocumentImage(
 	);
 	return {
 		document,
-		rest: JSON.stringify(rest),
-		shared: JSON.stringify({
+		restJson: JSON.stringify(otherMembers),
+		sharedJson: JSON.stringify({
 			...{ settings, upstreams: document.upstreams ?? {}, routes: document.routes ?? {} },
 			...(listenerProtocols.length > 0 ? { protocols: Object.fromEntries(listenerProtocols) } : {}),
 			...(Object.keys(material).length > 0 ? { material } : {}),
 		}),
-		settings: canonicalJson(siteSettings),
-		sites: texts,
-		keys:
+		settingsJson: canonicalJson(siteSettings),
+		sites: siteTexts,
+		siteKeys:
 			dependencies || files
-				? sites.map((site, index) => (dependencies?.(site) ?? '') + (files?.sites[index] ?? '') + texts[index]!)
-				: texts,
+				? sites.map((site, index) => (dependencies?.(site) ?? '') + (files?.sites[index] ?? '') + siteTexts[index]!)
+				: siteTexts,
 		listeners: (plan?.listeners ?? []).map(listener => {
 			const { sites: _sites, tls: _tls, protocols: _protocols, ...socket } = listener;
 			const tls = listener.tls && JSON.stringify(listener.tls);
 			const http3 = http3RequestFor(listener, settings);
 			const address = http3 === undefined ? socket : { ...socket, http3 };
-			return { address, sites: cache.listener(listener), tls };
+			return { address, sites: cache.listenerChunks(listener), tls };
 		}),
 		certificates: plan?.certificates,
-		files: files?.identity ?? '',
-		forced,
-		places: places ?? cache.pointers(document),
+		filesDigest: files?.identity ?? '',
+		forcedLoads: forced,
+		places: places ?? cache.stepPointers(document),
 		hasText: places !== undefined,
 	};
 }
 
 /** Joins the parts to the JSON of the whole document. */
-export function documentJson({ rest, sites }: DocumentImage): string {
+export function documentJson({ restJson, sites }: DocumentImage): string {
 	const member = `"sites":[${sites.join(',')}]`;
-	return rest === '{}' ? `{${member}}` : `${rest.slice(0, -1)},${member}}`;
+	return restJson === '{}' ? `{${member}}` : `${restJson.slice(0, -1)},${member}}`;
 }
 
 /** Returns the facts about the document that the main thread needs. */
@@ -169,20 +169,20 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 }
 
 /**
- * Returns the changes from the generation of `before` (undefined for none) to that of `after`. After a forced load, no sites are
- * reused.
+ * Returns the changes from the generation of `oldImage`, which is undefined if there is none, to the generation of `newImage`.
+ * After a forced load, no sites are reused.
  */
-export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
-	const canReuse = before?.settings === after.settings && before.forced === after.forced;
-	const { runs, changed } = siteRuns(canReuse ? before.keys : [], after);
-	const tables = new Map(before?.listeners.map(listener => [listener.address.key, listener]));
+export function generationDelta(oldImage: DocumentImage | undefined, newImage: DocumentImage): GenerationDelta {
+	const canReuse = oldImage?.settingsJson === newImage.settingsJson && oldImage.forcedLoads === newImage.forcedLoads;
+	const { runs, changed } = siteRuns(canReuse ? oldImage.siteKeys : [], newImage);
+	const oldListeners = new Map(oldImage?.listeners.map(listener => [listener.address.key, listener]));
 	return {
-		shared: before?.shared === after.shared ? undefined : after.shared,
+		shared: oldImage?.sharedJson === newImage.sharedJson ? undefined : newImage.sharedJson,
 		runs,
-		changed: chunks(changed),
-		places: changedPlaces(before, after, runs),
-		listeners: after.listeners.map(({ address: { key }, sites, tls }) => {
-			const { sites: oldSites, tls: oldTls } = tables.get(key) ?? {};
+		changed: toChunks(changed),
+		places: changedPlaces(oldImage, newImage, runs),
+		listeners: newImage.listeners.map(({ address: { key }, sites, tls }) => {
+			const { sites: oldSites, tls: oldTls } = oldListeners.get(key) ?? {};
 			const isSame =
 				oldSites?.length === sites.length && (oldSites === sites || sites.every((chunk, at) => chunk === oldSites[at]));
 			return { key, sites: isSame ? undefined : sites, ...(tls === oldTls ? {} : { tls }) };
@@ -192,24 +192,30 @@ export function generationDelta(before: DocumentImage | undefined, after: Docume
 
 /** Returns the places of the steps of new sites, and of sites whose places have changed. */
 function changedPlaces(
-	before: DocumentImage | undefined,
+	oldImage: DocumentImage | undefined,
 	{ places }: DocumentImage,
 	runs: readonly SiteRange[],
 ): GenerationDelta['places'] {
-	const changed: string[] = [];
+	const changedEntries: string[] = [];
 	let index = 0;
 	for (const [oldIndex, count] of runs) {
 		for (let at = 0; at < count; at++, index++) {
-			const cache = oldIndex === -1 ? undefined : before?.places.sites[oldIndex + at];
-			const now = places.sites[index]!;
-			if (now !== cache) changed.push(JSON.stringify([index, now]));
+			const oldPlaces = oldIndex === -1 ? undefined : oldImage?.places.sites[oldIndex + at];
+			const newPlaces = places.sites[index]!;
+			if (newPlaces !== oldPlaces) changedEntries.push(JSON.stringify([index, newPlaces]));
 		}
 	}
-	return { sites: chunks(changed), routes: places.routes === before?.places.routes ? undefined : places.routes };
+	return {
+		sites: toChunks(changedEntries),
+		routes: places.routes === oldImage?.places.routes ? undefined : places.routes,
+	};
 }
 
 /** Determines which sites can be reused. Sites at the beginning or the end that are the same in both lists need no lookups. */
-function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRange[]; changed: string[] } {
+function siteRuns(
+	oldKeys: readonly string[],
+	{ siteKeys: keys, sites }: DocumentImage,
+): { runs: SiteRange[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];
 	const addToRun = (oldIndex: number): void => {
@@ -219,19 +225,23 @@ function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { 
 		if (continuesRun) lastRun[1]++;
 		else runs.push([oldIndex, 1]);
 	};
-	const maxCommon = Math.min(before.length, keys.length);
-	let start = 0;
-	while (start < maxCommon && before[start] === keys[start]) addToRun(start++);
-	let end = 0;
-	while (end < maxCommon - start && before[before.length - 1 - end] === keys[keys.length - 1 - end]) end++;
-	const cache = new Map<string, number>();
-	for (let index = start; index < before.length - end; index++) cache.set(before[index]!, index);
-	for (let index = start; index < keys.length - end; index++) {
-		const oldIndex = cache.get(keys[index]!) ?? -1;
+	const maxCommon = Math.min(oldKeys.length, keys.length);
+	let commonStart = 0;
+	while (commonStart < maxCommon && oldKeys[commonStart] === keys[commonStart]) addToRun(commonStart++);
+	let commonEnd = 0;
+	while (
+		commonEnd < maxCommon - commonStart &&
+		oldKeys[oldKeys.length - 1 - commonEnd] === keys[keys.length - 1 - commonEnd]
+	)
+		commonEnd++;
+	const oldIndexByKey = new Map<string, number>();
+	for (let index = commonStart; index < oldKeys.length - commonEnd; index++) oldIndexByKey.set(oldKeys[index]!, index);
+	for (let index = commonStart; index < keys.length - commonEnd; index++) {
+		const oldIndex = oldIndexByKey.get(keys[index]!) ?? -1;
 		if (oldIndex === -1) changed.push(sites[index]!);
 		addToRun(oldIndex);
 	}
-	for (let index = before.length - end; index < before.length; index++) addToRun(index);
+	for (let index = oldKeys.length - commonEnd; index < oldKeys.length; index++) addToRun(index);
 	return { runs, changed };
 }
 
@@ -243,15 +253,15 @@ export function haveSamePlaces({ places: a }: DocumentImage, { places: b }: Docu
 /** Reports whether two documents are equal and the files that they name have the same contents. */
 export function isSameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	return (
-		a.files === b.files &&
-		a.rest === b.rest &&
+		a.filesDigest === b.filesDigest &&
+		a.restJson === b.restJson &&
 		a.sites.length === b.sites.length &&
 		a.sites.every((text, index) => text === b.sites[index])
 	);
 }
 
 /** Joins JSON values to JSON arrays of limited size. */
-function chunks(texts: readonly string[]): string[] {
+function toChunks(texts: readonly string[]): string[] {
 	const arrays: string[] = [];
 	let start = 0;
 	let size = 0;

@@ -55,7 +55,10 @@ export interface LeaseSource {
 	whenMemoryArrives(): Promise<void>;
 }
 
-/** A lease needs shared memory, which only the main thread can allocate. The site is built again once the memory has arrived. */
+/**
+ * Thrown if a lease needs shared memory, which only the main thread can allocate. The site is built again once the memory has
+ * arrived.
+ */
 export class NeedsSharedMemory extends Error {
 	constructor() {
 		super('shared memory has been requested');
@@ -63,7 +66,7 @@ export class NeedsSharedMemory extends Error {
 	}
 }
 
-/** The machine does not have enough memory. */
+/** Thrown if the machine does not have enough memory. */
 export class OutOfSharedMemory extends Error {
 	constructor(bytes: number) {
 		super(`${Math.ceil(bytes / 2 ** 20)} MiB of memory are not available.`);
@@ -71,7 +74,7 @@ export class OutOfSharedMemory extends Error {
 	}
 }
 
-/** The build was aborted by the code that started it. */
+/** Thrown if the build was aborted by the code that started it. */
 export class BuildAborted extends Error {
 	constructor() {
 		super('the build was aborted');
@@ -90,9 +93,9 @@ export interface BuildResult {
  * throws.
  */
 export class GenerationBuild {
-	readonly #source: LeaseSource;
+	readonly #leaseSource: LeaseSource;
 	readonly #facts: HostFacts;
-	/** Number of sites built so far, not counting reused sites. */
+	/** Sites built so far, without those reused from the previous generation. */
 	readonly builtSites: BuiltSiteWithLeases[] = [];
 	readonly #log: (entry: LogEntry) => void;
 	readonly #sharedCode = new SharedCode();
@@ -114,7 +117,7 @@ export class GenerationBuild {
 	) {
 		this.#routePlaces = routePlaces;
 		this.#activity = activity;
-		this.#source = source;
+		this.#leaseSource = source;
 		this.#facts = facts;
 		this.#log = log;
 	}
@@ -140,7 +143,7 @@ export class GenerationBuild {
 			const places = await this.#readPlaces(delta);
 			return { generation: new Generation(number, sites, tables, dropped, places), shared };
 		} catch (error) {
-			for (const unit of this.builtSites) for (const lease of unit.leases) this.#source.release(lease);
+			for (const site of this.builtSites) for (const lease of site.leases) this.#leaseSource.release(lease);
 			throw error;
 		} finally {
 			this.#activity?.leave('build');
@@ -149,35 +152,35 @@ export class GenerationBuild {
 
 	async #buildSites(delta: GenerationDelta, base: Generation, shared: SharedDocumentParts) {
 		const sites: (BuiltSiteWithLeases | undefined)[] = [];
-		const changedAt: number[] = [];
+		const changedIndexes: number[] = [];
 		let reusedCount = 0;
 		for (const [oldIndex, count] of delta.runs) {
 			for (let i = 0; i < count; i++) {
-				if (oldIndex === -1) changedAt.push(sites.length);
+				if (oldIndex === -1) changedIndexes.push(sites.length);
 				sites.push(oldIndex === -1 ? undefined : base.sites[oldIndex + i]);
 			}
 			if (oldIndex !== -1) reusedCount += count;
 		}
-		const waitingSites: { at: number; site: Site }[] = [];
+		const waitingSites: { index: number; site: Site }[] = [];
 		let changedCount = 0;
 		for (const chunk of delta.changed) {
 			for (const site of JSON.parse(chunk) as Site[]) {
-				const at = changedAt[changedCount++]!;
-				sites[at] = this.#buildUnit(site, at, shared);
-				if (!sites[at]) waitingSites.push({ at, site });
+				const index = changedIndexes[changedCount++]!;
+				sites[index] = this.#buildUnit(site, index, shared);
+				if (!sites[index]) waitingSites.push({ index, site });
 				await this.#yieldIfDue();
 			}
 		}
 		while (waitingSites.length > 0) {
 			this.#activity?.leave('build');
-			await this.#source.whenMemoryArrives();
+			await this.#leaseSource.whenMemoryArrives();
 			this.#activity?.enter('build');
 			if (this.#isAborted) throw new BuildAborted();
 			for (const entry of waitingSites.splice(0)) {
-				sites[entry.at] = this.#buildUnit(entry.site, entry.at, shared);
-				if (!sites[entry.at]) {
+				sites[entry.index] = this.#buildUnit(entry.site, entry.index, shared);
+				if (!sites[entry.index]) {
 					waitingSites.push(entry);
-					this.#requestAllMemory(entry.site, entry.at, shared);
+					this.#requestAllMemory(entry.site, entry.index, shared);
 				}
 				await this.#yieldIfDue();
 			}
@@ -194,11 +197,11 @@ export class GenerationBuild {
 		const leases: Leases = {
 			lease: (kind, settings) => {
 				const material = materialOf(kind, settings, shared);
-				const { lease, handle } = this.#source.acquire(kind, settings, material);
+				const { lease, handle } = this.#leaseSource.acquire(kind, settings, material);
 				handles.push(handle);
 				return lease;
 			},
-			pageWork: this.#source.pageWork,
+			pageWork: this.#leaseSource.pageWork,
 		};
 		try {
 			const tracer = createStepTracer(shared.settings, this.#log);
@@ -209,11 +212,11 @@ export class GenerationBuild {
 				tracer,
 				sharedCode: this.#sharedCode,
 			});
-			const unit = { built, leases: handles, places: new StepPlaceTable(`/sites/${index}`) };
-			this.builtSites.push(unit);
-			return unit;
+			const builtSite = { built, leases: handles, places: new StepPlaceTable(`/sites/${index}`) };
+			this.builtSites.push(builtSite);
+			return builtSite;
 		} catch (error) {
-			for (const handle of handles) this.#source.release(handle);
+			for (const handle of handles) this.#leaseSource.release(handle);
 			if (error instanceof NeedsSharedMemory) return undefined;
 			throw error;
 		}
@@ -228,7 +231,7 @@ export class GenerationBuild {
 		const leases: Leases = {
 			lease: (kind, settings) => {
 				try {
-					const { lease, handle } = this.#source.acquire(kind, settings, materialOf(kind, settings, shared));
+					const { lease, handle } = this.#leaseSource.acquire(kind, settings, materialOf(kind, settings, shared));
 					handles.push(handle);
 					return lease;
 				} catch (error) {
@@ -236,7 +239,7 @@ export class GenerationBuild {
 					return fakeLeases.lease(kind, settings);
 				}
 			},
-			pageWork: this.#source.pageWork,
+			pageWork: this.#leaseSource.pageWork,
 		};
 		try {
 			buildSite(site, index, {
@@ -249,7 +252,7 @@ export class GenerationBuild {
 		} catch {
 			// The next attempt to build the site reports the error.
 		} finally {
-			for (const handle of handles) this.#source.release(handle);
+			for (const handle of handles) this.#leaseSource.release(handle);
 		}
 	}
 
@@ -264,9 +267,9 @@ export class GenerationBuild {
 
 	async #buildTables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {
 		const tables = new Map<string, ListenerTable>();
-		for (const { key, sites, tls: changed } of delta.listeners) {
+		for (const { key, sites, tls: changedTls } of delta.listeners) {
 			const oldTable = base.tables.get(key);
-			const tls = changed ?? oldTable?.tls;
+			const tls = changedTls ?? oldTable?.tls;
 			if (!sites && oldTable) {
 				tables.set(key, tls === oldTable.tls ? oldTable : { ...oldTable, tls });
 				continue;
@@ -306,7 +309,7 @@ function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: Sha
 
 /** Returns the sites of the base generation that are not reused. */
 function droppedSites(base: Generation, delta: GenerationDelta): BuiltSiteWithLeases[] {
-	const reusedCount = new Uint8Array(base.sites.length);
-	for (const [oldIndex, count] of delta.runs) if (oldIndex !== -1) reusedCount.fill(1, oldIndex, oldIndex + count);
-	return base.sites.filter((_, index) => reusedCount[index] === 0);
+	const reusedFlags = new Uint8Array(base.sites.length);
+	for (const [oldIndex, count] of delta.runs) if (oldIndex !== -1) reusedFlags.fill(1, oldIndex, oldIndex + count);
+	return base.sites.filter((_, index) => reusedFlags[index] === 0);
 }

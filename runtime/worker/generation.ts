@@ -1,4 +1,4 @@
-/** What one thread serves at a time, and its switch from one generation to the next without disturbing requests. */
+/** The generations of one thread, and the switch from one to the next without disturbing requests. */
 import type { BuiltSite } from '../../compiler/codegen/built-site.ts';
 import type { SiteTable } from '../../compiler/codegen/site-table.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
@@ -25,12 +25,13 @@ export interface GenerationPlaces {
 	readonly routePlaces: StepPlaceTable;
 }
 
-/** The lookup of a listener's sites, which returns an index into the sites of the generation. */
+/** Finds the site for a request to a listener. */
 export interface ListenerTable {
+	/** Returns an index into {@link Generation.sites}. */
 	readonly table: SiteTable;
 	/** Exact host names that the listener serves, for the label `host`; undefined unless that label is on. */
 	readonly hosts: ReadonlySet<string> | undefined;
-	/** JSON of its ListenerTls; undefined without TLS. */
+	/** JSON of the listener's ListenerTls; undefined without TLS. */
 	readonly tls?: string | undefined;
 }
 
@@ -79,20 +80,20 @@ export class Generation {
 	}
 
 	/** Returns the place of the step that decided an exchange: `Configfile:12`. */
-	placeOf({ siteIndex, decidingStep: decidedAt }: Exchange): string | undefined {
-		if (siteIndex < 0 || decidedAt < 0) return undefined;
-		return decidedAt < FIRST_ROUTE_STEP
-			? this.sites[siteIndex]!.places?.placeOf(decidedAt)
-			: this.#places?.routePlaces.placeOf(decidedAt - FIRST_ROUTE_STEP);
+	placeOf({ siteIndex, decidingStep: step }: Exchange): string | undefined {
+		if (siteIndex < 0 || step < 0) return undefined;
+		return step < FIRST_ROUTE_STEP
+			? this.sites[siteIndex]!.places?.placeOf(step)
+			: this.#places?.routePlaces.placeOf(step - FIRST_ROUTE_STEP);
 	}
 
 	/** Runs the site with that index. */
 	handle(index: number, x: Exchange): void | Promise<void> {
 		x.siteIndex = index;
-		const main = this.#mainHandlers[index];
-		if (main === undefined) return this.sites[index]!.built.handle(x);
+		const mainHandler = this.#mainHandlers[index];
+		if (mainHandler === undefined) return this.sites[index]!.built.handle(x);
 		x.site = this.#siteNames[index]!;
-		return main(x);
+		return mainHandler(x);
 	}
 }
 
@@ -140,7 +141,7 @@ export class Generations {
 		if (!prepared) return;
 		this.#prepared = undefined;
 		const currentSites = new Set(this.#current.sites);
-		for (const unit of prepared.sites) if (!currentSites.has(unit)) this.release(unit);
+		for (const site of prepared.sites) if (!currentSites.has(site)) this.release(site);
 	}
 
 	/** Records the end of an exchange. */
@@ -149,28 +150,28 @@ export class Generations {
 	}
 
 	/** Releases a site's leases. */
-	release(unit: BuiltSiteWithLeases): void {
-		for (const lease of unit.leases) this.#leases.release(lease);
+	release(site: BuiltSiteWithLeases): void {
+		for (const lease of site.leases) this.#leases.release(lease);
 	}
 
 	#switchTo(number: number): Generation {
-		const next = this.#prepared;
+		const prepared = this.#prepared;
 		// A thread that starts late builds the generation already named in memory, and until then serves the one it has.
-		if (next?.number !== number) return this.#current;
+		if (prepared?.number !== number) return this.#current;
 		this.#prepared = undefined;
 		this.#oldGenerations.push(this.#current);
-		this.#current = next;
-		next.updatePlaces();
+		this.#current = prepared;
+		prepared.updatePlaces();
 		this.#releaseOld();
-		return next;
+		return prepared;
 	}
 
-	/** Releases generations, oldest first. Any site that one of them has dropped may still be running in an older one. */
+	/** Releases old generations, oldest first, because a site that a generation has dropped may still run in an older one. */
 	#releaseOld(): void {
 		while (this.#oldGenerations.length > 0 && this.#oldGenerations[0]!.exchanges === 0) {
 			this.#oldGenerations.shift();
 			const successor = this.#oldGenerations[0] ?? this.#current;
-			for (const unit of successor.dropped) this.release(unit);
+			for (const site of successor.dropped) this.release(site);
 		}
 	}
 }

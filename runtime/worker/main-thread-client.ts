@@ -32,9 +32,9 @@ export class MainThreadClient {
 
 	/** Handles a reply. */
 	handleReply({ id, answer, failure }: Extract<MessageToWorker, { type: 'answer' }>): void {
-		const pending = this.#pendingRequests.get(id);
+		const pendingRequest = this.#pendingRequests.get(id);
 		this.#pendingRequests.delete(id);
-		if (failure === undefined) pending?.resolve(answer as never);
-		else pending?.reject(new Error(failure));
+		if (failure === undefined) pendingRequest?.resolve(answer as never);
+		else pendingRequest?.reject(new Error(failure));
 	}
 }

@@ -117,22 +117,22 @@ export class RequestHost implements ProtocolHost {
 			this.#tableGeneration = generation;
 			this.#table = generation.tables.get(this.#key);
 		}
-		let pending: void | Promise<void>;
+		let result: void | Promise<void>;
 		try {
-			pending = this.#serve(x, generation);
+			result = this.#serve(x, generation);
 		} catch (error) {
 			this.#failExchange(x, error);
 			return;
 		}
-		if (pending === undefined) {
+		if (result === undefined) {
 			this.#completeResponse(x);
 			return;
 		}
-		if (pending instanceof PendingAnswer) {
-			pending.setOutcomeHandler(this.#outcomeHandler);
-			return pending;
+		if (result instanceof PendingAnswer) {
+			result.setOutcomeHandler(this.#outcomeHandler);
+			return result;
 		}
-		return pending.then(
+		return result.then(
 			() => this.#completeResponse(x),
 			error => this.#failExchange(x, error),
 		);
@@ -172,8 +172,8 @@ export class RequestHost implements ProtocolHost {
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
 			if (x.log?.beforeEntry !== undefined) this.#runCallbacks(x, x.log.beforeEntry);
-			const at = generation.placeOf(x);
-			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, at);
+			const place = generation.placeOf(x);
+			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, place);
 		}
 		if (this.#thread.debug) this.#thread.log(createDebugEntry(x, generation.placeOf(x)));
 		generations.exchangeEnded(generation);

@@ -76,7 +76,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly #memoryByKey = new Map<string, SharedArrayBuffer>();
 	readonly #pendingMemory = new Set<string>();
 	readonly #refusedMemory = new Set<string>();
-	#onArrival: (() => void)[] = [];
+	#arrivalCallbacks: (() => void)[] = [];
 
 	constructor(thread: LeaseThreadDeps) {
 		this.#thread = thread;
@@ -91,11 +91,11 @@ export class ThreadLeases implements LeaseSource {
 			},
 		});
 		this.pageWork = new ThreadPageWork(task => thread.ask({ about: 'page_work', task }));
-		const render = {
+		const renderers = {
 			prometheus: shareResult(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
 			openmetrics: shareResult(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
 		};
-		this.#metrics = { render: format => render[format]() };
+		this.#metrics = { render: format => renderers[format]() };
 		this.#health = { notReadyReason: shareResult(() => thread.ask({ about: 'health' })) };
 	}
 
@@ -116,17 +116,17 @@ export class ThreadLeases implements LeaseSource {
 	whenMemoryArrives(): Promise<void> {
 		if (this.#pendingMemory.size === 0) return Promise.resolve();
 		return new Promise(resolve => {
-			this.#onArrival.push(resolve);
+			this.#arrivalCallbacks.push(resolve);
 		});
 	}
 
 	/** Handles the arrival of requested memory. `buffer` is undefined if it could not be allocated. */
-	memoryArrived(key: string, buffer: SharedArrayBuffer | undefined): void {
+	handleMemory(key: string, buffer: SharedArrayBuffer | undefined): void {
 		if (buffer) this.#memoryByKey.set(key, buffer);
 		else this.#refusedMemory.add(key);
 		this.#pendingMemory.delete(key);
 		if (this.#pendingMemory.size > 0) return;
-		for (const resolve of this.#onArrival.splice(0)) resolve();
+		for (const resolve of this.#arrivalCallbacks.splice(0)) resolve();
 	}
 
 	/** Called after a switch of generations. Tells the pools that no site uses any more to end their upgraded connections. */
@@ -191,9 +191,9 @@ export class ThreadLeases implements LeaseSource {
 				return { value: this.#thread.moduleCounters.eventCounter(event), close: () => {} };
 			}
 			case 'mirror_gate': {
-				const gate = settings as LeaseKinds['mirror_gate']['settings'];
+				const gateSettings = settings as LeaseKinds['mirror_gate']['settings'];
 				return {
-					value: new ThreadMirrorGate(gate, this.#thread.moduleCounters.mirrorCounters(gate.upstream)),
+					value: new ThreadMirrorGate(gateSettings, this.#thread.moduleCounters.mirrorCounters(gateSettings.upstream)),
 					close: () => {},
 				};
 			}
@@ -347,11 +347,11 @@ function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
 
 /** Wraps an asynchronous call so that concurrent callers share one result. */
 function shareResult<T>(call: () => Promise<T>): () => Promise<T> {
-	let pending: Promise<T> | undefined;
+	let pendingResult: Promise<T> | undefined;
 	return () => {
-		pending ??= call().finally(() => {
-			pending = undefined;
+		pendingResult ??= call().finally(() => {
+			pendingResult = undefined;
 		});
-		return pending;
+		return pendingResult;
 	};
 }

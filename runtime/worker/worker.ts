@@ -117,10 +117,10 @@ class DataPlaneWorker implements RequestHostThread {
 	#nextSharedParts: SharedDocumentParts | undefined;
 	#build: GenerationBuild | undefined;
 	#hasReportedDrained = false;
-	#nextAcceptReport = 0;
+	#nextAcceptReportAt = 0;
 	/** Number of dropped access log entries that have not been reported to the main thread yet, by log writer. */
 	readonly #droppedEntries = new Map<string, number>();
-	#nextDropReport = 0;
+	#nextDropReportAt = 0;
 	readonly #maxConnections: number;
 	readonly #placeMaker = new PlaceMaker(
 		() => this.#protocols(),
@@ -203,7 +203,7 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#discard();
 				return;
 			case 'memory':
-				this.#leases.memoryArrived(message.key, message.buffer);
+				this.#leases.handleMemory(message.key, message.buffer);
 				return;
 			case 'tls':
 				this.tls.applyUpdate(message.update);
@@ -212,10 +212,10 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#mainThread.handleReply(message);
 				return;
 			case 'check':
-				void this.#attempt(message.attempt, () => this.#check());
+				void this.#runStep(message.attempt, () => this.#check());
 				return;
 			case 'accept':
-				void this.#attempt(message.attempt, () => this.#accept());
+				void this.#runStep(message.attempt, () => this.#accept());
 				return;
 			case 'bequeath':
 				this.#send({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#collectDatagrams() });
@@ -256,8 +256,8 @@ class DataPlaneWorker implements RequestHostThread {
 		this.row[ROW_SLOT.accessLogDropped]! += entries;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
 		const now = performance.now();
-		if (now < this.#nextDropReport) return;
-		this.#nextDropReport = now + 1000;
+		if (now < this.#nextDropReportAt) return;
+		this.#nextDropReportAt = now + 1000;
 		for (const [writerKey, count] of this.#droppedEntries)
 			this.#send({ type: 'access_dropped', sink: writerKey, entries: count });
 		this.#droppedEntries.clear();
@@ -276,7 +276,7 @@ class DataPlaneWorker implements RequestHostThread {
 		try {
 			const result = await build.run(delta, generation, this.generations, this.#sharedParts);
 			if (this.#build !== build) {
-				for (const unit of build.builtSites) this.generations.release(unit);
+				for (const site of build.builtSites) this.generations.release(site);
 				return;
 			}
 			this.generations.prepare(result.generation);
@@ -312,7 +312,7 @@ class DataPlaneWorker implements RequestHostThread {
 					refused: reason => host.refused(reason),
 					hasRoom: () => this.#hasRoom(),
 					gaveWay: connections => this.#countClosedIdle(connections),
-					acceptFailed: error => this.#acceptFailed(address, error),
+					acceptFailed: error => this.#onAcceptFailure(address, error),
 				},
 			);
 			this.#hosts.set(listener, host);
@@ -331,7 +331,7 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/** Runs a step of the main thread, and replies with the attempt's number and the result. */
-	async #attempt(attempt: number, run: () => Promise<void>): Promise<void> {
+	async #runStep(attempt: number, run: () => Promise<void>): Promise<void> {
 		try {
 			await run();
 			this.#send({ type: 'prepared', attempt });
@@ -410,9 +410,9 @@ class DataPlaneWorker implements RequestHostThread {
 			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			admit: client => listener.admit(client),
 			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
-			failed: reason => this.#handshakeFailed(port, reason),
+			failed: reason => this.#onHandshakeFailure(port, reason),
 			log: entry => this.log(entry),
-			ended: () => this.#quicEnded(listener.address.key),
+			ended: () => this.#onQuicEnd(listener.address.key),
 		};
 	}
 
@@ -427,7 +427,7 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/** Called when a listener that no longer offers HTTP/3 has closed its last HTTP/3 connection. */
-	#quicEnded(key: string): void {
+	#onQuicEnd(key: string): void {
 		const quic = this.#quicListeners.get(key);
 		if (quic?.draining && quic.connections === 0 && !this.draining) {
 			setImmediate(() => {
@@ -439,7 +439,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (this.draining) this.connectionEnded();
 	}
 
-	/** Returns the handshake counters that all threads of a TLS listener share. */
+	/** Gets the memory of the handshake counters that all threads of a TLS listener share. */
 	async #prepareHandshakes({ scheme, key }: ListenerAddress): Promise<void> {
 		if (scheme !== 'https' || this.#handshakeRates.has(key)) return;
 		const memory = await this.#leases.listenerMemory(`handshakes ${key}`, HANDSHAKE_SLOTS);
@@ -456,12 +456,12 @@ class DataPlaneWorker implements RequestHostThread {
 			http2: createHttp2Server(host),
 			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
-			failed: reason => this.#handshakeFailed(port, reason),
+			failed: reason => this.#onHandshakeFailure(port, reason),
 			ended: () => this.connectionEnded(),
 		});
 	}
 
-	#handshakeFailed(port: number, reason: string): void {
+	#onHandshakeFailure(port: number, reason: string): void {
 		this.#tlsObserver.failed(reason);
 		if (!this.debug) return;
 		this.log({ level: 'debug', logger: 'tls.handshake', message: 'a handshake failed', fields: { port, reason } });
@@ -474,8 +474,8 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#clientIp = compileClientIp(this.#sharedParts.settings);
 		this.#trustsPeer = compilePeerTrust(this.#sharedParts.settings);
 		if (this.#sharedParts.settings.metrics) this.#upstreamObserver ??= new UpstreamObserver(this.#pages);
-		const inUse = new Set(this.generations.newest.sites.flatMap(({ leases }) => leases));
-		this.#leases.retirePools(handle => inUse.has(handle));
+		const usedHandles = new Set(this.generations.newest.sites.flatMap(({ leases }) => leases));
+		this.#leases.retirePools(handle => usedHandles.has(handle));
 		this.debug = this.#start.verbose || wantsDebug(this.#sharedParts.settings);
 		this.#nextSharedParts = undefined;
 		for (const listener of this.#listeners.values()) this.#configure(listener);
@@ -488,35 +488,37 @@ class DataPlaneWorker implements RequestHostThread {
 
 	/** Applies the settings to a listener. */
 	#configure(listener: WorkerListener): void {
-		const server = serverSettingsFor(this.#sharedParts.settings, listener.address);
+		const serverSettings = serverSettingsFor(this.#sharedParts.settings, listener.address);
 		const host = this.#hosts.get(listener)!;
-		host.logsSteps = server.trace === true && this.debug;
-		host.logsCredentials = server.log_credentials === true;
+		host.logsSteps = serverSettings.trace === true && this.debug;
+		host.logsCredentials = serverSettings.log_credentials === true;
 		host.protocols = this.#protocolsOf(listener.address, this.#sharedParts);
-		const limits = protocolLimits(server);
+		const limits = protocolLimits(serverSettings);
 		// Protocols detect a change by the object's identity.
 		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
 		const { protocol, address } = listener;
-		const handshakes = this.generations.newest.tables.get(address.key)?.tls;
-		if (protocol instanceof TlsServer && handshakes !== undefined) {
-			protocol.configure(handshakes);
+		const tlsJson = this.generations.newest.tables.get(address.key)?.tls;
+		if (protocol instanceof TlsServer && tlsJson !== undefined) {
+			protocol.configure(tlsJson);
 			host.strictHost = protocol.requiresSameHost;
 			const rate = this.#handshakeRates.get(address.key);
-			rate?.configure(server.limits ?? {});
-			protocol.limitHandshakes(rate, server.timeouts?.handshake);
+			rate?.configure(serverSettings.limits ?? {});
+			protocol.limitHandshakes(rate, serverSettings.timeouts?.handshake);
 			this.#configureQuic(protocol, host, address.key);
-			this.#quicListeners.get(address.key)?.limitHandshakes(rate, server.timeouts?.handshake, server.quic);
+			this.#quicListeners
+				.get(address.key)
+				?.limitHandshakes(rate, serverSettings.timeouts?.handshake, serverSettings.quic);
 		}
-		host.admission = this.#gates.use(listener.address, server.limits);
-		listener.configure(server, host.admission);
+		host.admission = this.#gates.use(listener.address, serverSettings.limits);
+		listener.configure(serverSettings, host.admission);
 	}
 
 	/** Opens or drains a listener's HTTP/3 side, and sets the `Alt-Svc` value for other clients. */
 	#configureQuic(protocol: TlsServer, host: RequestHost, key: string): void {
-		const boundAddress = this.#pendingQuicListeners.get(key);
-		if (boundAddress !== undefined) {
+		const pendingQuic = this.#pendingQuicListeners.get(key);
+		if (pendingQuic !== undefined) {
 			this.#pendingQuicListeners.delete(key);
-			this.#quicListeners.set(key, boundAddress);
+			this.#quicListeners.set(key, pendingQuic);
 		}
 		const quic = this.#quicListeners.get(key);
 		const offersHttp3 = quic !== undefined && host.protocols.includes('h3');
@@ -525,7 +527,7 @@ class DataPlaneWorker implements RequestHostThread {
 			if (offersHttp3) quic.open();
 			else if (!quic.draining) {
 				quic.drain();
-				this.#quicEnded(key);
+				this.#onQuicEnd(key);
 			}
 		}
 		host.altSvc = offersHttp3 ? quic.advertisement : undefined;
@@ -541,9 +543,9 @@ class DataPlaneWorker implements RequestHostThread {
 	 * that the Admin API and logs need.
 	 */
 	#hasRoom(): boolean {
-		let openListeners = 0;
-		for (const listener of this.#listeners.values()) openListeners += listener.connections;
-		if (openListeners < this.#maxConnections) {
+		let connectionCount = 0;
+		for (const listener of this.#listeners.values()) connectionCount += listener.connections;
+		if (connectionCount < this.#maxConnections) {
 			this.#placeMaker.reset();
 			return true;
 		}
@@ -564,13 +566,13 @@ class DataPlaneWorker implements RequestHostThread {
 	 * Handles a failure to accept. If no descriptors are free, accepting fails thousands of times per second, so only one entry per
 	 * minute is logged, with the number of failures.
 	 */
-	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
+	#onAcceptFailure(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
 		// Closes idle connections, which frees descriptors for new connections.
 		this.#placeMaker.makeRoom();
 		const now = performance.now();
-		if (now < this.#nextAcceptReport) return;
-		this.#nextAcceptReport = now + 60_000;
+		if (now < this.#nextAcceptReportAt) return;
+		this.#nextAcceptReportAt = now + 60_000;
 		const fields = { address: socketText(address), cause: error.code ?? error.message };
 		this.log({ level: 'error', logger: 'http', message: 'a connection could not be accepted', fields });
 	}

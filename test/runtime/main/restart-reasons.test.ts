@@ -21,7 +21,7 @@ function reasons(
 	unconfigured = false,
 	served: readonly string[] = before.certificates?.names ?? [],
 ): string[] {
-	const facts = { unconfigured, served: new Set(served) };
+	const facts = { unconfigured, servedNames: new Set(served) };
 	return restartReasons(before, after, facts).map(({ code, subject }) => `${code} ${subject}`);
 }
 

@@ -50,7 +50,7 @@ vitals(
 			);
 			const collections = new Map<string, number>();
 			const count = (): void =>
-				read.collections((kind, counts) =>
+				read.forEachCollectionKind((kind, counts) =>
 					collections.set(
 						kind,
 						counts.subarray(0, -1).reduce((sum, one) => sum + one, 0),

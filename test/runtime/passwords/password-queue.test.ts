@@ -91,7 +91,7 @@ queues('a client may have 16 pending checks; further ones get a Retry-After that
 	const { queue, ask } = queueOf(1);
 	for (let i = 0; i < 16; i++) ask('flood', `guess ${i}`);
 	assert.equal(await ask('flood', 'one more').answer, { refused: 'client', retryAfter: 16 });
-	assert.is(queue.pending, 16);
+	assert.is(queue.pendingCount, 16);
 });
 
 queues(
@@ -100,13 +100,13 @@ queues(
 		const { queue, ask } = queueOf(1);
 		const flood = Array.from({ length: 16 }, (_, i) => ask('flood', `guess ${i}`));
 		for (let client = 0; client < 48; client++) ask(`client ${client}`, `login ${client}`);
-		assert.is(queue.pending, 64);
+		assert.is(queue.pendingCount, 64);
 		ask('late', 'login of late');
-		assert.is(queue.pending, 64);
+		assert.is(queue.pendingCount, 64);
 		assert.is(((await flood[15]!.answer) as PasswordRefusal).refused, 'client');
 		for (let client = 0; client < 14; client++) ask(`more ${client}`, `login of more ${client}`);
 		assert.equal(await ask('too late', 'login').answer, { refused: 'all', retryAfter: 60 });
-		assert.is(queue.pending, 64);
+		assert.is(queue.pendingCount, 64);
 	},
 );
 
@@ -117,7 +117,7 @@ queues('equal credentials are verified once, at the turn of the first client to 
 	const order = await orderOf(parts);
 	assert.equal(order, ['guess 0', 'guess 4', 'guess 1', 'guess 2', 'guess 3']);
 	assert.is(await mine.answer, false);
-	assert.is(parts.queue.pending, 0);
+	assert.is(parts.queue.pendingCount, 0);
 });
 
 queues('a check that nobody waits for any longer is not verified', async () => {
@@ -129,7 +129,7 @@ queues('a check that nobody waits for any longer is not verified', async () => {
 	parts.queue.withdraw('never asked');
 	assert.equal(await orderOf(parts), ['a', 'c'], 'c must still be verified, because one client waits for it');
 	assert.is(await alsoThird.answer, false);
-	assert.is(parts.queue.pending, 0);
+	assert.is(parts.queue.pendingCount, 0);
 });
 
 queues('a failed verification is passed on and not remembered', async () => {

@@ -15,7 +15,7 @@ function stallTimes(times: readonly (ThreadTimes | undefined)[], elapsed: number
 	return times.map(now => clock.update(1, elapsed, () => now));
 }
 
-const at = (state: string, ran: number, waited: number): ThreadTimes => ({ state, ran, waited });
+const at = (state: string, ran: number, waited: number): ThreadTimes => ({ state, ranMs: ran, waitedMs: waited });
 
 const clock = suite('stall clock');
 
@@ -64,7 +64,7 @@ clock('without thread times from the system, elapsed time counts', () => {
 clock('thread times can be read where /proc exists', () => {
 	const times = readThreadTimes(process.pid);
 	assert.is(times === undefined, process.platform !== 'linux');
-	if (times) assert.ok(times.ran > 0 && times.waited >= 0 && /^[RSD]$/.test(times.state), JSON.stringify(times));
+	if (times) assert.ok(times.ranMs > 0 && times.waitedMs >= 0 && /^[RSD]$/.test(times.state), JSON.stringify(times));
 	assert.is(readThreadTimes(0), undefined);
 });
 
