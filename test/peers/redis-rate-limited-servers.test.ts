@@ -1,6 +1,8 @@
 /** Servers that share rate limits through a real redis-server, which fails in every way. */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../compiler/document/document.ts';
@@ -18,7 +20,7 @@ const LIMIT = 20;
 const BATCH = 2;
 
 /** Returns a server's configuration: one zone for each policy, at the path of its name. */
-function limited(redis: RedisServer, body = 'ok', sharing: ZoneSharing = {}): Document {
+function limited({ address }: { readonly address: string }, body = 'ok', sharing: ZoneSharing = {}): Document {
 	const steps = (['local', 'allow', 'deny'] as const).map(policy => ({
 		handler: 'rate_limit',
 		when: { type: 'path', patterns: [`/${policy}`] },
@@ -33,7 +35,7 @@ function limited(redis: RedisServer, body = 'ok', sharing: ZoneSharing = {}): Do
 		],
 	}));
 	return {
-		settings: { metrics: {}, cluster: { address: redis.address, keys: [KEY] } },
+		settings: { metrics: {}, cluster: { address, keys: [KEY] } },
 		sites: [respondingSite(body, { steps })],
 	};
 }
@@ -145,12 +147,12 @@ for (const fault of ['killed', 'frozen'] as const) {
 			assert.ok(slowest < WAIT_MS + 5 * quiet.at(-1)! + 100, `${slowest} ms, quiet ${quiet.at(-1)} ms`);
 			assert.ok(limits[98]! < 5 * quiet[98]! + 50, `${limits[98]} ms, quiet ${quiet[98]} ms`);
 
+			const counted = (machine: TestServer) => metric([machine], 'svc_cluster_limit_reports_total{result="counted"}');
+			const before = await Promise.all(machines.map(counted));
 			if (fault === 'killed') await redis.start();
 			else redis.signal('SIGCONT');
-			for (const machine of machines) {
-				const counted = () => metric([machine], 'svc_cluster_limit_reports_total{result="counted"}');
-				const countedBefore = await counted();
-				await until('reports are counted again', async () => (await counted()) > countedBefore);
+			for (const [index, machine] of machines.entries()) {
+				await until('reports are counted again', async () => (await counted(machine)) > before[index]!);
 			}
 			// What was admitted without Redis is counted now.
 			await until('the other machine knows', async () => (await machines[1].get('/local?a')).status === 429);
@@ -160,6 +162,52 @@ for (const fault of ['killed', 'frozen'] as const) {
 		});
 	});
 }
+
+/** Starts a proxy to Redis whose replies are late. */
+async function slowProxy(redis: RedisServer, delayMs: number): Promise<{ readonly address: string; close(): void }> {
+	const sockets = new Set<Socket>();
+	const server = createServer(client => {
+		const upstream = connect(redis.port, '127.0.0.1');
+		for (const socket of [client, upstream]) {
+			sockets.add(socket);
+			socket.on('error', () => {});
+		}
+		client.on('data', data => upstream.write(data));
+		upstream.on('data', data => setTimeout(() => client.write(data), delayMs));
+	});
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return {
+		address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+		close: () => {
+			server.close();
+			for (const socket of sockets) socket.destroy();
+		},
+	};
+}
+
+test('while every reply of Redis takes a second, requests wait within the bound, and are counted nevertheless', async () => {
+	const redis = await RedisServer.start();
+	const proxy = await slowProxy(redis, 1000);
+	try {
+		await withServer(limited(proxy), {}, async machine => {
+			await until('Redis is connected', () => machine.runtime.cluster!.isConnected);
+			const quiet = await responseTimes(machine, '/', 60);
+			const times = await responseTimes(machine, '/local?a', 60);
+			// The requests beyond the first batch wait once; the following ones know that a reply is late.
+			assert.ok(times[56]! < 5 * quiet[56]! + 50, `${times[56]} ms, quiet ${quiet[56]} ms`);
+			assert.ok(times.at(-1)! < WAIT_MS + 5 * quiet.at(-1)! + 100, `${times.at(-1)} ms, quiet ${quiet.at(-1)} ms`);
+			assert.is((await machine.get('/local?a')).status, 429);
+			assert.is(await metric([machine], 'svc_rate_limit_requests_total{zone="local",outcome="admitted"}'), LIMIT);
+			const counted = () => metric([machine], 'svc_cluster_limit_reports_total{result="counted"}');
+			await until('reports are counted', async () => (await counted()) > 0);
+			assert.is(redis.cli('exists', 'svc:limits:local').trim(), '1');
+		});
+	} finally {
+		proxy.close();
+		await redis.kill();
+	}
+});
 
 test('Redis that is full, or loses its data, fails no request of a zone that is local', async () => {
 	await withMachines(async (redis, machines) => {
