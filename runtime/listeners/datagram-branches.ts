@@ -29,7 +29,7 @@ export function withBranches(
 			branches[at]!.push(pair[0]);
 			branchDatagrams.push({ descriptor: datagrams[at]!.descriptor, trunk: pair[1] });
 		}
-		const trunkDatagrams = datagrams.map((one, at) => ({ ...one, branches: branches[at]! }));
+		const trunkDatagrams = datagrams.map((datagramSocket, at) => ({ ...datagramSocket, branches: branches[at]! }));
 		return { ...listener, datagrams: [...trunkDatagrams, ...branchDatagrams] };
 	});
 	return { listeners: withSockets, channels };

@@ -26,7 +26,7 @@ export class Http3Probe {
 	 * logs the cause once. Rejects with ListenError if HTTP/3 is unavailable but the configuration names it.
 	 */
 	async check(address: ListenerAddress): Promise<ListenerAddress> {
-		const { key, http3, ...rest } = address;
+		const { key, http3, ...addressWithoutHttp3 } = address;
 		if (http3 === undefined) return address;
 		const { missing } = quicSupport();
 		let cause = missing;
@@ -53,7 +53,7 @@ export class Http3Probe {
 			this.#loggedCauses.set(subject, cause!);
 			this.#log(missing === undefined ? withoutHttp3(address, cause!) : unavailableEntry(missing));
 		}
-		return { key, ...rest };
+		return { key, ...addressWithoutHttp3 };
 	}
 
 	/** Forgets the listeners that are no longer served, so that their ports are checked again. */

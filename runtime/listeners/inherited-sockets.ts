@@ -51,7 +51,8 @@ export class InheritedSockets {
 	close(): void {
 		for (const { descriptors, datagrams = [] } of this.#listeners.values()) {
 			for (const descriptor of descriptors) closeSync(descriptor);
-			for (const one of datagrams) for (const descriptor of descriptorsOf(one)) closeSync(descriptor);
+			for (const datagramSocket of datagrams)
+				for (const descriptor of descriptorsOf(datagramSocket)) closeSync(descriptor);
 		}
 	}
 }

@@ -78,9 +78,9 @@ export class ListenerSockets {
 	 * Resolves to addresses on which threads can listen, with their final ports. Addresses that are not served yet are checked to be
 	 * free. Rejects with ListenError.
 	 */
-	async prepareAddresses(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
+	async prepareAddresses(requested: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
 		const listeners: ListenerAddress[] = [];
-		for (const address of wanted) {
+		for (const address of requested) {
 			if (address.host.includes('/')) {
 				listeners.push(await this.#openHeld(address));
 				continue;
@@ -168,8 +168,8 @@ export class ListenerSockets {
 		if (port === 0) return undefined;
 		// A socket that systemd binds to a port without an address accepts IPv6 and IPv4, or only IPv4 on a system without IPv6.
 		const hosts = host === '' ? ['[::]', '0.0.0.0'] : [host.includes(':') ? `[${host}]` : host];
-		for (const shown of hosts) {
-			const descriptor = this.#passed.descriptorAt(`${shown}:${port}`);
+		for (const hostText of hosts) {
+			const descriptor = this.#passed.descriptorAt(`${hostText}:${port}`);
 			if (descriptor !== undefined) return { ...address, descriptor };
 		}
 		return undefined;
@@ -182,8 +182,8 @@ export class ListenerSockets {
 		} catch (error) {
 			const hosts = (error as ListenError).code === 'EADDRINUSE' ? this.#passed.hostsAt(address.port) : [];
 			if (hosts.length === 0) throw error;
-			const passed = hosts.map(host => `${host}:${address.port}`).join(' and ');
-			const message = `the service manager passed a socket at ${passed}, which serves only sites with \`bind ${hosts.join(' ')}\``;
+			const passedAddresses = hosts.map(host => `${host}:${address.port}`).join(' and ');
+			const message = `the service manager passed a socket at ${passedAddresses}, which serves only sites with \`bind ${hosts.join(' ')}\``;
 			throw listenError(new SocketNotPassed(message), address);
 		}
 	}

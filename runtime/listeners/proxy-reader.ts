@@ -88,9 +88,9 @@ class HeaderWait {
 	}
 
 	#readHeader(): void {
-		const read = this.#socket.read() as Buffer | null;
-		if (read === null) return;
-		const bytes = this.#readBytes ? Buffer.concat([this.#readBytes, read]) : read;
+		const newBytes = this.#socket.read() as Buffer | null;
+		if (newBytes === null) return;
+		const bytes = this.#readBytes ? Buffer.concat([this.#readBytes, newBytes]) : newBytes;
 		this.#readBytes = bytes;
 		const header = parseProxyHeader(bytes);
 		switch (header.kind) {

@@ -22,8 +22,8 @@ import type { GenerationBuildRequest, WorkerPoolHost } from './worker-pool-host.
 const MIN_ROWS = 8;
 
 /**
- * Milliseconds that idle connections of an old pool may wait for another request. `first` is longer, because a client whose
- * connection is closed repeats its request only if it was not the first one on the connection.
+ * Milliseconds that idle connections of an old pool may wait for another request. `firstRequestMs` is longer, because
+ * a client whose connection is closed repeats its request only if it was not the first one on the connection.
  */
 export const HANDOVER_WAITS: RequestWaits = { nextRequestMs: 5000, firstRequestMs: 60_000 };
 

@@ -4,8 +4,10 @@ import { inspect } from 'node:util';
 
 /** Returns the address of the SSL_CTX. Node exposes it only as an opaque value that can be printed. */
 export function contextAddress(context: SecureContext): bigint {
-	const { context: inner } = context as SecureContext & { readonly context?: { readonly _external?: unknown } };
-	const address = /^\[External: (?:0x)?([0-9a-f]+)\]$/i.exec(inspect(inner?._external))?.[1];
+	const { context: internalContext } = context as SecureContext & {
+		readonly context?: { readonly _external?: unknown };
+	};
+	const address = /^\[External: (?:0x)?([0-9a-f]+)\]$/i.exec(inspect(internalContext?._external))?.[1];
 	if (address === undefined || /^0*$/.test(address)) throw new Error('The TLS context has no address.');
 	return BigInt(`0x${address}`);
 }

@@ -149,7 +149,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	/** Processes the first bytes and continues reading. */
-	begin(bytes: Uint8Array): void {
+	handleFirstBytes(bytes: Uint8Array): void {
 		const hasMore = this.#hasMore;
 		if (this.#continue(this.#thread.library.addressOf(bytes), bytes.length) && hasMore) this.#readHandshake(true);
 	}
@@ -610,11 +610,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		let result: number | PendingWrite = 0;
 		for (let count = thread.takeRecords(); count > 0; count = thread.takeRecords()) {
 			if (this.#isClosed || (typeof result === 'number' && result < 0)) continue;
-			const at = thread.recordsAddress;
+			const recordsAddress = thread.recordsAddress;
 			let acceptedBytes = 0;
-			if (this.#queuedWrites === 0) acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, at, count));
+			if (this.#queuedWrites === 0)
+				acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, recordsAddress, count));
 			if (acceptedBytes === count) continue;
-			result = this.#enqueue(thread.library.copy(at + BigInt(acceptedBytes), count - acceptedBytes));
+			result = this.#enqueue(thread.library.copy(recordsAddress + BigInt(acceptedBytes), count - acceptedBytes));
 		}
 		return result;
 	}

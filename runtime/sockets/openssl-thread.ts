@@ -196,11 +196,11 @@ export class OpensslThread {
 			length,
 		);
 		if (selectResult !== NEGOTIATED) return ALPN_FATAL;
-		const at = results.readBigUInt64LE(0);
+		const protocolAddress = results.readBigUInt64LE(0);
 		const bytes = results[8]!;
-		library.writeUint64(out, at);
+		library.writeUint64(out, protocolAddress);
 		library.writeUint8(outLength, bytes);
-		target.negotiated(Number(at - protocolsAddress), bytes);
+		target.negotiated(Number(protocolAddress - protocolsAddress), bytes);
 		return ALPN_OK;
 	}
 
@@ -252,8 +252,8 @@ export class OpensslThread {
 		for (let i = 0; i < 8; i++) {
 			const number = this.functions.ERR_get_error() as bigint;
 			if (number === 0n) break;
-			const at = this.functions.ERR_reason_error_string(number) as bigint;
-			reasons.push(at === 0n ? `error ${number.toString(16)}` : this.library.text(at));
+			const reasonAddress = this.functions.ERR_reason_error_string(number) as bigint;
+			reasons.push(reasonAddress === 0n ? `error ${number.toString(16)}` : this.library.text(reasonAddress));
 		}
 		this.functions.ERR_clear_error();
 		const { stackTraceLimit } = Error;

@@ -28,10 +28,10 @@ interface ResultIndexes {
  * unchanged if this version of Node does not support it.
  */
 export function renewTickets(context: SecureContext, oldKey: Buffer, newKey: Buffer): boolean {
-	const { context: inner } = context as SecureContext & { readonly context?: InnerContext };
-	const indexes = inner?.constructor as unknown as Partial<ResultIndexes> | undefined;
-	if (typeof inner?.enableTicketKeyCallback !== 'function' || !indexes || !isComplete(indexes)) return false;
-	inner.onticketkeycallback = (name: Buffer, _vector: Buffer, isEncrypting: boolean) => {
+	const { context: internalContext } = context as SecureContext & { readonly context?: InnerContext };
+	const indexes = internalContext?.constructor as unknown as Partial<ResultIndexes> | undefined;
+	if (typeof internalContext?.enableTicketKeyCallback !== 'function' || !indexes || !isComplete(indexes)) return false;
+	internalContext.onticketkeycallback = (name: Buffer, _vector: Buffer, isEncrypting: boolean) => {
 		const result: unknown[] = [];
 		const isKnownKey = isEncrypting || name.equals(oldKey.subarray(0, PART_BYTES));
 		const key = isEncrypting ? newKey : oldKey;
@@ -42,7 +42,7 @@ export function renewTickets(context: SecureContext, oldKey: Buffer, newKey: Buf
 		result[indexes.kTicketKeyIVIndex] = randomBytes(PART_BYTES);
 		return result;
 	};
-	inner.enableTicketKeyCallback();
+	internalContext.enableTicketKeyCallback();
 	return true;
 }
 

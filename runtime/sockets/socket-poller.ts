@@ -152,22 +152,22 @@ export class SocketPoller {
 			takeOwnership(this.#epoll);
 			// The event loop watches the `epoll` through a handle for another descriptor, which is never readable: the handle tries to
 			// read that descriptor, finds nothing, and calls us back.
-			const wakeUp = takeOwnership((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
-			wakeUp.onread = () => this.#reportEvents();
-			wakeUp.useUserBuffer(Buffer.allocUnsafeSlow(8));
-			if (wakeUp.readStart() !== 0) throw new Error('not read');
+			const wakeUpHandle = takeOwnership((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
+			wakeUpHandle.onread = () => this.#reportEvents();
+			wakeUpHandle.useUserBuffer(Buffer.allocUnsafeSlow(8));
+			if (wakeUpHandle.readStart() !== 0) throw new Error('not read');
 			this.#loopEpoll = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
-			if (!this.#control(this.#loopEpoll, EPOLL_CTL_ADD, this.#epoll, EPOLLIN, wakeUp.fd, 0))
+			if (!this.#control(this.#loopEpoll, EPOLL_CTL_ADD, this.#epoll, EPOLLIN, wakeUpHandle.fd, 0))
 				throw new Error('not watched');
 			// The self-test: a descriptor that is always readable. Once its event arrives, everything works.
 			const probeHandle = takeOwnership((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
 			const descriptor = probeHandle.fd;
-			const prove = (): void => {
+			const markProven = (): void => {
 				this.#isProven = true;
 				this.remove(descriptor);
 				probeHandle.close();
 			};
-			this.add(descriptor, { readable: prove, pollTurn: 0 });
+			this.add(descriptor, { readable: markProven, pollTurn: 0 });
 		} catch (error) {
 			this.close();
 			throw error;

@@ -31,12 +31,12 @@ export function startTls(
 	if (context) {
 		const handle = new OpensslHandle(socket, poller, context, callbacks, socket.hasMore);
 		socket.switchHandle(handle, handle);
-		handle.begin(firstBytes);
+		handle.handleFirstBytes(firstBytes);
 		return;
 	}
 	const handle = new TlsHandle(socket, options, callbacks);
 	socket.switchHandle(handle);
-	handle.begin(firstBytes);
+	handle.handleFirstBytes(firstBytes);
 }
 
 /** Returns the facts of a handshake that {@link startTls} started. */

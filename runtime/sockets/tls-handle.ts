@@ -148,7 +148,7 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	/** Processes the first bytes, and continues reading. */
-	begin(firstBytes: Uint8Array): void {
+	handleFirstBytes(firstBytes: Uint8Array): void {
 		if (this.#isClosed) return;
 		this.#tls.receive(firstBytes);
 		this.#startReading();

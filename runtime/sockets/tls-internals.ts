@@ -25,6 +25,6 @@ export function sharedContextOf(server: Server): SecureContext | undefined {
 
 /** Frees a context's native memory. Open connections hold their own references to OpenSSL's objects. */
 export function closeContext(context: SecureContext): void {
-	const { context: inner } = context as SecureContext & { readonly context?: { close?: () => void } };
-	inner?.close?.();
+	const { context: internalContext } = context as SecureContext & { readonly context?: { close?: () => void } };
+	internalContext?.close?.();
 }

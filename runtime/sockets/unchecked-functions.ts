@@ -20,14 +20,14 @@ export function uncheckedFunctionsOf<Names extends string>(
 	const unchecked = new Map<string, ForeignFunction>();
 	// Node looks up properties on its functions that most of them lack, so that the lookup reaches the prototype's prototype.
 	const basePrototype = Object.getPrototypeOf(Function.prototype);
-	const spy = new Proxy(basePrototype, {
+	const recordingPrototype = new Proxy(basePrototype, {
 		get(target, key, receiver) {
 			if (typeof key === 'symbol' && typeof receiver === 'function') unchecked.set(receiver.name, receiver);
 			return Reflect.get(target, key, receiver);
 		},
 	});
 	let checked: { readonly [Name in Names]: ForeignFunction };
-	Object.setPrototypeOf(Function.prototype, spy);
+	Object.setPrototypeOf(Function.prototype, recordingPrototype);
 	try {
 		checked = loadForeignFunctions(ffi, signatures);
 	} finally {

@@ -100,7 +100,7 @@ export class UpstreamSocket implements SocketOwner {
 			};
 		};
 		socket._write = (bytes, encoding, done) => write.call(socket, bytes, encoding, unlessFailed(done));
-		if (writeAll) socket._writev = (all, done) => writeAll.call(socket, all, unlessFailed(done));
+		if (writeAll) socket._writev = (pendingChunks, done) => writeAll.call(socket, pendingChunks, unlessFailed(done));
 		if (emitsData) {
 			socket.on('data', (bytes: Buffer) => {
 				this.#hasFilledBuffer = bytes.length >= STREAM_READ_BYTES;
@@ -132,12 +132,12 @@ export class UpstreamSocket implements SocketOwner {
 		if (this.#directSocket) return this.#directSocket;
 		const socket = this.#socket!;
 		const memory = this.#sharedMemory;
-		const direct = memory && toDirectSocket(socket);
-		if (!direct) return socket;
+		const directSocket = memory && toDirectSocket(socket);
+		if (!directSocket) return socket;
 		socket.removeAllListeners();
 		socket.destroy();
-		this.attachDirect(direct, memory);
-		return direct;
+		this.attachDirect(directSocket, memory);
+		return directSocket;
 	}
 
 	/** The socket's descriptor; −1 over TLS, or if it is closed. */
@@ -162,14 +162,14 @@ export class UpstreamSocket implements SocketOwner {
 
 	/** Limits the next read to about this many bytes, fewer than {@link FULL_READ_BYTES}, if possible. */
 	readAtMost(bytes: number): void {
-		const direct = this.#directSocket;
+		const directSocket = this.#directSocket;
 		const shared = this.#sharedMemory;
-		if (!direct || shared === undefined || this.#memory !== shared) return;
+		if (!directSocket || shared === undefined || this.#memory !== shared) return;
 		const readSize = bytes < MEDIUM_READ_BYTES ? SHORT_READ_BYTES : MEDIUM_READ_BYTES;
-		if (direct.limitRead(readSize)) this.#nextReadLimit = readSize;
+		if (directSocket.limitRead(readSize)) this.#nextReadLimit = readSize;
 		else if (this.#isReceiving) {
 			this.#shortMemory ??= shared.subarray(0, SHORT_READ_BYTES);
-			direct.nextMemory = this.#shortMemory;
+			directSocket.nextMemory = this.#shortMemory;
 			this.#nextReadLimit = SHORT_READ_BYTES;
 		}
 	}
@@ -181,12 +181,12 @@ export class UpstreamSocket implements SocketOwner {
 
 	/** While bytes are received: makes the next read go into the owner's `memory`; undefined for shared memory. */
 	setReadMemory(memory: Buffer | undefined): void {
-		const direct = this.#directSocket;
-		if (!direct) return;
+		const directSocket = this.#directSocket;
+		if (!directSocket) return;
 		this.#nextReadLimit = 0;
-		direct.limitRead(0);
+		directSocket.limitRead(0);
 		this.#memory = memory ?? this.#sharedMemory!;
-		direct.nextMemory = this.#memory;
+		directSocket.nextMemory = this.#memory;
 	}
 
 	// Implements SocketOwner.

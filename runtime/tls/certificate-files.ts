@@ -140,25 +140,25 @@ export class CertificateFiles {
 	 * up to {@link STAPLE_TIMEOUT_MS} for their OCSP responses. Rejects with CertificateFileError.
 	 */
 	async prepare(requested: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
-		const prepared = new Map<string, LoadedPair>();
+		const preparedPairs = new Map<string, LoadedPair>();
 		const newCertificates: FileCertificate[] = [];
-		await inSlices(requested, one => {
-			const servedPair = this.#servedPairs.get(one.id);
-			const state = stateOf(one);
+		await inSlices(requested, files => {
+			const servedPair = this.#servedPairs.get(files.id);
+			const fileState = stateOf(files);
 			if (
-				servedPair?.fileState === state &&
-				servedPair.files.key === one.key &&
-				servedPair.files.digest === one.digest
+				servedPair?.fileState === fileState &&
+				servedPair.files.key === files.key &&
+				servedPair.files.digest === files.digest
 			) {
-				prepared.set(one.id, servedPair);
+				preparedPairs.set(files.id, servedPair);
 				return;
 			}
-			const loadedPair = readPair(one, state);
+			const loadedPair = readPair(files, fileState);
 			if (servedPair) loadedPair.certificate.inheritStaple(servedPair.certificate);
-			prepared.set(one.id, loadedPair);
+			preparedPairs.set(files.id, loadedPair);
 			newCertificates.push(loadedPair.certificate);
 		});
-		this.#preparedPairs = prepared;
+		this.#preparedPairs = preparedPairs;
 		this.#nextSettings = settings;
 		if (newCertificates.length === 0) return;
 		await this.#awaitStaples(newCertificates, settings);
@@ -167,43 +167,43 @@ export class CertificateFiles {
 
 	/** Makes the certificates of the last prepared document the active ones, and drops those that it does not name. */
 	activate(): void {
-		const prepared = this.#preparedPairs;
-		if (!prepared) return;
+		const preparedPairs = this.#preparedPairs;
+		if (!preparedPairs) return;
 		this.#preparedPairs = undefined;
 		const removedIds: string[] = [];
 		for (const [id, { certificate }] of this.#servedPairs) {
-			const next = prepared.get(id);
-			if (next) this.#replace(certificate, next.certificate);
+			const replacement = preparedPairs.get(id);
+			if (replacement) this.#replace(certificate, replacement.certificate);
 			else {
 				certificate.isDropped = true;
 				removedIds.push(id);
 			}
 		}
-		this.#servedPairs = prepared;
+		this.#servedPairs = preparedPairs;
 		this.#settings = this.#nextSettings;
 		this.#stapler.configure(this.#settings);
 		if (removedIds.length > 0) this.#deps.drop(removedIds);
-		if (prepared.size === 0) return;
-		for (const { certificate } of prepared.values()) this.#stapler.check(certificate);
+		if (preparedPairs.size === 0) return;
+		for (const { certificate } of preparedPairs.values()) this.#stapler.check(certificate);
 		this.#timer ??= this.#scheduleCheck();
 	}
 
 	/** Discards the last prepared document: drops its new certificates and restores those it replaced. */
 	discard(): void {
-		const prepared = this.#preparedPairs;
-		if (!prepared) return;
+		const preparedPairs = this.#preparedPairs;
+		if (!preparedPairs) return;
 		this.#preparedPairs = undefined;
 		const removedIds: string[] = [];
-		const restored: PublishedCertificate[] = [];
-		for (const [id, loadedPair] of prepared) {
-			const before = this.#servedPairs.get(id);
-			if (before === loadedPair) continue;
+		const restoredCertificates: PublishedCertificate[] = [];
+		for (const [id, loadedPair] of preparedPairs) {
+			const servedPair = this.#servedPairs.get(id);
+			if (servedPair === loadedPair) continue;
 			loadedPair.certificate.isDropped = true;
-			if (before) restored.push(before.certificate.publication);
+			if (servedPair) restoredCertificates.push(servedPair.certificate.publication);
 			else removedIds.push(id);
 		}
 		if (removedIds.length > 0) this.#deps.drop(removedIds);
-		if (restored.length > 0) this.#deps.publish(restored);
+		if (restoredCertificates.length > 0) this.#deps.publish(restoredCertificates);
 	}
 
 	/** The expiry of each certificate, in milliseconds since the epoch. */
@@ -225,39 +225,39 @@ export class CertificateFiles {
 
 	/** Checks every file. Publishes valid changes; logs invalid ones and keeps serving the previous certificate. */
 	async #checkFiles(): Promise<void> {
-		const served = this.#servedPairs;
+		const servedPairs = this.#servedPairs;
 		const changedCertificates: FileCertificate[] = [];
-		await inSlices([...served.values()], ({ files: wanted, fileState: before, certificate }) => {
+		await inSlices([...servedPairs.values()], ({ files, fileState: previousState, certificate }) => {
 			try {
-				const state = stateOf(wanted);
-				if (state === before || this.#reportedProblems.get(wanted.id) === state) return;
-				this.#reportedProblems.set(wanted.id, state);
-				const loadedPair = readPair(wanted, state);
-				if (this.#servedPairs !== served) return;
-				served.set(wanted.id, loadedPair);
+				const fileState = stateOf(files);
+				if (fileState === previousState || this.#reportedProblems.get(files.id) === fileState) return;
+				this.#reportedProblems.set(files.id, fileState);
+				const loadedPair = readPair(files, fileState);
+				if (this.#servedPairs !== servedPairs) return;
+				servedPairs.set(files.id, loadedPair);
 				loadedPair.certificate.inheritStaple(certificate);
 				this.#replace(certificate, loadedPair.certificate);
-				this.#reportedProblems.delete(wanted.id);
+				this.#reportedProblems.delete(files.id);
 				changedCertificates.push(loadedPair.certificate);
 			} catch (error) {
 				const message = (error as Error).message;
-				if (this.#reportedProblems.get(wanted.id) === message) return;
+				if (this.#reportedProblems.get(files.id) === message) return;
 				if (!(error instanceof CertificateFileError && error.code !== 'tls/unreadable-file')) {
-					this.#reportedProblems.set(wanted.id, message);
+					this.#reportedProblems.set(files.id, message);
 				}
 				this.#deps.log(
 					'error',
 					'tls',
 					'a certificate file has changed and cannot be used; the previous certificate stays in use',
 					{
-						certificate: wanted.certificate,
+						certificate: files.certificate,
 						cause: message,
 					},
 				);
 			}
 		});
 		await this.#awaitStaples(changedCertificates, this.#settings);
-		if (changedCertificates.length > 0 && this.#servedPairs === served) {
+		if (changedCertificates.length > 0 && this.#servedPairs === servedPairs) {
 			this.#deps.publish(changedCertificates.map(({ publication }) => publication));
 			for (const { id } of changedCertificates)
 				this.#deps.log('info', 'tls', 'certificate file reloaded', { certificate: id.slice(5) });
@@ -274,18 +274,18 @@ export class CertificateFiles {
 			({ mustStaple, record, ocsp }) => mustStaple && record.hasResponder && !ocsp,
 		);
 		if (settings.ocsp_stapling === false || withoutStaple.length === 0) return;
-		const responses = Promise.all(withoutStaple.map(one => this.#stapler.refresh(one)));
+		const responses = Promise.all(withoutStaple.map(certificate => this.#stapler.refresh(certificate)));
 		await withTimeLimit(
 			responses.then(() => {}),
 			STAPLE_TIMEOUT_MS,
 		);
 	}
 
-	/** Retires a certificate that `next` replaces; does nothing if they are the same object. */
-	#replace(previous: FileCertificate, next: FileCertificate): void {
-		if (previous === next) return;
+	/** Retires a certificate that `replacement` replaces; does nothing if they are the same object. */
+	#replace(previous: FileCertificate, replacement: FileCertificate): void {
+		if (previous === replacement) return;
 		previous.isDropped = true;
-		if (previous.record.fingerprint !== next.record.fingerprint) void this.#stapler.forget(previous);
+		if (previous.record.fingerprint !== replacement.record.fingerprint) void this.#stapler.forget(previous);
 	}
 
 	#scheduleCheck(): NodeJS.Timeout {
@@ -305,18 +305,18 @@ function stateOf({ certificate, key }: LoadedCertificate): string {
 	return states.join();
 }
 
-function readPair(wanted: LoadedCertificate, state: string): LoadedPair {
-	const { certificate, key } = wanted;
+function readPair(files: LoadedCertificate, state: string): LoadedPair {
+	const { certificate, key } = files;
 	const certificateBytes = readBytes(certificate);
 	const keyBytes = key === certificate ? certificateBytes : readBytes(key);
 	// The compiler has already checked a certificate and key with this digest.
-	const isChecked = certificatePairDigest(certificateBytes, keyBytes) === wanted.digest;
-	const pair = isChecked ? wanted : checkCertificatePair(certificateBytes, keyBytes, certificate, key);
+	const isChecked = certificatePairDigest(certificateBytes, keyBytes) === files.digest;
+	const pair = isChecked ? files : checkCertificatePair(certificateBytes, keyBytes, certificate, key);
 	if (isFileMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
 	const chain = certificateBytes.toString('latin1').match(PEM_CERTIFICATE) ?? [];
 	const privateKey = PEM_KEY.exec(keyBytes.toString('latin1'))?.[0] ?? '';
-	const published = { id: wanted.id, names: pair.names, chain: `${chain.join('\n')}\n`, key: `${privateKey}\n` };
-	return { files: wanted, certificate: new FileCertificate(published), fileState: state, notAfter: pair.notAfter };
+	const published = { id: files.id, names: pair.names, chain: `${chain.join('\n')}\n`, key: `${privateKey}\n` };
+	return { files: files, certificate: new FileCertificate(published), fileState: state, notAfter: pair.notAfter };
 }
 
 function readBytes(path: string): Buffer {

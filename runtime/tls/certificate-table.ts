@@ -47,7 +47,7 @@ export class CertificateTable {
 	 * Returns all certificates for a lower-case name, in order of preference. Certificates with a matching wildcard are returned
 	 * only if none has the exact name.
 	 */
-	all(name: string): readonly TableCertificate[] {
+	findAll(name: string): readonly TableCertificate[] {
 		const match = lookUpName(this.#byName, name);
 		return match === undefined ? [] : match instanceof TableCertificate ? [match] : match;
 	}
@@ -59,9 +59,9 @@ export class CertificateTable {
 			return;
 		}
 		const all = previous instanceof TableCertificate ? [previous] : [...previous];
-		let at = all.length;
-		while (at > 0 && byPreference(certificate, all[at - 1]!) < 0) at--;
-		this.#byName.set(name, all.toSpliced(at, 0, certificate));
+		let insertIndex = all.length;
+		while (insertIndex > 0 && byPreference(certificate, all[insertIndex - 1]!) < 0) insertIndex--;
+		this.#byName.set(name, all.toSpliced(insertIndex, 0, certificate));
 	}
 
 	#forget(certificate: TableCertificate): void {

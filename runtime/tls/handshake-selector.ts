@@ -46,7 +46,7 @@ export class HandshakeSelector {
 		if (ids === undefined) return table.find(name, hello);
 		const policyIds = this.#policyIds[policyIndex];
 		if (policyIds === undefined) return table.byId(ids[0]!) ?? table.find(name, hello);
-		const certificatesForName = table.all(name).filter(({ published }) => policyIds.has(published.id));
+		const certificatesForName = table.findAll(name).filter(({ published }) => policyIds.has(published.id));
 		if (certificatesForName.length > 0) return chooseCertificate(inOrder(certificatesForName, ids), hello);
 		// The table returns no wildcard certificates if another site's certificate has the exact name, so this policy's certificates
 		// are looked up by ID.

@@ -26,7 +26,7 @@ export class LookupLimiter {
 	readonly #clients = new Map<string, Bucket>();
 
 	/** Reports whether the client may cause another lookup now, and counts it. */
-	take(client: string, now: number = performance.now()): boolean {
+	admits(client: string, now: number = performance.now()): boolean {
 		const clientBucket = this.#clients.get(client) ?? { tokens: BURST, refilledAt: now };
 		this.#clients.delete(client);
 		this.#clients.set(client, clientBucket);

@@ -59,10 +59,10 @@ interface HandshakeClientAuth extends QuicClientAuth {
 export class QuicCertificates {
 	readonly #deps: QuicCertificatesDeps;
 	/**
-	 * The certificates requested from the main thread, by name. `waiting` continues the waiting handshakes; `obtained` is the
-	 * result, once it is known.
+	 * The certificates requested from the main thread, by name. `resumeCallbacks` continue the waiting handshakes;
+	 * `wasObtained` is the result, once it is known.
 	 */
-	readonly #requests = new Map<string, { waiting: (() => void)[]; obtained: boolean | undefined }>();
+	readonly #requests = new Map<string, { resumeCallbacks: (() => void)[]; wasObtained: boolean | undefined }>();
 
 	constructor(deps: QuicCertificatesDeps) {
 		this.#deps = deps;
@@ -129,25 +129,25 @@ export class QuicCertificates {
 	#request(hello: QuicHello, name: string, resume: () => void): boolean {
 		const pendingRequest = this.#requests.get(name);
 		if (pendingRequest !== undefined) {
-			if (pendingRequest.obtained !== undefined) return false;
-			if (pendingRequest.waiting.length >= MAX_WAITING_HANDSHAKES) return false;
-			pendingRequest.waiting.push(resume);
+			if (pendingRequest.wasObtained !== undefined) return false;
+			if (pendingRequest.resumeCallbacks.length >= MAX_WAITING_HANDSHAKES) return false;
+			pendingRequest.resumeCallbacks.push(resume);
 			return true;
 		}
 		if (this.#requests.size >= MAX_WAITING_HANDSHAKES) return false;
-		const newRequest = { waiting: [resume], obtained: undefined as boolean | undefined };
+		const newRequest = { resumeCallbacks: [resume], wasObtained: undefined as boolean | undefined };
 		this.#requests.set(name, newRequest);
 		const { cipherSuites, signatureSchemes, localAddress: localIp, remoteAddress: remoteIp } = hello;
-		const handleAnswer = (obtained: boolean): void => {
-			newRequest.obtained = obtained;
-			for (const wake of newRequest.waiting) wake();
+		const handleAnswer = (wasObtained: boolean): void => {
+			newRequest.wasObtained = wasObtained;
+			for (const resumeHandshake of newRequest.resumeCallbacks) resumeHandshake();
 			// The entry is kept until the waiting handshakes have chosen again, in a later turn of the event loop. Afterwards, a new
 			// handshake may request the certificate again.
 			setImmediate(() => setImmediate(() => this.#requests.delete(name)));
 		};
-		const hints = { name, cipherSuites, signatureSchemes, localIp, remoteIp };
+		const question = { name, cipherSuites, signatureSchemes, localIp, remoteIp };
 		// An async function turns any error into a rejection, because this code runs in a callback of OpenSSL, which must not throw.
-		void (async () => this.#deps.obtain(hints))().then(handleAnswer, () => handleAnswer(false));
+		void (async () => this.#deps.obtain(question))().then(handleAnswer, () => handleAnswer(false));
 		return true;
 	}
 

@@ -134,7 +134,7 @@ export class ThreadTls {
 
 	/** Looks up the answer to a challenge of another process. Resolves to undefined if there is none or the client is rate-limited. */
 	async sharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
-		if (!this.sharesChallenges || this.#pendingLookups >= MAX_LOOKUPS || !this.#lookupLimiter.take(clientKey(client)))
+		if (!this.sharesChallenges || this.#pendingLookups >= MAX_LOOKUPS || !this.#lookupLimiter.admits(clientKey(client)))
 			return undefined;
 		this.#pendingLookups++;
 		try {

@@ -229,8 +229,11 @@ export class TlsControl implements CertificateSink {
 	async #certificateFor(name: string): Promise<PublishedCertificate | undefined> {
 		const find = () => {
 			const wildcard = name.replace(/^[^.]+/, '*');
-			const all = [...this.#certificates.values()];
-			return all.find(one => one.names.includes(name)) ?? all.find(one => one.names.includes(wildcard));
+			const certificates = [...this.#certificates.values()];
+			return (
+				certificates.find(({ names }) => names.includes(name)) ??
+				certificates.find(({ names }) => names.includes(wildcard))
+			);
 		};
 		const existingCertificate = find();
 		if (existingCertificate) return existingCertificate;

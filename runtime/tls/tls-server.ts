@@ -175,7 +175,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		accepted.on('error', ignore);
 		const withoutStream = directTls() && takeFromStream(accepted);
-		this.#accept(withoutStream?.socket ?? accepted, withoutStream?.read, peer);
+		this.#accept(withoutStream?.socket ?? accepted, withoutStream?.extraBytes, peer);
 	}
 
 	/** @param extraBytes Bytes after the PROXY header that have been read with it. */
@@ -217,23 +217,23 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	onHelloBytes(pending: PendingHandshake, bytes: Buffer): void {
 		const { socket } = pending;
-		const read = pending.readBytes === undefined ? bytes : Buffer.concat([pending.readBytes, bytes]);
-		const hello = readClientHello(read);
-		if (hello === 'incomplete' && read.length < MAX_HELLO_BYTES) {
-			pending.readBytes = read === bytes ? Buffer.from(bytes) : read;
+		const readBytes = pending.readBytes === undefined ? bytes : Buffer.concat([pending.readBytes, bytes]);
+		const hello = readClientHello(readBytes);
+		if (hello === 'incomplete' && readBytes.length < MAX_HELLO_BYTES) {
+			pending.readBytes = readBytes === bytes ? Buffer.from(bytes) : readBytes;
 			return;
 		}
-		pending.readBytes = read;
+		pending.readBytes = readBytes;
 		pending.isPeekDone = true;
 		if (!(socket instanceof DirectSocket)) socket.off('data', onHelloData);
 		if (typeof hello === 'string') {
-			this.#handleNoHello(pending, read, hello);
+			this.#handleNoHello(pending, readBytes, hello);
 			return;
 		}
 		if (!(socket instanceof DirectSocket)) {
 			pending.readBytes = undefined;
 			socket.pause();
-			socket.unshift(read);
+			socket.unshift(readBytes);
 		}
 		this.#dispatch(pending, hello);
 	}
@@ -311,13 +311,13 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		return new HandshakeSelector(settings, handshakers);
 	}
 
-	#handleNoHello(pending: PendingHandshake, read: Buffer, state: string): void {
+	#handleNoHello(pending: PendingHandshake, readBytes: Buffer, state: string): void {
 		const { socket } = pending;
-		if (state === 'not-tls' && looksLikeHttp(read)) {
+		if (state === 'not-tls' && looksLikeHttp(readBytes)) {
 			this.#deps.failed('plain_http');
 			const stream = socket instanceof DirectSocket ? socket.toSocket().on('error', ignore) : socket;
 			this.forget(pending);
-			answerPlainHttp(stream, read, this.#selector.settings.http_redirect === true, this.#deps.port);
+			answerPlainHttp(stream, readBytes, this.#selector.settings.http_redirect === true, this.#deps.port);
 			return;
 		}
 		this.#deps.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
@@ -440,23 +440,23 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			handshaker.handshake(this.#toStream(socket, pending));
 			return;
 		}
-		const read = pending.readBytes!;
+		const readBytes = pending.readBytes!;
 		pending.readBytes = undefined;
-		startTls(socket, read, directOptions, handshaker.outcome);
+		startTls(socket, readBytes, directOptions, handshaker.outcome);
 	}
 
 	/** Converts a connection into a stream, with the bytes read so far put back. */
-	#toStream(direct: DirectSocket, pending: PendingHandshake): Socket {
-		const read = Buffer.from(pending.readBytes!);
+	#toStream(directSocket: DirectSocket, pending: PendingHandshake): Socket {
+		const readBytes = Buffer.from(pending.readBytes!);
 		pending.readBytes = undefined;
-		const socket = direct.toSocket();
+		const socket = directSocket.toSocket();
 		socket.on('error', ignore);
-		this.#pendingHandshakes.delete(direct);
+		this.#pendingHandshakes.delete(directSocket);
 		this.#pendingHandshakes.set(socket, pending);
 		pending.socket = socket;
 		addHandshakeListeners(socket, pending);
 		socket.pause();
-		socket.unshift(read);
+		socket.unshift(readBytes);
 		return socket;
 	}
 
@@ -518,17 +518,17 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
  * Takes a connection out of its stream, after a PROXY header may have been read from it. Returns the connection, and the further
  * bytes that the stream has read.
  */
-function takeFromStream(stream: Socket): { socket: DirectSocket; read: Buffer | undefined } | undefined {
-	const read = stream.read() as Buffer | null;
+function takeFromStream(stream: Socket): { socket: DirectSocket; extraBytes: Buffer | undefined } | undefined {
+	const extraBytes = stream.read() as Buffer | null;
 	const socket = toDirectSocket(stream);
 	if (socket === undefined) {
-		if (read) stream.unshift(read);
+		if (extraBytes) stream.unshift(extraBytes);
 		return undefined;
 	}
 	// The listener counts open connections, and learns of their end by the stream's `close` event, which is therefore still emitted.
 	if (stream.listenerCount('close') > 0) socket.whenClosed = () => void stream.destroy();
 	else stream.destroy();
-	return { socket, read: read ?? undefined };
+	return { socket, extraBytes: extraBytes ?? undefined };
 }
 
 function readClientProof(socket: TLSSocket | DirectSocket): ClientProof | undefined {

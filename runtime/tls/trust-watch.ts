@@ -62,7 +62,7 @@ export class TrustWatch {
 	/** Loads the trust that a document needs. Rejects with TrustError. */
 	async prepare(auths: readonly ClientAuth[]): Promise<void> {
 		const loaded = await Promise.all(auths.map(auth => this.#read(auth)));
-		this.#preparedTrust = new Map(loaded.map(one => [one.trust.key, one]));
+		this.#preparedTrust = new Map(loaded.map(watched => [watched.trust.key, watched]));
 	}
 
 	/** Commits the last prepared document. */
@@ -109,9 +109,9 @@ export class TrustWatch {
 	}
 
 	async #checkSources(): Promise<void> {
-		const served = this.#activeTrust;
-		let changed = false;
-		for (const [key, previous] of served) {
+		const activeTrust = this.#activeTrust;
+		let hasChanged = false;
+		for (const [key, previous] of activeTrust) {
 			const state = fileStatesOf(filesOf(previous.auth, this.#deps.trustDeps.workingDirectory));
 			const isReloadDue =
 				isReloaded(previous.auth.trust_pool) && performance.now() - previous.readAt >= RELOAD_INTERVAL_MS;
@@ -120,23 +120,23 @@ export class TrustWatch {
 			try {
 				const reloaded = await this.#read(previous.auth);
 				// If a configuration was loaded meanwhile, everything has been read again, so the rest of this check is skipped.
-				if (this.#activeTrust !== served || this.#preparedTrust) break;
-				served.set(key, reloaded);
+				if (this.#activeTrust !== activeTrust || this.#preparedTrust) break;
+				activeTrust.set(key, reloaded);
 				this.#reportedStates.delete(key);
 				if (JSON.stringify(reloaded.trust) === JSON.stringify(previous.trust)) continue;
-				changed = true;
+				hasChanged = true;
 				this.#deps.log('info', 'tls', 'trusted client certificates reloaded', fields);
 			} catch (error) {
 				const cause = (error as Error).message;
 				const reportedState = this.#reportedStates.get(key);
 				this.#reportedStates.set(key, state);
-				served.set(key, { ...previous, readAt: performance.now() });
+				activeTrust.set(key, { ...previous, readAt: performance.now() });
 				if (reportedState === state) continue;
 				const message = 'trusted client certificates cannot be reloaded; the previous ones stay in use';
 				this.#deps.log('error', 'tls', message, { ...fields, cause });
 			}
 		}
-		if (changed) this.#deps.changed();
+		if (hasChanged) this.#deps.changed();
 	}
 }
 

@@ -3,7 +3,7 @@
 /** Limits concurrent tasks; waiting tasks run in order of arrival. */
 export class CheckGate {
 	#freeSlots: number;
-	readonly #waiting: (() => void)[] = [];
+	readonly #waitingTasks: (() => void)[] = [];
 
 	constructor(maxConcurrent: number) {
 		this.#freeSlots = maxConcurrent;
@@ -12,11 +12,11 @@ export class CheckGate {
 	/** Runs a task as soon as a slot is free. Settles like the task's promise. */
 	async run<T>(task: () => Promise<T>): Promise<T> {
 		if (this.#freeSlots > 0) this.#freeSlots--;
-		else await new Promise<void>(resolve => this.#waiting.push(resolve));
+		else await new Promise<void>(resolve => this.#waitingTasks.push(resolve));
 		try {
 			return await task();
 		} finally {
-			const startNext = this.#waiting.shift();
+			const startNext = this.#waitingTasks.shift();
 			if (startNext) startNext();
 			else this.#freeSlots++;
 		}

@@ -101,13 +101,14 @@ export class CircuitBreaker {
 				Atomics.compareExchange(this.#words, this.#stateStart + UPSTREAM_STATE.windowAt, windowAt, now) === windowAt;
 			if (isFirst) this.#restart(now);
 		}
-		const total = this.#add(UPSTREAM_STATE.total);
+		const totalCount = this.#add(UPSTREAM_STATE.total);
 		const errorCount = hasFailed ? this.#add(UPSTREAM_STATE.errors) : this.#load(UPSTREAM_STATE.errors);
 		const slowCount = isSlow ? this.#add(UPSTREAM_STATE.slow) : this.#load(UPSTREAM_STATE.slow);
 		if (!hasFailed && !isSlow) return false;
-		if (total < this.#minRequests) return false;
+		if (totalCount < this.#minRequests) return false;
 		const isOverLimit =
-			errorCount >= total * this.#errorRatio || (this.#slowAfterMs > 0 && slowCount >= total * this.#slowRatio);
+			errorCount >= totalCount * this.#errorRatio ||
+			(this.#slowAfterMs > 0 && slowCount >= totalCount * this.#slowRatio);
 		if (isOverLimit) this.#swap(CLOSED, OPEN, now);
 		return false;
 	}

@@ -20,7 +20,7 @@ import type { TlsProvider } from './transports/tls-provision.ts';
 
 /** Timeout of the whole response, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 5000;
-/** Maximum characters of a body that are examined. */
+/** Number of bytes of a body after which reading stops. */
 const MAX_BODY_BYTES = 524_288;
 /** Maximum redirects followed. */
 const MAX_REDIRECTS = 10;

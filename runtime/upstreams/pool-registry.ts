@@ -38,13 +38,13 @@ export interface UpstreamReport {
 
 /** Dependencies of {@link PoolRegistry}. */
 export interface PoolRegistryDeps {
-	log(level: LogLevel, logger: string, message: string, fields?: { readonly [setNamedPools: string]: unknown }): void;
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	/** Expands placeholders that do not depend on a request. */
 	expand(text: string): string;
 	/** Provides TLS material that is not in files. */
 	readonly provideTls?: TlsProvider;
 	/** The process's environment, for proxy variables. */
-	readonly environment: { readonly [setNamedPools: string]: string | undefined };
+	readonly environment: { readonly [name: string]: string | undefined };
 }
 
 interface RegisteredUpstream {

@@ -199,6 +199,6 @@ export class ChunkedDecoder {
 
 function hexDigit(code: number): number {
 	if (code >= 48 && code <= 57) return code - 48;
-	const lower = code | 32;
-	return lower >= 97 && lower <= 102 ? lower - 87 : -1;
+	const lowerCode = code | 32;
+	return lowerCode >= 97 && lowerCode <= 102 ? lowerCode - 87 : -1;
 }

@@ -95,7 +95,7 @@ export class PendingHead {
 	}
 
 	/** Returns the accumulated bytes, and resets the object. */
-	take(): Buffer {
+	takeBytes(): Buffer {
 		const bytes = this.#bytes.subarray(0, this.length);
 		this.#bytes = EMPTY;
 		this.length = 0;
@@ -346,11 +346,11 @@ function applyConnectionOptions(connection: string, headers: HeaderList, isHttp1
 }
 
 function sliceTrimmed(text: string, start: number, end: number): string {
-	let from = start;
-	let to = end;
-	while (from < to && isBlank(text.charCodeAt(from))) from++;
-	while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
-	return text.slice(from, to);
+	let trimmedStart = start;
+	let trimmedEnd = end;
+	while (trimmedStart < trimmedEnd && isBlank(text.charCodeAt(trimmedStart))) trimmedStart++;
+	while (trimmedEnd > trimmedStart && isBlank(text.charCodeAt(trimmedEnd - 1))) trimmedEnd--;
+	return text.slice(trimmedStart, trimmedEnd);
 }
 
 function isBlank(octet: number): boolean {

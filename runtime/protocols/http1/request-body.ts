@@ -58,7 +58,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	#discardedBytes = 0;
 	#pendingPull: PendingPull | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
-	#discarding = false;
+	#isDiscarding = false;
 	readonly #blockReader: BlockReader | undefined;
 	/** The chunk returned by the last pull. It is lent to the reader until the next pull. */
 	#lentPiece: Uint8Array | undefined = undefined;
@@ -137,7 +137,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		}
 		if (this.#failure) throw this.#failure;
 		if (this.complete) return null;
-		if (this.#discarding) throw new HttpError(500, 'The request body was canceled.');
+		if (this.#isDiscarding) throw new HttpError(500, 'The request body was canceled.');
 		if (this.#pendingPull) throw new HttpError(500, 'The request body has two readers.');
 		return new Promise((resolve, reject) => {
 			this.#pendingPull = { resolve, reject };
@@ -146,8 +146,8 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	cancel(): void {
-		if (this.#discarding) return;
-		this.#discarding = true;
+		if (this.#isDiscarding) return;
+		this.#isDiscarding = true;
 		this.#discardedBytes += this.#queuedBytes;
 		this.#queue = [];
 		this.#queuedBytes = 0;
@@ -193,7 +193,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		const length = end - start;
 		this.#receivedBytes += length;
 		if (this.#exchange) this.#exchange.bytesReceived = this.#receivedBytes;
-		if (this.#discarding) {
+		if (this.#isDiscarding) {
 			this.#discardedBytes += length;
 			this.#blockReader?.release();
 			return;
@@ -241,7 +241,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		if (!blockReader || !relay) return undefined;
 		return (socket, maxBytes = Infinity) => {
 			const clientDescriptor = blockReader.source.descriptor;
-			if (clientDescriptor < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#discarding)
+			if (clientDescriptor < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#isDiscarding)
 				return 0;
 			const isIntact = relay.move(clientDescriptor, socket, Math.min(this.#remainingBytes, maxBytes));
 			const { takenBytes, sentBytes, remainder } = relay;

@@ -46,7 +46,7 @@ export class ResponseHeads {
 		const pending = this.#pending;
 		if (pending.length === 0) return;
 		if (pending.add(bytes, count, this.#options.maxResponseHead)) {
-			this.data = pending.take();
+			this.data = pending.takeBytes();
 			this.end = this.data.length;
 		} else this.end = 0;
 	}
@@ -78,7 +78,7 @@ export class ResponseHeads {
 
 	/** Releases the bytes of an incomplete head. */
 	release(): void {
-		this.#pending.take();
+		this.#pending.takeBytes();
 		this.data = EMPTY;
 	}
 }

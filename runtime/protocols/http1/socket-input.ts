@@ -79,14 +79,15 @@ export class SocketInput implements SocketOwner, BlockSource {
 		sink: InputSink,
 	) {
 		this.sink = sink;
-		const direct = accepted instanceof DirectSocket ? accepted : scheme === 'http' ? adoptSocket(accepted) : undefined;
-		if (direct) {
-			this.socket = direct;
+		const directSocket =
+			accepted instanceof DirectSocket ? accepted : scheme === 'http' ? adoptSocket(accepted) : undefined;
+		if (directSocket) {
+			this.socket = directSocket;
 			this.isMemoryShared = true;
 			this.#memory = memory.readMemory;
 			this.#onData = undefined;
 			this.#onEnd = undefined;
-			direct.start(this.#memory.buffer, this);
+			directSocket.start(this.#memory.buffer, this);
 			return;
 		}
 		const socket = accepted as Socket;
@@ -211,11 +212,11 @@ export class SocketInput implements SocketOwner, BlockSource {
 /** Takes the connection out of an unread stream. If that is not possible, returns undefined and leaves the stream as it is. */
 function adoptSocket(socket: Socket): DirectSocket | undefined {
 	// A stream from which a PROXY header has been read must stay a stream.
-	const direct = socket.bytesRead > 0 ? undefined : toDirectSocket(socket);
-	if (!direct) return undefined;
-	direct.setNoDelay();
+	const directSocket = socket.bytesRead > 0 ? undefined : toDirectSocket(socket);
+	if (!directSocket) return undefined;
+	directSocket.setNoDelay();
 	// The listener counts connections by their streams, so the stream is destroyed when the connection has closed.
-	if (socket.listenerCount('close') > 0) direct.whenClosed = () => socket.destroy();
+	if (socket.listenerCount('close') > 0) directSocket.whenClosed = () => socket.destroy();
 	else socket.destroy();
-	return direct;
+	return directSocket;
 }

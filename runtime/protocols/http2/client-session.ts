@@ -180,8 +180,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	end(): void {
 		if (this.#isClosed) return;
 		this.#retire();
-		const at = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
-		this.frames.bytes.fill(0, at, at + 8);
+		const payloadStart = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
+		this.frames.bytes.fill(0, payloadStart, payloadStart + 8);
 		this.frames.flush();
 		this.#close(new Error('the connection was closed'));
 	}

@@ -88,11 +88,11 @@ export class FrameWriter implements OutputOwner {
 	}
 
 	/** Writes a frame whose payload is one or two 32-bit numbers. */
-	writeNumbers(type: number, streamId: number, first: number, second?: number): void {
-		const length = second === undefined ? 4 : 8;
+	writeNumbers(type: number, streamId: number, firstNumber: number, secondNumber?: number): void {
+		const length = secondNumber === undefined ? 4 : 8;
 		const at = this.beginFrame(length, type, 0, streamId);
-		this.bytes.writeUInt32BE(first, at);
-		if (second !== undefined) this.bytes.writeUInt32BE(second, at + 4);
+		this.bytes.writeUInt32BE(firstNumber, at);
+		if (secondNumber !== undefined) this.bytes.writeUInt32BE(secondNumber, at + 4);
 	}
 
 	/** Writes SETTINGS with alternating identifiers and values. An empty list acknowledges the peer's SETTINGS. */

@@ -41,7 +41,7 @@ export class HpackDecoder {
 	#tableBytes = 0;
 	#capacity = TABLE_BYTES;
 	/** The current position in the input. */
-	#at = 0;
+	#readIndex = 0;
 
 	constructor(memory: StringMemory) {
 		this.#memory = memory;
@@ -49,11 +49,11 @@ export class HpackDecoder {
 
 	/** Decodes a complete block. Returns false if it is malformed, which is a connection error (RFC 9113 §4.3). */
 	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
-		this.#at = start;
+		this.#readIndex = start;
 		let sizeUpdates = 0;
 		let hasFields = false;
-		while (this.#at < end) {
-			const firstByte = bytes[this.#at]!;
+		while (this.#readIndex < end) {
+			const firstByte = bytes[this.#readIndex]!;
 			if (firstByte >= 128) {
 				const index = this.#readInteger(bytes, end, 7);
 				const field = index > 0 ? this.#entryAt(index) : undefined;
@@ -121,11 +121,11 @@ export class HpackDecoder {
 	/** Decodes an integer with a prefix of this many bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
 	#readInteger(bytes: Buffer, end: number, prefixBits: number): number {
 		const mask = (1 << prefixBits) - 1;
-		let value = bytes[this.#at++]! & mask;
+		let value = bytes[this.#readIndex++]! & mask;
 		if (value < mask) return value;
 		for (let shift = 0; shift <= 21; shift += 7) {
-			if (this.#at >= end) return -1;
-			const byte = bytes[this.#at++]!;
+			if (this.#readIndex >= end) return -1;
+			const byte = bytes[this.#readIndex++]!;
 			value += (byte & 127) << shift;
 			if (byte < 128) return value > MAX_INTEGER ? -1 : value;
 		}
@@ -133,15 +133,15 @@ export class HpackDecoder {
 	}
 
 	#readString(bytes: Buffer, end: number): string | undefined {
-		if (this.#at >= end) return undefined;
-		const isHuffmanCoded = bytes[this.#at]! >= 128;
+		if (this.#readIndex >= end) return undefined;
+		const isHuffmanCoded = bytes[this.#readIndex]! >= 128;
 		const length = this.#readInteger(bytes, end, 7);
-		const start = this.#at;
+		const start = this.#readIndex;
 		if (length < 0 || length > end - start) return undefined;
-		this.#at = start + length;
-		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#at);
+		this.#readIndex = start + length;
+		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#readIndex);
 		const memory = this.#memory.bytes;
-		const decodedLength = huffmanDecode(bytes, start, this.#at, memory);
+		const decodedLength = huffmanDecode(bytes, start, this.#readIndex, memory);
 		return decodedLength < 0 ? undefined : memory.toString('latin1', 0, decodedLength);
 	}
 }

@@ -16,7 +16,7 @@ export class OutputMemory {
 	/** Position of the next frame. */
 	writeIndex = 0;
 	owner: OutputOwner | undefined = undefined;
-	readonly #free: Buffer[] = [];
+	readonly #freeBuffers: Buffer[] = [];
 
 	/**
 	 * Reserves up to `OUTPUT_BUFFER_BYTES` bytes at `writeIndex`. The caller writes to `bytes` and advances
@@ -34,10 +34,10 @@ export class OutputMemory {
 
 	/** Replaces the current buffer, which belongs to the socket until `giveBack` is called. */
 	replace(): void {
-		this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
+		this.bytes = this.#freeBuffers.pop() ?? Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
 	}
 
 	giveBack(bytes: Buffer): void {
-		if (this.#free.length < MAX_FREE_BUFFERS) this.#free.push(bytes);
+		if (this.#freeBuffers.length < MAX_FREE_BUFFERS) this.#freeBuffers.push(bytes);
 	}
 }

@@ -29,10 +29,10 @@ export class OutputQueue {
 
 	/** Must be called when the connection's window has grown. */
 	windowGrew(): void {
-		const starving = this.#starvingStreams;
-		if (starving.length === 0) return;
+		const starvingStreams = this.#starvingStreams;
+		if (starvingStreams.length === 0) return;
 		this.#starvingStreams = [];
-		for (const output of starving) this.#readyStreams.push(output);
+		for (const output of starvingStreams) this.#readyStreams.push(output);
 	}
 
 	/** Schedules `sendPending` for the end of the current task. */

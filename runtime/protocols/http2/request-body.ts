@@ -45,7 +45,7 @@ export class StreamBody implements BodySource {
 	readonly #gatherer = new PieceGatherer();
 	#pendingPull: PendingPull | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
-	#discarding = false;
+	#isDiscarding = false;
 
 	constructor(feeder: BodyFeeder, length: number | undefined, memory: PieceMemory | undefined) {
 		this.#feeder = feeder;
@@ -67,7 +67,7 @@ export class StreamBody implements BodySource {
 		if (piece) return piece;
 		if (this.#failure) throw this.#failure;
 		if (this.complete) return null;
-		if (this.#discarding) throw new HttpError(500, 'The request body was canceled.');
+		if (this.#isDiscarding) throw new HttpError(500, 'The request body was canceled.');
 		if (this.#pendingPull) throw new HttpError(500, 'The request body has two readers.');
 		return new Promise((resolve, reject) => {
 			this.#pendingPull = { resolve, reject };
@@ -82,8 +82,8 @@ export class StreamBody implements BodySource {
 	}
 
 	cancel(): void {
-		if (this.#discarding) return;
-		this.#discarding = true;
+		if (this.#isDiscarding) return;
+		this.#isDiscarding = true;
 		const queuedBytes = this.#queuedBytes;
 		this.#queue = [];
 		this.#queuedBytes = 0;
@@ -96,7 +96,7 @@ export class StreamBody implements BodySource {
 	feed(bytes: Buffer, start: number, end: number): void {
 		const size = end - start;
 		this.receivedBytes += size;
-		if (this.#discarding || this.#failure) {
+		if (this.#isDiscarding || this.#failure) {
 			this.#feeder.bodyConsumed(size, true);
 			return;
 		}

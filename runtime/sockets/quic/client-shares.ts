@@ -18,34 +18,39 @@ export class ClientShares {
 	#windowStart = Number.NEGATIVE_INFINITY;
 
 	/**
-	 * Counts a packet. Returns the number of packets that its client has sent in the current period of {@link SHARE_WINDOW_MS}.
-	 * @param at Offset of the client's `sockaddr` in `names`.
+	 * Counts a packet. Returns the number of packets that its client has sent in the current period of {@link
+	 * SHARE_WINDOW_MS}.
+	 * @param addressStart Offset of the client's `sockaddr` in `names`.
 	 * @param now `performance.now()`.
 	 */
-	count(names: Buffer, at: number, now: number): number {
+	count(names: Buffer, addressStart: number, now: number): number {
 		if (now - this.#windowStart >= SHARE_WINDOW_MS) {
 			this.#windowStart = now;
 			this.#counts.fill(0);
 			// A new random seed, so that nobody can predict which clients share a counter.
 			this.#seed = randomBytes(4).readInt32LE(0);
 		}
-		const index = this.#hash(names, at);
+		const index = this.#hash(names, addressStart);
 		if (this.#counts[index]! < MAX_COUNT) this.#counts[index]!++;
 		return this.#counts[index]!;
 	}
 
-	#hash(names: Buffer, at: number): number {
+	#hash(names: Buffer, addressStart: number): number {
 		let hash = this.#seed;
-		if (names.readUInt16LE(at) === AF_INET) hash = mix(hash, names.readInt32LE(at + 4));
-		else if (isMapped(names, at + 8)) hash = mix(hash, names.readInt32LE(at + 20));
-		else hash = mix(mix(hash, names.readInt32LE(at + 8)), names.readInt32LE(at + 12));
+		if (names.readUInt16LE(addressStart) === AF_INET) hash = mix(hash, names.readInt32LE(addressStart + 4));
+		else if (isMapped(names, addressStart + 8)) hash = mix(hash, names.readInt32LE(addressStart + 20));
+		else hash = mix(mix(hash, names.readInt32LE(addressStart + 8)), names.readInt32LE(addressStart + 12));
 		return hash & (COUNTER_COUNT - 1);
 	}
 }
 
 /** Reports whether 16 bytes are an IPv4 address mapped to IPv6. */
-function isMapped(names: Buffer, at: number): boolean {
-	return names.readInt32LE(at) === 0 && names.readInt32LE(at + 4) === 0 && names.readUInt32BE(at + 8) === 0xffff;
+function isMapped(names: Buffer, addressStart: number): boolean {
+	return (
+		names.readInt32LE(addressStart) === 0 &&
+		names.readInt32LE(addressStart + 4) === 0 &&
+		names.readUInt32BE(addressStart + 8) === 0xffff
+	);
 }
 
 function mix(hash: number, word: number): number {

@@ -58,9 +58,9 @@ export class DatagramPipe {
 			this.#output.words[i * MESSAGE_WORDS + LENGTH_WORD] = SENT_DATAGRAM_BYTES;
 		}
 		const endPointers = Buffer.allocUnsafeSlow(16);
-		const at = library.addressOf(endPointers);
+		const endsPointer = library.addressOf(endPointers);
 		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
-		if ((this.#functions.BIO_new_bio_dgram_pair(at, sizes[0], at + 8n, sizes[1]) as number) !== 1) {
+		if ((this.#functions.BIO_new_bio_dgram_pair(endsPointer, sizes[0], endsPointer + 8n, sizes[1]) as number) !== 1) {
 			this.#functions.ERR_clear_error();
 			throw new Error('OpenSSL makes no pair of BIOs.');
 		}
@@ -84,34 +84,34 @@ export class DatagramPipe {
 	 * thread's memory, and its length. `from` is the index of the first number to use. Returns the index of the first
 	 * number not used; OpenSSL must process the datagrams before the next call.
 	 */
-	put(listener: bigint, received: readonly number[], from: number, peerPointer: bigint): number {
+	put(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
 		const { words, longs, bigInts } = this.#input;
-		const maxCount = Math.min(MAX_PUT_DATAGRAMS, (received.length - from) / 2);
+		const maxCount = Math.min(MAX_PUT_DATAGRAMS, (received.length - fromIndex) / 2);
 		let count = 0;
 		for (; count < maxCount; count++) {
-			const length = received[from + count * 2 + 1]!;
+			const length = received[fromIndex + count * 2 + 1]!;
 			if (length > BOUND.USUAL_DATAGRAM_BYTES) break;
-			const at = this.#receivedPointer + received[from + count * 2]!;
+			const datagramPointer = this.#receivedPointer + received[fromIndex + count * 2]!;
 			const word = count * MESSAGE_WORDS;
-			words[word] = at;
-			words[word + 1] = at / TWO_POWER_32;
+			words[word] = datagramPointer;
+			words[word + 1] = datagramPointer / TWO_POWER_32;
 			words[word + LENGTH_WORD] = length;
 			longs[count * MESSAGE_LONGS + LOCAL_LONG] = peerPointer;
 		}
-		if (count === 0) return this.#inject(listener, received, from, from + maxCount * 2, peerPointer);
-		const { at, countPointer } = this.#input;
+		if (count === 0) return this.#inject(listener, received, fromIndex, fromIndex + maxCount * 2, peerPointer);
+		const { pointers, countPointer } = this.#input;
 		const result = this.#functions.BIO_sendmmsg(
 			this.#outer,
-			at[0]!,
+			pointers[0]!,
 			MESSAGE_STRIDE,
 			bigInts[count]!,
 			0n,
 			countPointer,
 		) as number;
-		if (result === 1) return from + 2 * this.#input.processedCount;
+		if (result === 1) return fromIndex + 2 * this.#input.processedCount;
 		this.#functions.ERR_clear_error();
 		// The pair was empty and did not accept the datagram, so the datagram is too large. It is dropped.
-		return from + 2;
+		return fromIndex + 2;
 	}
 
 	/**
@@ -119,14 +119,17 @@ export class DatagramPipe {
 	 * it then enlarges only a single buffer for each. Drops those that are too long. Returns the index after the last
 	 * datagram handled.
 	 */
-	#inject(listener: bigint, received: readonly number[], from: number, end: number, peerPointer: bigint): number {
-		let index = from;
+	#inject(listener: bigint, received: readonly number[], fromIndex: number, end: number, peerPointer: bigint): number {
+		let index = fromIndex;
 		for (; index < end; index += 2) {
 			const length = received[index + 1]!;
 			if (length <= BOUND.USUAL_DATAGRAM_BYTES) break;
 			if (length > BOUND.MAX_DATAGRAM_BYTES) continue;
-			const at = BigInt(this.#receivedPointer + received[index]!);
-			if ((this.#functions.SSL_inject_net_dgram(listener, at, BigInt(length), peerPointer, 0n) as number) !== 1) {
+			const datagramPointer = BigInt(this.#receivedPointer + received[index]!);
+			if (
+				(this.#functions.SSL_inject_net_dgram(listener, datagramPointer, BigInt(length), peerPointer, 0n) as number) !==
+				1
+			) {
 				this.#functions.ERR_clear_error();
 			}
 		}
@@ -149,10 +152,11 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Takes at most `max` datagrams and appends them to those that wait in the thread's memory to be sent. Returns how many it took.
+	 * Takes at most `maxCount` datagrams and appends them to those that wait in the thread's memory to be sent.
+	 * Returns how many it took.
 	 */
-	take(maxCount: number): number {
-		const { words, bigInts, at: pointers, countPointer } = this.#output;
+	takeDatagrams(maxCount: number): number {
+		const { words, bigInts, pointers, countPointer } = this.#output;
 		const { waitingCount, lengths } = this.#memory;
 		const result = this.#functions.BIO_recvmmsg(
 			this.#outer,
@@ -181,7 +185,7 @@ class Messages {
 	readonly words: Uint32Array;
 	readonly longs: BigUint64Array;
 	/** The address of each message. */
-	readonly at: readonly bigint[];
+	readonly pointers: readonly bigint[];
 	readonly countPointer: bigint;
 	/** The numbers from 0 to the number of messages, as BigInts, so that calls need not allocate any. */
 	readonly bigInts: readonly bigint[];
@@ -189,11 +193,11 @@ class Messages {
 
 	constructor(library: QuicLibrary, count: number) {
 		const bytes = Buffer.allocUnsafeSlow(count * MESSAGE_BYTES + 8).fill(0);
-		const at = library.addressOf(bytes);
+		const firstPointer = library.addressOf(bytes);
 		this.words = new Uint32Array(bytes.buffer);
 		this.longs = new BigUint64Array(bytes.buffer);
-		this.at = Array.from({ length: count }, (_, i) => at + BigInt(i * MESSAGE_BYTES));
-		this.countPointer = at + BigInt(count * MESSAGE_BYTES);
+		this.pointers = Array.from({ length: count }, (_, i) => firstPointer + BigInt(i * MESSAGE_BYTES));
+		this.countPointer = firstPointer + BigInt(count * MESSAGE_BYTES);
 		this.bigInts = Array.from({ length: count + 1 }, (_, i) => BigInt(i));
 		this.#countWord = count * MESSAGE_WORDS;
 	}

@@ -188,9 +188,9 @@ export class DatagramRelay implements PolledSocket {
 		outgoing[2] = control.length;
 		name.copy(outgoing, 3);
 		control.copy(outgoing, 3 + name.length);
-		const at = 3 + name.length + control.length;
-		payload.copy(outgoing, at);
-		if (!this.#isClosed) this.#write(at + payload.length);
+		const payloadStart = 3 + name.length + control.length;
+		payload.copy(outgoing, payloadStart);
+		if (!this.#isClosed) this.#write(payloadStart + payload.length);
 	}
 
 	/** Delivers the messages that have arrived. */
@@ -241,12 +241,12 @@ export class DatagramRelay implements PolledSocket {
 				owner.older?.(message[1]!, parseIds(message, 2));
 				return;
 			case MESSAGE_TYPE.datagram: {
-				const controlAt = 3 + message[1]!;
-				const payloadAt = controlAt + message[2]!;
+				const controlStart = 3 + message[1]!;
+				const payloadStart = controlStart + message[2]!;
 				owner.datagram?.({
-					name: message.subarray(3, controlAt),
-					control: message.subarray(controlAt, payloadAt),
-					payload: message.subarray(payloadAt),
+					name: message.subarray(3, controlStart),
+					control: message.subarray(controlStart, payloadStart),
+					payload: message.subarray(payloadStart),
 				});
 			}
 		}

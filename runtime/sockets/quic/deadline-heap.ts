@@ -59,33 +59,33 @@ export class DeadlineHeap<Member extends Deadline> {
 
 	#rise(member: Member): void {
 		const members = this.#members;
-		let at = member.heapIndex;
-		while (at > 0) {
-			const parentIndex = (at - 1) >> 1;
+		let index = member.heapIndex;
+		while (index > 0) {
+			const parentIndex = (index - 1) >> 1;
 			const parent = members[parentIndex]!;
 			if (parent.dueAt <= member.dueAt) break;
-			members[at] = parent;
-			parent.heapIndex = at;
-			at = parentIndex;
+			members[index] = parent;
+			parent.heapIndex = index;
+			index = parentIndex;
 		}
-		members[at] = member;
-		member.heapIndex = at;
+		members[index] = member;
+		member.heapIndex = index;
 	}
 
 	#sink(member: Member): void {
 		const members = this.#members;
-		let at = member.heapIndex;
+		let index = member.heapIndex;
 		for (;;) {
-			let childIndex = at * 2 + 1;
+			let childIndex = index * 2 + 1;
 			if (childIndex >= members.length) break;
 			if (childIndex + 1 < members.length && members[childIndex + 1]!.dueAt < members[childIndex]!.dueAt) childIndex++;
 			const child = members[childIndex]!;
 			if (child.dueAt >= member.dueAt) break;
-			members[at] = child;
-			child.heapIndex = at;
-			at = childIndex;
+			members[index] = child;
+			child.heapIndex = index;
+			index = childIndex;
 		}
-		members[at] = member;
-		member.heapIndex = at;
+		members[index] = member;
+		member.heapIndex = index;
 	}
 }

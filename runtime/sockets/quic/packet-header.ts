@@ -50,18 +50,18 @@ export class PacketHeader {
 		if (length < 7) return 'noise';
 		this.version = bytes.readUInt32BE(start + 1);
 		const destinationLength = bytes[start + 5]!;
-		const sourceAt = start + 6 + destinationLength;
-		if (sourceAt >= end) return 'noise';
-		const sourceLength = bytes[sourceAt]!;
-		if (sourceAt + 1 + sourceLength > end) return 'noise';
-		this.destination = bytes.toString('latin1', start + 6, sourceAt);
-		this.source = bytes.toString('latin1', sourceAt + 1, sourceAt + 1 + sourceLength);
+		const sourceStart = start + 6 + destinationLength;
+		if (sourceStart >= end) return 'noise';
+		const sourceLength = bytes[sourceStart]!;
+		if (sourceStart + 1 + sourceLength > end) return 'noise';
+		this.destination = bytes.toString('latin1', start + 6, sourceStart);
+		this.source = bytes.toString('latin1', sourceStart + 1, sourceStart + 1 + sourceLength);
 		// Version 0 means version negotiation, which only servers send.
 		if (this.version === 0) return 'noise';
 		if (this.version !== VERSION_1) return 'unknown_version';
 		if ((firstByte & 0x40) === 0 || destinationLength > MAX_ID_LENGTH || sourceLength > MAX_ID_LENGTH) return 'noise';
 		if ((firstByte & 0x30) !== 0 || destinationLength < MIN_CLIENT_ID_LENGTH) return 'long';
-		return this.#readToken(bytes, sourceAt + 1 + sourceLength, end) ? 'initial' : 'noise';
+		return this.#readToken(bytes, sourceStart + 1 + sourceLength, end) ? 'initial' : 'noise';
 	}
 
 	/** Reads the length of a token, a variable-length integer (RFC 9000 §16). Returns false if the token exceeds the datagram. */

@@ -67,7 +67,7 @@ export interface EngineOwner {
 	/** Called when the handshake is complete. The protocol sets `engine.owner`, or closes the engine. */
 	established(engine: QuicEngine): void;
 	/** Sets the engine's next deadline, by `performance.now()`; Infinity for none. */
-	setDeadline(engine: QuicEngine, due: number): void;
+	setDeadline(engine: QuicEngine, dueAt: number): void;
 	/** Called when the engine has been freed. */
 	ended(engine: QuicEngine): void;
 	/** Called when the handshake no longer waits for a certificate. */
@@ -161,7 +161,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#isInOpenssl = false;
 	/** Ends the connection after OpenSSL has returned. Set if the end was requested while OpenSSL was running. */
 	#pendingEnd: (() => void) | undefined = undefined;
-	#ending: Ending | undefined = undefined;
+	#gracefulEnd: Ending | undefined = undefined;
 	#hasHeardPeer = false;
 	/** Number of bytes that may still be sent to an unproven address. */
 	#creditBytes = 0;
@@ -249,10 +249,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 * sent to it (RFC 9000 §8.1). OpenSSL may exceed this limit with its last datagram. The datagrams that are not sent count as
 	 * lost.
 	 */
-	permittedCount(lengths: Uint32Array, from: number, count: number): number {
+	permittedCount(lengths: Uint32Array, firstIndex: number, count: number): number {
 		if (this.isAddressProven) return count;
 		for (let i = 0; i < count; i++) {
-			const length = lengths[from + i]!;
+			const length = lengths[firstIndex + i]!;
 			if (length > this.#creditBytes) return i;
 			this.#creditBytes -= length;
 		}
@@ -293,8 +293,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const hasReceived = this.#receivedRanges.length > 0;
 		this.#tick();
 		if (!this.#isGone && this.#connection !== 0n && !this.isEstablished) this.#establish();
-		if (this.isEstablished && !this.#isGone && this.#ending === undefined) this.#deliver();
-		if (this.#ending !== undefined && !this.#isGone) this.#finish(this.#ending);
+		if (this.isEstablished && !this.#isGone && this.#gracefulEnd === undefined) this.#deliver();
+		if (this.#gracefulEnd !== undefined && !this.#isGone) this.#finish(this.#gracefulEnd);
 		if (this.#isGone) return;
 		this.#sendOutput();
 		if (this.#isGone) return;
@@ -404,9 +404,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	end(code: number): void {
-		if (this.#isGone || this.#ending !== undefined) return;
+		if (this.#isGone || this.#gracefulEnd !== undefined) return;
 		const now = performance.now();
-		this.#ending = { code, giveUpAt: now + BOUND.MAX_FLUSH_MS, heardAt: now };
+		this.#gracefulEnd = { code, giveUpAt: now + BOUND.MAX_FLUSH_MS, heardAt: now };
 		this.#hasHeardPeer = false;
 		this.run();
 	}
@@ -415,22 +415,22 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 * Continues the graceful end of the connection. Before OpenSSL can flush the streams, all of their data must have been passed to
 	 * it.
 	 */
-	#finish(ending: Ending): void {
+	#finish(gracefulEnd: Ending): void {
 		const now = performance.now();
-		if (this.#hasHeardPeer) ending.heardAt = now;
+		if (this.#hasHeardPeer) gracefulEnd.heardAt = now;
 		this.#hasHeardPeer = false;
 		// OpenSSL would wait for streams that have not been accepted. They are accepted here, so that the owner can reject them.
 		this.#acceptStreams();
 		this.#flushLingering();
 		if (this.#isGone) return;
-		if (now >= ending.giveUpAt || now - ending.heardAt >= BOUND.MAX_FLUSH_SILENCE_MS) {
-			this.close(ending.code);
+		if (now >= gracefulEnd.giveUpAt || now - gracefulEnd.heardAt >= BOUND.MAX_FLUSH_SILENCE_MS) {
+			this.close(gracefulEnd.code);
 			return;
 		}
 		for (const streams of [this.#lingering, this.streams]) {
 			for (const stream of streams.values()) if (stream.hasUnsent) return;
 		}
-		this.#shutDown(ending.code, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK);
+		this.#shutDown(gracefulEnd.code, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK);
 	}
 
 	#shutDown(code: number, flags: bigint): void {
@@ -470,10 +470,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#tick(): void {
 		const received = this.#receivedRanges;
 		const { pipe } = this.thread;
-		let at = 0;
+		let receivedIndex = 0;
 		do {
-			if (at < received.length) {
-				at = pipe.put(this.#listener, received, at, this.path.peerPointer);
+			if (receivedIndex < received.length) {
+				receivedIndex = pipe.put(this.#listener, received, receivedIndex, this.path.peerPointer);
 				this.#handleEvents();
 				pipe.dropUnread();
 			} else this.#handleEvents();
@@ -485,7 +485,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 				if (this.#connection !== 0n && this.#hasCloseInfo()) this.isClosing = true;
 			}
 			if (pipe.hasOutput) this.#takeDatagrams();
-		} while (at < received.length && !this.#isGone);
+		} while (receivedIndex < received.length && !this.#isGone);
 		received.length = 0;
 	}
 
@@ -605,7 +605,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		let takenCount = 0;
 		for (;;) {
 			const room = this.#owner.makeRoom();
-			const count = pipe.take(room);
+			const count = pipe.takeDatagrams(room);
 			takenCount += count;
 			if (count === 0) return takenCount;
 			this.#hasBegun = true;
@@ -655,14 +655,15 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 			resultsPointer + RESULT_OFFSETS.time,
 			resultsPointer + RESULT_OFFSETS.infinite,
 		);
-		let due = Infinity;
+		let dueAt = Infinity;
 		if (results.readInt32LE(64) === 0) {
 			// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
-			due = performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
+			dueAt = performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
 		}
-		const ending = this.#ending;
-		if (ending !== undefined) due = Math.min(due, ending.giveUpAt, ending.heardAt + BOUND.MAX_FLUSH_SILENCE_MS);
-		this.#owner.setDeadline(this, due);
+		const gracefulEnd = this.#gracefulEnd;
+		if (gracefulEnd !== undefined)
+			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.heardAt + BOUND.MAX_FLUSH_SILENCE_MS);
+		this.#owner.setDeadline(this, dueAt);
 	}
 
 	#end(close: QuicClose | undefined): void {

@@ -180,7 +180,7 @@ export class EngineStream implements QuicStream {
 		return this.#isOwnerWaiting || this.#pendingBytes !== undefined;
 	}
 
-	/** Asks OpenSSL how many bytes have been acknowledged, and updates `buffered`. */
+	/** Asks OpenSSL how many bytes have been acknowledged, and updates `bufferedBytes`. */
 	refresh(): void {
 		if (this.bufferedBytes === 0) return;
 		const { library, resultsPointer, results } = this.#engine.thread;

@@ -95,15 +95,15 @@ export class RetryTokens {
 		this.#library = library;
 		const { functions } = library;
 		const settings = this.#settings;
-		const at = library.addressOf(settings);
-		this.#settingsPointer = at;
+		const settingsPointer = library.addressOf(settings);
+		this.#settingsPointer = settingsPointer;
 		settings.write('TEST-RAND', KIND_OFFSET, 'latin1');
 		settings.write('test_entropy', ENTROPY_NAME_OFFSET, 'latin1');
 		settings.write('strength', STRENGTH_NAME_OFFSET, 'latin1');
 		settings.writeUInt32LE(STRENGTH_BITS, STRENGTH_OFFSET);
 		this.#parameter(0, ENTROPY_NAME_OFFSET, PARAM_BYTES_TYPE, TAPE_OFFSET, TAPE_BYTES);
 		this.#parameter(1, STRENGTH_NAME_OFFSET, PARAM_UNSIGNED, STRENGTH_OFFSET, 4);
-		const generatorType = functions.EVP_RAND_fetch(0n, at + BigInt(KIND_OFFSET), 0n) as bigint;
+		const generatorType = functions.EVP_RAND_fetch(0n, settingsPointer + BigInt(KIND_OFFSET), 0n) as bigint;
 		this.#generator = generatorType === 0n ? 0n : (functions.EVP_RAND_CTX_new(generatorType, 0n) as bigint);
 		if (generatorType !== 0n) functions.EVP_RAND_free(generatorType);
 		this.#sealCipher = functions.EVP_CIPHER_CTX_new() as bigint;
@@ -177,28 +177,28 @@ export class RetryTokens {
 	 * Writes a Retry packet in reply to an Initial packet. Returns its length, at most {@link MAX_RETRY_BYTES}.
 	 * @param nameOffset Offset of the client's `sockaddr` in `names`.
 	 */
-	write(header: PacketHeader, names: Buffer, nameOffset: number, to: Buffer, start: number): number {
+	write(header: PacketHeader, names: Buffer, nameOffset: number, target: Buffer, start: number): number {
 		const { functions } = this.#library;
 		const { source, destination } = header;
 		const memory = this.#memory;
 		const randomStart = this.#takeRandom(IV_BYTES + SERVER_ID_LENGTH + 1);
-		const idAt = randomStart + IV_BYTES;
+		const idStart = randomStart + IV_BYTES;
 		// The integrity tag covers the packet and, in front of it, the connection ID that the client chose (RFC 9001 §5.8).
 		let at = PACKET_OFFSET;
 		memory[at++] = destination.length;
 		at += memory.write(destination, at, 'latin1');
-		const packetAt = at;
-		memory[at++] = 0xf0 | (this.#randomBytes[idAt + SERVER_ID_LENGTH]! & 0x0f);
+		const packetStart = at;
+		memory[at++] = 0xf0 | (this.#randomBytes[idStart + SERVER_ID_LENGTH]! & 0x0f);
 		at = memory.writeUInt32BE(VERSION_1, at);
 		memory[at++] = source.length;
 		at += memory.write(source, at, 'latin1');
 		memory[at++] = SERVER_ID_LENGTH;
-		at += this.#randomBytes.copy(memory, at, idAt, idAt + SERVER_ID_LENGTH);
+		at += this.#randomBytes.copy(memory, at, idStart, idStart + SERVER_ID_LENGTH);
 
-		const tokenAt = at;
+		const tokenStart = at;
 		at += this.#randomBytes.copy(memory, at, randomStart, randomStart + IV_BYTES);
-		const length = this.#writeText(destination, idAt, names, nameOffset);
-		functions.EVP_EncryptInit_ex(this.#sealCipher, 0n, 0n, 0n, this.#memoryPointer + BigInt(tokenAt));
+		const length = this.#writeText(destination, idStart, names, nameOffset);
+		functions.EVP_EncryptInit_ex(this.#sealCipher, 0n, 0n, 0n, this.#memoryPointer + BigInt(tokenStart));
 		functions.EVP_EncryptUpdate(
 			this.#sealCipher,
 			this.#memoryPointer + BigInt(at),
@@ -222,7 +222,7 @@ export class RetryTokens {
 		functions.EVP_EncryptFinal_ex(this.#tagCipher, this.#memoryPointer + BigInt(at), this.#memoryPointer + LENGTH_AT);
 		functions.EVP_CIPHER_CTX_ctrl(this.#tagCipher, CTRL_GET_TAG, TAG_BYTES, this.#memoryPointer + BigInt(at));
 		at += TAG_BYTES;
-		return memory.copy(to, start, packetAt, at);
+		return memory.copy(target, start, packetStart, at);
 	}
 
 	/** Reports whether the token of an Initial packet was issued by us, recently, for this client and this connection ID. */
@@ -237,16 +237,16 @@ export class RetryTokens {
 		const { functions } = this.#library;
 		const memory = this.#memory;
 		bytes.copy(memory, PACKET_OFFSET, tokenAt, tokenEnd);
-		const textAt = this.#memoryPointer + PACKET_AT + BigInt(IV_BYTES);
+		const encryptedPointer = this.#memoryPointer + PACKET_AT + BigInt(IV_BYTES);
 		functions.EVP_DecryptInit_ex(this.#openCipher, 0n, 0n, 0n, this.#memoryPointer + PACKET_AT);
 		functions.EVP_DecryptUpdate(
 			this.#openCipher,
 			this.#memoryPointer + TEXT_AT,
 			this.#memoryPointer + LENGTH_AT,
-			textAt,
+			encryptedPointer,
 			length,
 		);
-		functions.EVP_CIPHER_CTX_ctrl(this.#openCipher, CTRL_SET_TAG, TAG_BYTES, textAt + BigInt(length));
+		functions.EVP_CIPHER_CTX_ctrl(this.#openCipher, CTRL_SET_TAG, TAG_BYTES, encryptedPointer + BigInt(length));
 		if (
 			(functions.EVP_DecryptFinal_ex(
 				this.#openCipher,
@@ -263,12 +263,15 @@ export class RetryTokens {
 		at += 1 + memory[at]!;
 		if (memory.toString('latin1', at + 1, at + 1 + memory[at]!) !== destination) return false;
 		at += 1 + memory[at]!;
-		const [from, end] = addressRange(names, nameOffset);
-		return memory[at] === end - from && names.compare(memory, at + 1, at + 1 + end - from, from, end) === 0;
+		const [addressStart, end] = addressRange(names, nameOffset);
+		return (
+			memory[at] === end - addressStart &&
+			names.compare(memory, at + 1, at + 1 + end - addressStart, addressStart, end) === 0
+		);
 	}
 
 	/** Writes an unencrypted token in OpenSSL's format, and returns its length. */
-	#writeText(destination: string, idAt: number, names: Buffer, nameOffset: number): number {
+	#writeText(destination: string, idStart: number, names: Buffer, nameOffset: number): number {
 		const memory = this.#memory;
 		let at = TEXT_OFFSET;
 		memory[at++] = 1;
@@ -277,10 +280,10 @@ export class RetryTokens {
 		memory[at++] = destination.length;
 		at += memory.write(destination, at, 'latin1');
 		memory[at++] = SERVER_ID_LENGTH;
-		at += this.#randomBytes.copy(memory, at, idAt, idAt + SERVER_ID_LENGTH);
-		const [from, end] = addressRange(names, nameOffset);
-		memory[at++] = end - from;
-		return at + names.copy(memory, at, from, end) - TEXT_OFFSET;
+		at += this.#randomBytes.copy(memory, at, idStart, idStart + SERVER_ID_LENGTH);
+		const [addressStart, end] = addressRange(names, nameOffset);
+		memory[at++] = end - addressStart;
+		return at + names.copy(memory, at, addressStart, end) - TEXT_OFFSET;
 	}
 
 	#takeRandom(count: number): number {

@@ -63,9 +63,9 @@ export class DatagramRouter<Target extends RouteTarget> {
 	 */
 	registerFromPacket(bytes: Buffer, start: number, end: number, target: Target): string | undefined {
 		if ((bytes[start]! & 0x80) === 0 || end - start < 7) return undefined;
-		const sourceAt = start + 6 + bytes[start + 5]!;
-		if (sourceAt >= end) return undefined;
-		const id = bytes.toString('latin1', sourceAt + 1, sourceAt + 1 + bytes[sourceAt]!);
+		const sourceStart = start + 6 + bytes[start + 5]!;
+		if (sourceStart >= end) return undefined;
+		const id = bytes.toString('latin1', sourceStart + 1, sourceStart + 1 + bytes[sourceStart]!);
 		if (id === '' || target.ids.has(id)) return undefined;
 		this.register(id, target);
 		return id;

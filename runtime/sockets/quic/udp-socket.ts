@@ -94,15 +94,15 @@ export class DatagramMemory {
 		this.outgoingPointer = library.addressOf(this.outgoing);
 		this.partsPointer = library.addressOf(this.outgoingParts);
 		this.outgoingControlsPointer = library.addressOf(this.outgoingControls);
-		const namesAt = library.addressOf(this.names);
+		const namesPointer = library.addressOf(this.names);
 		const controlsPointer = library.addressOf(this.controls);
-		const receivedPartsAt = library.addressOf(this.#parts);
+		const receivedPartsPointer = library.addressOf(this.#parts);
 		for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
 			this.#parts.writeBigUInt64LE(this.receivedPointer + BigInt(i * RECEIVED_MESSAGE_BYTES), i * 16);
 			this.#parts.writeBigUInt64LE(BigInt(RECEIVED_MESSAGE_BYTES), i * 16 + 8);
 			const message = i * MESSAGE_HEADER_BYTES;
-			this.incoming.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), message);
-			this.incoming.writeBigUInt64LE(receivedPartsAt + BigInt(i * 16), message + 16);
+			this.incoming.writeBigUInt64LE(namesPointer + BigInt(i * NAME_BYTES), message);
+			this.incoming.writeBigUInt64LE(receivedPartsPointer + BigInt(i * 16), message + 16);
 			this.incoming.writeBigUInt64LE(1n, message + 24);
 			this.incoming.writeBigUInt64LE(controlsPointer + BigInt(i * CONTROL_BYTES), message + 32);
 		}
@@ -133,15 +133,15 @@ class ReplyMemory {
 	count = 0;
 
 	constructor(library: QuicLibrary) {
-		const namesAt = library.addressOf(this.names);
-		const payloadsAt = library.addressOf(this.payloads);
-		const partsAt = library.addressOf(this.parts);
+		const namesPointer = library.addressOf(this.names);
+		const payloadsPointer = library.addressOf(this.payloads);
+		const partsPointer = library.addressOf(this.parts);
 		this.controlsPointer = library.addressOf(this.controls);
 		this.messagesPointer = library.addressOf(this.messages);
 		for (let i = 0; i < MAX_REPLIES; i++) {
-			this.parts.writeBigUInt64LE(payloadsAt + BigInt(i * MAX_REPLY_BYTES), i * 16);
-			this.messages.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), i * MESSAGE_HEADER_BYTES);
-			this.messages.writeBigUInt64LE(partsAt + BigInt(i * 16), i * MESSAGE_HEADER_BYTES + 16);
+			this.parts.writeBigUInt64LE(payloadsPointer + BigInt(i * MAX_REPLY_BYTES), i * 16);
+			this.messages.writeBigUInt64LE(namesPointer + BigInt(i * NAME_BYTES), i * MESSAGE_HEADER_BYTES);
+			this.messages.writeBigUInt64LE(partsPointer + BigInt(i * 16), i * MESSAGE_HEADER_BYTES + 16);
 			this.messages.writeBigUInt64LE(1n, i * MESSAGE_HEADER_BYTES + 24);
 		}
 	}
@@ -202,16 +202,16 @@ export class UdpSocket implements PolledSocket {
 	#controlLength = 0;
 
 	/** Binds the socket. Throws an error with the system's code, or `ENOSYS` if there is no poller. */
-	constructor(library: QuicLibrary, memory: DatagramMemory, to: UdpAddress) {
+	constructor(library: QuicLibrary, memory: DatagramMemory, bindAddress: UdpAddress) {
 		const poller = threadPoller();
-		const name = writeSocketAddress(to.address, to.port);
+		const name = writeSocketAddress(bindAddress.address, bindAddress.port);
 		if (poller === undefined || name === undefined) throw systemError('ENOSYS');
 		this.#library = library;
 		this.memory = memory;
 		this.#poller = poller;
 		const { functions } = library;
 		const family = name.readUInt16LE(0);
-		const inheritedDescriptor = to.descriptor;
+		const inheritedDescriptor = bindAddress.descriptor;
 		const fd =
 			inheritedDescriptor === undefined
 				? (functions.socket(family, SOCK_DGRAM | NONBLOCK | CLOEXEC, 0) as number)
@@ -224,7 +224,7 @@ export class UdpSocket implements PolledSocket {
 			return;
 		}
 		const isV6 = family !== 2;
-		if (to.shared) this.#setOption(SOL_SOCKET, SO_REUSEPORT, 1);
+		if (bindAddress.shared) this.#setOption(SOL_SOCKET, SO_REUSEPORT, 1);
 		else this.#setOption(SOL_SOCKET, SO_REUSEADDR, 0);
 		// A privileged process may exceed the system's limit on socket buffers. Without the privilege, SO_RCVBUF requests as much as is
 		// allowed.
@@ -232,7 +232,7 @@ export class UdpSocket implements PolledSocket {
 			this.#setOption(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER_BYTES);
 		this.#setOption(SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER_BYTES);
 		if (isV6) {
-			this.#setOption(IPPROTO_IPV6, IPV6_V6ONLY, to.only6 ? 1 : 0);
+			this.#setOption(IPPROTO_IPV6, IPV6_V6ONLY, bindAddress.only6 ? 1 : 0);
 			this.#setOption(IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 			this.#setOption(IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_DO);
 		}
@@ -395,27 +395,27 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/** Writes the control message for sending from the address to which the datagram was sent. Returns its length. */
-	#writeSource(to: Buffer, start: number): number {
+	#writeSource(target: Buffer, start: number): number {
 		const { controls } = this.memory;
 		const at = this.#destinationMessageAt();
 		if (at < 0) return 0;
 		if (controls.readInt32LE(at + 8) === IPPROTO_IP) {
 			// in_pktinfo: interface index, our address as the source, and the destination address of the header.
-			to.fill(0, start, start + 32);
-			to.writeUInt32LE(16 + 12, start);
-			to.writeInt32LE(IPPROTO_IP, start + 8);
-			to.writeInt32LE(IP_PKTINFO, start + 12);
-			controls.copy(to, start + 20, at + 20, at + 24);
+			target.fill(0, start, start + 32);
+			target.writeUInt32LE(16 + 12, start);
+			target.writeInt32LE(IPPROTO_IP, start + 8);
+			target.writeInt32LE(IP_PKTINFO, start + 12);
+			controls.copy(target, start + 20, at + 20, at + 24);
 			return 32;
 		}
-		to.fill(0, start, start + 40);
-		to.writeUInt32LE(16 + 20, start);
-		to.writeInt32LE(IPPROTO_IPV6, start + 8);
-		to.writeInt32LE(IPV6_PKTINFO, start + 12);
-		controls.copy(to, start + 16, at + 16, at + 32);
+		target.fill(0, start, start + 40);
+		target.writeUInt32LE(16 + 20, start);
+		target.writeInt32LE(IPPROTO_IPV6, start + 8);
+		target.writeInt32LE(IPV6_PKTINFO, start + 12);
+		controls.copy(target, start + 16, at + 16, at + 32);
 		// A link-local address is valid only on its interface, so the interface index is copied, too.
 		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80)
-			controls.copy(to, start + 32, at + 32, at + 36);
+			controls.copy(target, start + 32, at + 32, at + 36);
 		return 40;
 	}
 
@@ -423,7 +423,7 @@ export class UdpSocket implements PolledSocket {
 	 * Replies to the datagram that is being delivered. Replies are collected, and sent together.
 	 * @param write Writes the reply at an offset, at most {@link MAX_REPLY_BYTES}, and returns its length.
 	 */
-	reply(name: number, write: (to: Buffer, at: number) => number): void {
+	reply(name: number, write: (target: Buffer, at: number) => number): void {
 		this.#replies ??= new ReplyMemory(this.#library);
 		const replies = this.#replies;
 		const index = replies.count++;
@@ -434,8 +434,8 @@ export class UdpSocket implements PolledSocket {
 		const length = this.#writeSource(replies.controls, index * CONTROL_BYTES);
 		const message = index * MESSAGE_HEADER_BYTES;
 		replies.messages.writeUInt32LE(isV4 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
-		const controlAt = length === 0 ? 0n : replies.controlsPointer + BigInt(index * CONTROL_BYTES);
-		replies.messages.writeBigUInt64LE(controlAt, message + 32);
+		const controlPointer = length === 0 ? 0n : replies.controlsPointer + BigInt(index * CONTROL_BYTES);
+		replies.messages.writeBigUInt64LE(controlPointer, message + 32);
 		replies.messages.writeUInt32LE(length, message + 40);
 		if (replies.count === MAX_REPLIES) this.flushReplies();
 	}
@@ -483,15 +483,15 @@ export class UdpSocket implements PolledSocket {
 		const count = memory.waitingCount;
 		const { paths } = memory;
 		memory.waitingCount = 0;
-		for (let from = 0; from < count; ) {
-			from = this.#send(from, count, this.#canSegment);
-			if (from === count) return;
+		for (let firstIndex = 0; firstIndex < count; ) {
+			firstIndex = this.#send(firstIndex, count, this.#canSegment);
+			if (firstIndex === count) return;
 			// The network device does not support GSO, or the segments exceed its MTU. A full queue causes the same failure.
-			const path = paths[from]!;
-			let end = from + 1;
+			const path = paths[firstIndex]!;
+			let end = firstIndex + 1;
 			while (end < count && paths[end] === path) end++;
 			const { lostCount } = this;
-			from = this.#send(from, end, false);
+			firstIndex = this.#send(firstIndex, end, false);
 			if (this.lostCount === lostCount) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
 		}
 	}
@@ -500,27 +500,27 @@ export class UdpSocket implements PolledSocket {
 	 * Sends the waiting datagrams from index `from` on. If a GSO write fails, returns the index of its first datagram; otherwise
 	 * returns `count`.
 	 */
-	#send(from: number, count: number, useGso: boolean): number {
+	#send(firstIndex: number, count: number, useGso: boolean): number {
 		const { memory } = this;
 		const { lengths, paths } = memory;
 		let messageCount = 0;
-		for (let first = from; first < count; ) {
+		for (let first = firstIndex; first < count; ) {
 			const size = lengths[first]!;
 			const path = paths[first]!;
-			let last = first + 1;
+			let endIndex = first + 1;
 			if (useGso && this.#mayUseGso(path)) {
-				let total = size;
+				let totalBytes = size;
 				// All segments except the last must have the same size.
-				while (last < count && last - first < MAX_SEGMENTS && paths[last] === path) {
-					if (lengths[last - 1] !== size || lengths[last]! > size) break;
-					total += lengths[last]!;
-					if (total > MAX_SEGMENTED_BYTES) break;
-					last++;
+				while (endIndex < count && endIndex - first < MAX_SEGMENTS && paths[endIndex] === path) {
+					if (lengths[endIndex - 1] !== size || lengths[endIndex]! > size) break;
+					totalBytes += lengths[endIndex]!;
+					if (totalBytes > MAX_SEGMENTED_BYTES) break;
+					endIndex++;
 				}
 			}
 			MESSAGE_STARTS[messageCount] = first;
-			this.#prepareMessage(messageCount++, first, last);
-			first = last;
+			this.#prepareMessage(messageCount++, first, endIndex);
+			first = endIndex;
 		}
 		MESSAGE_STARTS[messageCount] = count;
 		for (let doneCount = 0; doneCount < messageCount; ) {
@@ -565,18 +565,18 @@ export class UdpSocket implements PolledSocket {
 		outgoing.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
 		outgoing.writeBigUInt64LE(memory.partsPointer + BigInt(first * 16), message + 16);
 		outgoing.writeUInt32LE(end - first, message + 24);
-		const controlAt = index * CONTROL_BYTES;
-		path.control.copy(outgoingControls, controlAt);
+		const controlStart = index * CONTROL_BYTES;
+		path.control.copy(outgoingControls, controlStart);
 		let length = path.control.length;
 		if (end - first > 1) {
-			outgoingControls.writeUInt32LE(18, controlAt + length);
-			outgoingControls.writeUInt32LE(0, controlAt + length + 4);
-			outgoingControls.writeInt32LE(SOL_UDP, controlAt + length + 8);
-			outgoingControls.writeInt32LE(UDP_SEGMENT, controlAt + length + 12);
-			outgoingControls.writeUInt16LE(lengths[first]!, controlAt + length + 16);
+			outgoingControls.writeUInt32LE(18, controlStart + length);
+			outgoingControls.writeUInt32LE(0, controlStart + length + 4);
+			outgoingControls.writeInt32LE(SOL_UDP, controlStart + length + 8);
+			outgoingControls.writeInt32LE(UDP_SEGMENT, controlStart + length + 12);
+			outgoingControls.writeUInt16LE(lengths[first]!, controlStart + length + 16);
 			length += 24;
 		}
-		outgoing.writeBigUInt64LE(length === 0 ? 0n : memory.outgoingControlsPointer + BigInt(controlAt), message + 32);
+		outgoing.writeBigUInt64LE(length === 0 ? 0n : memory.outgoingControlsPointer + BigInt(controlStart), message + 32);
 		outgoing.writeUInt32LE(length, message + 40);
 	}
 

@@ -205,7 +205,7 @@ shared('lookups are limited in a flood of unknown tokens; other clients are answ
 shared('lookups are limited per second, for one client and in total', () => {
 	const limits = new LookupLimiter();
 	const taken = (client: (i: number) => string, count: number, now: number) =>
-		Array.from({ length: count }, (_, i) => limits.take(client(i), now)).filter(Boolean).length;
+		Array.from({ length: count }, (_, i) => limits.admits(client(i), now)).filter(Boolean).length;
 	assert.is(
 		taken(() => 'a', 1000, 0),
 		50,

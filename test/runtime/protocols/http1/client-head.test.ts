@@ -113,7 +113,7 @@ heads('a split head is recognized wherever it is split, and its size is limited'
 		pending.begin(whole, 0, cut);
 		const rest = whole.subarray(cut);
 		assert.ok(pending.add(rest, rest.length, 100), String(cut));
-		assert.equal(pending.take(), whole);
+		assert.equal(pending.takeBytes(), whole);
 		assert.is(pending.length, 0);
 	}
 	const endless = new PendingHead();
