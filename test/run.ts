@@ -83,7 +83,7 @@ export function runFile(
 	timeout: number = FILE_TIMEOUT_MS,
 	words: readonly string[] = [],
 ): Promise<FileResult> {
-	const started = performance.now();
+	const startedAt = performance.now();
 	return new Promise(resolve => {
 		const env = {
 			...COMPILE_CACHE_VARIABLES,
@@ -127,7 +127,7 @@ export function runFile(
 				failed = 1;
 				output += `\n${file} ran no test: is a suite's .run() missing?\n`;
 			}
-			resolve({ file, passed, failed, seconds: (performance.now() - started) / 1000, output });
+			resolve({ file, passed, failed, seconds: (performance.now() - startedAt) / 1000, output });
 		});
 	});
 }

@@ -190,13 +190,13 @@ if (import.meta.main) {
 	const { values } = parseArgs({
 		options: { pairs: { type: 'string', default: '10000' }, seed: { type: 'string', default: '1' } },
 	});
-	const started = performance.now();
+	const startedAt = performance.now();
 	const { pairs, configurations, answers, disagreements } = await findDisagreements(
 		Number(values.pairs),
 		Number(values.seed),
 	);
 	for (const one of disagreements) console.log(`${one}\n${'='.repeat(72)}`);
-	const seconds = ((performance.now() - started) / 1000).toFixed(1);
+	const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
 	console.log(
 		`${pairs} pairs of ${configurations} configurations in ${seconds} s, answered by ${JSON.stringify(answers)}`,
 	);

@@ -424,7 +424,7 @@ if (import.meta.main) {
 			mistakes: { type: 'string', default: String(MAX_MISTAKES) },
 		},
 	});
-	const started = performance.now();
+	const startedAt = performance.now();
 	const [pairs, requests, seed, enough] = [values.pairs, values.requests, values.seed, values.mistakes].map(Number);
 	const { mistakes, ...trial } = await tryDiff(pairs!, requests!, seed!, enough, (soFar, found) => {
 		for (const one of found) console.log(`${one}\n${'='.repeat(72)}`);
@@ -432,7 +432,7 @@ if (import.meta.main) {
 	});
 	console.log(
 		JSON.stringify(trial),
-		`${((performance.now() - started) / 1000).toFixed(1)} s, ${mistakes.length} mistakes`,
+		`${((performance.now() - startedAt) / 1000).toFixed(1)} s, ${mistakes.length} mistakes`,
 	);
 	process.exitCode = mistakes.length > 0 ? 1 : 0;
 }

@@ -22,10 +22,10 @@ async function handshakes(port: number, seconds: number): Promise<number[]> {
 	const durationsMs: number[] = [];
 	const end = performance.now() + seconds * 1000;
 	while (performance.now() < end) {
-		const begun = performance.now();
+		const startedAt = performance.now();
 		const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false });
 		await once(socket, 'secureConnect');
-		durationsMs.push(performance.now() - begun);
+		durationsMs.push(performance.now() - startedAt);
 		socket.destroy();
 		await new Promise(resolve => setTimeout(resolve, PAUSE_MS));
 	}

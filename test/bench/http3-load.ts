@@ -172,13 +172,13 @@ if (!values.handshakes) {
 	}
 }
 console.log('READY');
-const started = performance.now();
-end = started + Number(values.seconds) * 1000;
+const startedAt = performance.now();
+end = startedAt + Number(values.seconds) * 1000;
 while (performance.now() < end) {
 	for (const client of clients) client.handleEvents();
 	await turn();
 }
-const microseconds = Math.round((performance.now() - started) * 1000);
+const microseconds = Math.round((performance.now() - startedAt) * 1000);
 latenciesMs.sort((a, b) => a - b);
 const at = (share: number): number => Math.round((latenciesMs[Math.floor(latenciesMs.length * share)] ?? 0) * 1000);
 console.log(`COUNTED ${latenciesMs.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);

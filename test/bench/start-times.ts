@@ -19,9 +19,9 @@ const folder = temporaryFolder();
 
 /** Returns the milliseconds of one run; throws if it fails. */
 function timeCommand(command: readonly string[]): number {
-	const started = performance.now();
+	const startedAt = performance.now();
 	const result = spawnSync(command[0]!, command.slice(1), { stdio: ['ignore', 'ignore', 'pipe'], maxBuffer: 1 << 28 });
-	const elapsed = performance.now() - started;
+	const elapsed = performance.now() - startedAt;
 	if (result.status !== 0) throw new Error(`${command.join(' ')}: status ${result.status}\n${result.stderr}`);
 	return elapsed;
 }

@@ -69,10 +69,10 @@ export async function swapUnderLoad(seconds: number, loads: number): Promise<Swa
 	try {
 		await run(() => sleep(Math.min(2000, seconds * 200)));
 		const quiet = await run(() => sleep(seconds * 1000));
-		const started = performance.now();
+		const startedAt = performance.now();
 		const loaded = await run(async () => {
 			for (let number = 1; number <= loads; number++) {
-				const due = started + (number * seconds * 1000) / loads;
+				const due = startedAt + (number * seconds * 1000) / loads;
 				await sleep(Math.max(0, due - performance.now()));
 				const before = performance.now();
 				const response = await fetch(`http://127.0.0.1:${adminPort}/load`, {

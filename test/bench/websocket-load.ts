@@ -26,12 +26,12 @@ const echoBytes = bytes + 2;
 const latenciesMs: number[] = [];
 let failures = 0;
 
-const started = performance.now();
-const end = started + Number(values.seconds) * 1000;
+const startedAt = performance.now();
+const end = startedAt + Number(values.seconds) * 1000;
 await Promise.all(Array.from({ length: Number(values.connections) }, client));
 latenciesMs.sort((a, b) => a - b);
 const at = (share: number): number => Math.round((latenciesMs[Math.floor(latenciesMs.length * share)] ?? 0) * 1000);
-const microseconds = Math.round((performance.now() - started) * 1000);
+const microseconds = Math.round((performance.now() - startedAt) * 1000);
 console.log(`COUNTED ${latenciesMs.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);
 
 function client(): Promise<void> {

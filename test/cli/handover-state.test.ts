@@ -59,9 +59,9 @@ async function withServer(site: string, test: (running: RunningServer) => Promis
 
 handover('keeps circuits open, failed upstreams out and unhealthy ones down', async () => {
 	let checks = 0;
-	const failing = createServer((asked, answer) => {
+	const failing = createServer((request, answer) => {
 		// Only the first check fails. A new process that lost this result would count the upstream as healthy.
-		answer.writeHead(asked.url === '/health' && checks++ > 0 ? 200 : 500).end();
+		answer.writeHead(request.url === '/health' && checks++ > 0 ? 200 : 500).end();
 	}).listen(0, '127.0.0.1');
 	await once(failing, 'listening');
 	const { port: upstream } = failing.address() as AddressInfo;

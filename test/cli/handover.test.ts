@@ -16,8 +16,8 @@ const handover = suite('handover');
 /** Starts an application whose download lasts until `finish` is called, and which answers an upload with its size. */
 async function startApplication(): Promise<{ port: number; finish(): void; close(): void }> {
 	const ends: (() => void)[] = [];
-	const server = createHttpServer((asked, answer) => {
-		if (asked.method === 'GET') {
+	const server = createHttpServer((request, answer) => {
+		if (request.method === 'GET') {
 			const timer = setInterval(() => answer.write('x'.repeat(10_000)), 5);
 			ends.push(() => {
 				clearInterval(timer);
@@ -26,10 +26,10 @@ async function startApplication(): Promise<{ port: number; finish(): void; close
 			return;
 		}
 		let size = 0;
-		asked.on('data', (chunk: Buffer) => {
+		request.on('data', (chunk: Buffer) => {
 			size += chunk.length;
 		});
-		asked.on('end', () => answer.end(String(size)));
+		request.on('end', () => answer.end(String(size)));
 	});
 	server.listen(0, '127.0.0.1');
 	await once(server, 'listening');
@@ -388,9 +388,9 @@ function isSuccessor(pid: number): boolean {
 
 handover('the disk of a response cache passes to the new process, and has one writer at a time', async () => {
 	let answers = 0;
-	const origin = createHttpServer((asked, answer) => {
+	const origin = createHttpServer((request, answer) => {
 		answers++;
-		answer.setHeader('Cache-Control', 'max-age=600').end(`answer to ${asked.url}`);
+		answer.setHeader('Cache-Control', 'max-age=600').end(`answer to ${request.url}`);
 	}).listen(0, '127.0.0.1');
 	await once(origin, 'listening');
 	const { port: upstream } = origin.address() as AddressInfo;

@@ -170,14 +170,14 @@ changes(
 					const closed = once(socket, 'close');
 					socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`);
 					await until('the upgrade', () => text.includes('101'));
-					const began = performance.now();
+					const startedAt = performance.now();
 					assert.is((await change(1)).status, 0);
 					// The pool of two threads drains while the new pool already serves.
 					assert.is(countWorkers(server), 3);
 					socket.write('still here');
 					await until('the echo', () => text.endsWith('still here'));
 					await closed;
-					assert.ok(performance.now() - began > 2000, 'the connection was closed before the grace period had ended');
+					assert.ok(performance.now() - startedAt > 2000, 'the connection was closed before the grace period had ended');
 					await until('the old threads to end', () => countWorkers(server) === 1);
 				},
 				'\tgrace_period 3s\n',

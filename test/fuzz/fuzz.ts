@@ -90,7 +90,7 @@ if (import.meta.main) {
 	const { values } = parseArgs({
 		options: { count: { type: 'string' }, from: { type: 'string' }, seconds: { type: 'string' } },
 	});
-	const started = performance.now();
+	const startedAt = performance.now();
 	const { tried, findings } = await fuzz({
 		count: Number(values.count ?? 1_000_000),
 		from: Number(values.from ?? 1),
@@ -102,7 +102,7 @@ if (import.meta.main) {
 	for (const { seed, format, text, why } of findings)
 		console.log(`seed ${seed}, ${format}: ${why}\n${JSON.stringify(text)}\n`);
 	console.log(
-		`${tried} texts in ${Math.round((performance.now() - started) / 1000)} s, ${findings.length} kinds of failure`,
+		`${tried} texts in ${Math.round((performance.now() - startedAt) / 1000)} s, ${findings.length} kinds of failure`,
 	);
 	process.exitCode = findings.length === 0 ? 0 : 1;
 }

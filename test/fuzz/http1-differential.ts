@@ -84,9 +84,9 @@ function toText(value: unknown): string {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
 	const seconds = Number(process.argv[2] ?? 60);
 	const seed = Number(process.argv[3] ?? Date.now() % 2 ** 31);
-	const began = performance.now();
+	const startedAt = performance.now();
 	const result = await fuzzHttp1(seed, seconds * 1000);
-	const rate = Math.round(result.inputs / ((performance.now() - began) / 1000));
+	const rate = Math.round(result.inputs / ((performance.now() - startedAt) / 1000));
 	const { inputs, accepted, everyByte, disagreements } = result;
 	console.log(`seed ${seed}: ${inputs} inputs (${rate} a second), ${accepted} accepted, ${everyByte} byte by byte`);
 	for (const disagreement of disagreements) console.log(disagreement);

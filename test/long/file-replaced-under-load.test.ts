@@ -115,14 +115,14 @@ for (const [what, lines, encoded, interval] of [
 			let last: string | undefined;
 			let lastNumber = -1;
 			for (let turn = 0; performance.now() < end; turn++) {
-				const began = performance.now();
+				const startedAt = performance.now();
 				const { status, headers, body } = await ask(name, {
 					...(encoded && { 'Accept-Encoding': 'gzip' }),
 					...(last !== undefined && turn % 2 === 1 && { 'If-None-Match': last }),
 				});
 				const notStale = (number: number): void => {
 					const gone = replacedAtMs[number + 1];
-					assert.ok(gone === undefined || began - gone < STALE_MS, `version ${number}, ${began - gone!} ms too late`);
+					assert.ok(gone === undefined || startedAt - gone < STALE_MS, `version ${number}, ${startedAt - gone!} ms too late`);
 				};
 				if (status === 304) {
 					notStale(lastNumber);

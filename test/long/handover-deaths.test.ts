@@ -238,7 +238,7 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 		while (kills.predecessor + kills.successor < KILLS) {
 			const round = `SEED=${SEED}, kills ${JSON.stringify(kills)}`;
 			const [before] = one.listeningProcesses() as [number];
-			const began = performance.now();
+			const startedAt = performance.now();
 			let ended = false;
 			const asking = one.handOver().finally(() => {
 				ended = true;
@@ -252,7 +252,7 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 			const target = ended || successor === undefined || !processes.includes(before) ? undefined : victim;
 			if (target) process.kill(target === 'successor' ? successor! : before, 'SIGKILL');
 			const { status, text } = await asking;
-			if (status === 200 && target === undefined) took = (took + performance.now() - began) / 2;
+			if (status === 200 && target === undefined) took = (took + performance.now() - startedAt) / 2;
 			const isKilledServer = status === 200 && target === 'successor';
 			if (isKilledServer) {
 				// The handover was complete, so the killed process was the only server.

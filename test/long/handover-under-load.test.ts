@@ -162,11 +162,11 @@ trial('lose nothing, whatever changes', async () => {
 	const checksum = writeLarge(path.join(folder, 'large'), FILE_BYTES);
 	const echo = new Worker(new URL('./echo-thread.ts', import.meta.url));
 	const [echoPort] = (await once(echo, 'message')) as [number];
-	const application = createServer((asked, answer) => {
+	const application = createServer((request, answer) => {
 		const hash = createHash('sha256');
-		asked.on('data', chunk => hash.update(chunk));
-		asked.on('end', () => answer.end(hash.digest('hex')));
-		asked.on('error', () => {});
+		request.on('data', chunk => hash.update(chunk));
+		request.on('end', () => answer.end(hash.digest('hex')));
+		request.on('error', () => {});
 	}).listen(0, '127.0.0.1');
 	await once(application, 'listening');
 	const authority = await TestAuthority.make();
@@ -221,8 +221,8 @@ trial('lose nothing, whatever changes', async () => {
 		let extra = 0;
 		let names = 0;
 		for (let round = 0; round < HANDOVER_COUNT; round++) {
-			const from = performance.now();
-			const handover = { from, to: Infinity };
+			const startedAt = performance.now();
+			const handover = { from: startedAt, to: Infinity };
 			handovers.push(handover);
 			if (round % 3 === 0) extra++;
 			if (round % 3 === 1) names++;

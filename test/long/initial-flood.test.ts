@@ -70,20 +70,20 @@ function memory(): number {
 }
 
 async function ask(client: QuicClient): Promise<number> {
-	const from = performance.now();
+	const startedAt = performance.now();
 	const stream = client.open().write(headers(), true);
 	assert.is((await response(client, stream)).body, 'served');
 	stream.stop();
-	return performance.now() - from;
+	return performance.now() - startedAt;
 }
 
 async function askOnNewConnection(): Promise<number> {
-	const from = performance.now();
+	const startedAt = performance.now();
 	const client = await connect(port);
 	openControlStream(client);
 	await ask(client);
 	client.close();
-	return performance.now() - from;
+	return performance.now() - startedAt;
 }
 
 /** Maximum requests on one connection. The server ends connections gracefully after about twice as many. */

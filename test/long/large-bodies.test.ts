@@ -127,9 +127,9 @@ for (const [name, move] of [
 	large(
 		`resident memory grows by less than 32 MB during a ${BODY_BYTES / 1e9} GB ${name} with a slow reader`,
 		async () => {
-			const began = performance.now();
+			const startedAt = performance.now();
 			const grown = await memoryGrowth(server.child.pid!, () => move(BODY_BYTES));
-			const seconds = (performance.now() - began) / 1000;
+			const seconds = (performance.now() - startedAt) / 1000;
 			const said = `${BODY_BYTES / 1e9} GB ${name}: ${(grown / 1e6).toFixed(1)} MB growth, ${seconds.toFixed(1)} s`;
 			console.log(said);
 			assert.ok(grown < MAX_GROWTH_BYTES, said);

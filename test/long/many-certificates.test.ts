@@ -35,9 +35,9 @@ many('are served after a start that takes less than ten seconds of processor tim
 		text += `n${at}.example {\n\tbind 127.0.0.1\n\ttls ${at}.pem ${at}.key\n}\n`;
 	}
 	writeFileSync(path.join(folder, 'Configfile'), text);
-	const began = performance.now();
+	const startedAt = performance.now();
 	const server = await serve([], port, { cwd: folder });
-	const wall = performance.now() - began;
+	const wall = performance.now() - startedAt;
 	const [, ...times] = readFileSync(`/proc/${server.child.pid}/stat`, 'utf8').split(') ');
 	const fields = times.join(') ').split(' ');
 	const took = (Number(fields[11]) + Number(fields[12])) * 10;
@@ -61,11 +61,11 @@ many('are looked up in a time that does not grow with their number', () => {
 		const rounds = 200_000;
 		let found = 0;
 		for (let at = 0; at < rounds; at++) if (table.find(`x.w${at % count}.example`, client)) found++;
-		const began = performance.now();
+		const startedAt = performance.now();
 		for (let at = 0; at < rounds; at++) if (table.find(`x.w${at % 100}.example`, client)) found++;
-		const took = performance.now() - began;
+		const elapsedMs = performance.now() - startedAt;
 		assert.is(found, 2 * rounds);
-		return took / rounds;
+		return elapsedMs / rounds;
 	};
 	const few = find(100);
 	const lots = find(100_000);

@@ -76,8 +76,8 @@ many('random reads return the right content, and memory and descriptors do not g
 	const resident = (): number => Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * 4096;
 	const open = (): number => readdirSync(`/proc/${pid}/fd`).length;
 	const atFirst = open();
-	const began = performance.now();
-	const over = (): number => (performance.now() - began) / 1000;
+	const startedAt = performance.now();
+	const over = (): number => (performance.now() - startedAt) / 1000;
 	let state = 1;
 	const below = (most: number): number => {
 		state = (state * 48_271) % 2_147_483_647;

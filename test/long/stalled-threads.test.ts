@@ -22,12 +22,12 @@ const SPIN_FACTOR = 5;
 const document = (body: string) => ({ settings: { metrics: {} }, sites: [respondingSite(body)] });
 
 async function until(what: string, limit: number, holds: () => boolean | Promise<boolean>): Promise<number> {
-	const began = performance.now();
+	const startedAt = performance.now();
 	while (!(await holds())) {
-		if (performance.now() - began > limit) throw new Error(`not within ${limit} ms: ${what}`);
+		if (performance.now() - startedAt > limit) throw new Error(`not within ${limit} ms: ${what}`);
 		await new Promise(resolve => setTimeout(resolve, 20));
 	}
-	return performance.now() - began;
+	return performance.now() - startedAt;
 }
 
 /**
@@ -67,9 +67,9 @@ async function assertReplacedDuringLoad(how: StallKind): Promise<void> {
 		assert.is((await server.get()).body, 'one');
 		const stop = startRequests(server);
 		runtime.crashWorker(0, how);
-		const began = performance.now();
+		const startedAt = performance.now();
 		const { result } = await runtime.load(jsonInput(document('two')));
-		const loaded = performance.now() - began;
+		const loaded = performance.now() - startedAt;
 		assert.is(result, 'applied');
 		assert.is(runtime.ready, false);
 		assert.is(runtime.unreadyReason, 'Worker thread 0 did not answer; the server is replacing it.');
@@ -122,7 +122,7 @@ stalled(
 			const { runtime, port } = server;
 			assert.is((await server.get()).body, 'one');
 			runtime.crashWorker(0, 'stall');
-			const began = performance.now();
+			const startedAt = performance.now();
 			const load = runtime.load(jsonInput(document('two')));
 			await until('the stall is reported', LOADED_WITHIN_MS, () => !runtime.ready);
 			const waiting = connect(port, '127.0.0.1');
@@ -134,8 +134,8 @@ stalled(
 			waiting.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
 			const closed = once(waiting, 'close');
 			assert.is((await load).result, 'applied');
-			const took = performance.now() - began;
-			assert.ok(took < LOADED_WITHIN_MS, `the load took ${took} ms`);
+			const elapsedMs = performance.now() - startedAt;
+			assert.ok(elapsedMs < LOADED_WITHIN_MS, `the load took ${elapsedMs} ms`);
 			await closed;
 			assert.match(text, /^HTTP\/1\.1 200 .*(?:one|two)$/s);
 			assert.is((await server.get()).body, 'two');
@@ -161,10 +161,10 @@ stalled(
 async function stopped(how: StallKind): Promise<void> {
 	await withServer(document('one'), {}, async ({ runtime }) => {
 		runtime.crashWorker(0, how);
-		const began = performance.now();
+		const startedAt = performance.now();
 		await runtime.stop();
-		const took = performance.now() - began;
-		assert.ok(took < 8000, `the stop took ${took} ms`);
+		const elapsedMs = performance.now() - startedAt;
+		assert.ok(elapsedMs < 8000, `the stop took ${elapsedMs} ms`);
 		assert.is(await runtime.threadsEnded, how === 'stall');
 	});
 }

@@ -65,12 +65,12 @@ const waitingResponses: ServerResponse[] = [];
 let onStyleRequest = (): void => {};
 
 /** The application to which the server proxies requests. */
-const application = createServer((asked, answer) => {
-	void handle(asked, answer);
+const application = createServer((request, answer) => {
+	void handle(request, answer);
 });
 
-async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
-	switch (asked.url) {
+async function handle(request: IncomingMessage, answer: ServerResponse): Promise<void> {
+	switch (request.url) {
 		case '/app/endless': {
 			const more = (): void => {
 				while (!answer.destroyed && answer.write(Buffer.alloc(16_384, 97)));
@@ -82,7 +82,7 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 		}
 		case '/app/hash': {
 			const hash = createHash('sha256');
-			for await (const piece of asked) hash.update(piece as Buffer);
+			for await (const piece of request) hash.update(piece as Buffer);
 			answer.end(hash.digest('hex'));
 			return;
 		}
@@ -121,8 +121,8 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 }
 
 /** Echoes one short text message. */
-application.on('upgrade', (asked, socket: Socket) => {
-	const accept = createHash('sha1').update(`${asked.headers['sec-websocket-key']}${WEBSOCKET_GUID}`).digest('base64');
+application.on('upgrade', (request, socket: Socket) => {
+	const accept = createHash('sha1').update(`${request.headers['sec-websocket-key']}${WEBSOCKET_GUID}`).digest('base64');
 	socket.write(
 		`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
 	);

@@ -306,11 +306,11 @@ test('a successor that is killed while its predecessor still drains is replaced 
 		open = await EchoClient.open(added, '/');
 		await svc('restart', CONFIGFILE);
 		assert.is((await machine.processesOf(UNIT)).length, 2);
-		const began = performance.now();
+		const startedAt = performance.now();
 		await assertRestartedAfter(() => killMain('KILL'));
 		// Otherwise, the watchdog would react only after 30 s, or systemd would notice the end of the predecessor only after 20
 		// s.
-		assert.ok(performance.now() - began < 15_000);
+		assert.ok(performance.now() - startedAt < 15_000);
 		assert.is(await bodyOf(plain), 'six');
 	} finally {
 		open?.close();

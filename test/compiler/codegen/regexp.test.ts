@@ -199,13 +199,13 @@ test('an expression that would need too large an automaton is refused quickly', 
 		'.*a.{1000}b',
 		brackets.join('').slice(0, 8000),
 	]) {
-		const started = performance.now();
+		const startedAt = performance.now();
 		assert.throws(
 			() => compileRegexp(source),
 			(error: Error) => error instanceof RegexpTooLarge,
 			source.slice(0, 60),
 		);
-		assert.ok(performance.now() - started < 2000, source.slice(0, 60));
+		assert.ok(performance.now() - startedAt < 2000, source.slice(0, 60));
 	}
 	assert.throws(
 		() => compileRegexp('\\pL\\p{Lu}\\p{Ll}\\p{Lt}\\p{Lm}\\p{Lo}\\pM\\p{Mn}\\p{Mc}\\p{Me}\\pN'),
@@ -239,10 +239,10 @@ test('a surrogate pair is one character', () => {
 
 test('a search that starts with `.*` does not take quadratic time', () => {
 	const subject = 'a'.repeat(200_000);
-	const started = performance.now();
+	const startedAt = performance.now();
 	assert.is(compileRegexp('.*b').test(subject), false);
 	assert.is(compileRegexp('(?s).*b').test(subject), false);
-	assert.ok(performance.now() - started < 1000);
+	assert.ok(performance.now() - startedAt < 1000);
 	assert.is(compileRegexp('.*b').exec('a\nxb')?.[0], 'xb');
 	assert.is('axbx'.replace(compileRegexp('.*?x', 'g'), '-'), '--');
 });

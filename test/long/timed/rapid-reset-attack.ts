@@ -59,9 +59,9 @@ function frame(type: number, flags: number, stream: number, payload: readonly nu
 	return Buffer.from([...head, ...payload].map(byte => byte & 255));
 }
 
-const begun = performance.now();
+const startedAt = performance.now();
 const timer = setInterval(() => {
-	const elapsed = (performance.now() - begun) / 1000;
+	const elapsed = (performance.now() - startedAt) / 1000;
 	if (elapsed >= seconds) {
 		clearInterval(timer);
 		for (const attack of open) attack.end();

@@ -30,14 +30,14 @@ async function requestTimes(client: ClientHttp2Session, seconds: number): Promis
 	const durationsMs: number[] = [];
 	const end = performance.now() + seconds * 1000;
 	while (performance.now() < end) {
-		const begun = performance.now();
+		const startedAt = performance.now();
 		const stream = client.request({ ':path': '/' });
 		stream.resume();
 		await new Promise((resolve, reject) => {
 			stream.on('error', reject);
 			stream.on('close', resolve);
 		});
-		durationsMs.push(performance.now() - begun);
+		durationsMs.push(performance.now() - startedAt);
 		await new Promise(resolve => setTimeout(resolve, 5));
 	}
 	return durationsMs;

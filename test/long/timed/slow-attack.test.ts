@@ -20,14 +20,14 @@ async function requestTimes(port: number, seconds: number): Promise<number[]> {
 	const durationsMs: number[] = [];
 	const end = performance.now() + seconds * 1000;
 	while (performance.now() < end) {
-		const begun = performance.now();
+		const startedAt = performance.now();
 		await new Promise<void>((resolve, reject) => {
 			get({ port, host: '127.0.0.1', agent, path: '/' }, response => {
 				if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`));
 				response.resume().on('end', resolve);
 			}).on('error', reject);
 		});
-		durationsMs.push(performance.now() - begun);
+		durationsMs.push(performance.now() - startedAt);
 		await new Promise(resolve => setTimeout(resolve, 2));
 	}
 	agent.destroy();

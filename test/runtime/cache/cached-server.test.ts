@@ -54,8 +54,8 @@ class Origin {
 	version = 1;
 
 	constructor() {
-		this.server = createServer((asked, answer) => {
-			const url = new URL(asked.url!, 'http://origin');
+		this.server = createServer((request, answer) => {
+			const url = new URL(request.url!, 'http://origin');
 			const count = (this.counts.get(url.pathname) ?? 0) + 1;
 			this.counts.set(url.pathname, count);
 			const size = Number(url.searchParams.get('size') ?? 100);
@@ -155,10 +155,10 @@ running('all threads serve hits, and the first client does not wait for the end 
 		assert.match(cacheStatus, /svc; hit; ttl=/);
 	}
 	assert.is(origin.asked('/shared'), 1);
-	const begun = performance.now();
+	const startedAt = performance.now();
 	const first = await new Promise<number>(resolve => {
 		const sent = request({ host: '127.0.0.1', port, path: '/drip?drip=400&size=200000', agent: AGENT }, response => {
-			response.once('data', () => resolve(performance.now() - begun));
+			response.once('data', () => resolve(performance.now() - startedAt));
 			response.resume();
 		});
 		sent.end();
@@ -172,9 +172,9 @@ running('a slow client does not delay the others', async () => {
 	slow.pause();
 	slow.write(`GET /stalled?size=1900000 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
 	await until('the origin received the request', () => origin.asked('/stalled') > 0);
-	const begun = performance.now();
+	const startedAt = performance.now();
 	const answers = await Promise.all(Array.from({ length: 6 }, () => ask(port, '/stalled?size=1900000')));
-	assert.ok(performance.now() - begun < 5000);
+	assert.ok(performance.now() - startedAt < 5000);
 	for (const { body } of answers) assert.is(body.length, 1_900_000);
 	assert.is(origin.asked('/stalled'), 1);
 	// The slow client receives the whole response, too.

@@ -88,20 +88,20 @@ dying('if the fetching client disconnects, another request fetches', async () =>
 dying('after the maximum wait, a waiting request fetches itself', async () => {
 	const first = get('/held-long');
 	await until('the origin received the request', () => requestCounts.get('/held-long') === 1);
-	const begun = performance.now();
+	const startedAt = performance.now();
 	assert.match(await get('/held-long'), '/held-long 2');
-	const took = performance.now() - begun;
-	assert.ok(took > 200 && took < 5000, String(took));
+	const elapsedMs = performance.now() - startedAt;
+	assert.ok(elapsedMs > 200 && elapsedMs < 5000, String(elapsedMs));
 	heldResponses.at(-1)!.end('late');
 	assert.match(await first, 'late');
 });
 
 dying('private responses are fetched by each client, concurrently after the first', async () => {
-	const begun = performance.now();
+	const startedAt = performance.now();
 	const answers = await Promise.all(Array.from({ length: 30 }, () => get('/private-slow')));
 	assert.is(new Set(answers.map(answer => answer.slice(answer.indexOf('\r\n\r\n')))).size, 30);
 	assert.is(requestCounts.get('/private-slow'), 30);
-	assert.ok(performance.now() - begun < 3000, 'the requests were serialized');
+	assert.ok(performance.now() - startedAt < 3000, 'the requests were serialized');
 });
 
 dying('a failure is not shared with waiting requests', async () => {

@@ -245,9 +245,9 @@ turns('one request fetches while the others wait on all threads; then all contin
 turns('a request continues once its wait time is over', async () => {
 	const { threads } = store();
 	const lead = threads[0].joinFetch('a', 5000);
-	const begun = performance.now();
+	const startedAt = performance.now();
 	await Promise.all([threads[1].joinFetch('a', 30).ended, threads[0].joinFetch('a', 30).ended]);
-	assert.ok(performance.now() - begun < 2000);
+	assert.ok(performance.now() - startedAt < 2000);
 	lead.done('failed');
 });
 
@@ -415,9 +415,9 @@ for (const [how, recall] of [
 			disk,
 		});
 		memory.countOnDisk(hashKey('a', memory.seed).a, 1);
-		const begun = performance.now();
+		const startedAt = performance.now();
 		await cache.loadFromDisk('a');
-		assert.ok(performance.now() - begun < 1800);
+		assert.ok(performance.now() - startedAt < 1800);
 		assert.is(cache.loadFromDisk('b'), undefined);
 	});
 }

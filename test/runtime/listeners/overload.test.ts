@@ -61,7 +61,7 @@ async function counter(server: TestServer, name: string): Promise<number> {
 }
 
 function request(port: number, path = '/'): Promise<{ status: number; retryAfter: string | null; after: number }> {
-	const began = performance.now();
+	const startedAt = performance.now();
 	return fetch(`http://127.0.0.1:${port}${path}`, {
 		headers: { connection: 'close' },
 		signal: AbortSignal.timeout(10_000),
@@ -70,7 +70,7 @@ function request(port: number, path = '/'): Promise<{ status: number; retryAfter
 		return {
 			status: response.status,
 			retryAfter: response.headers.get('retry-after'),
-			after: performance.now() - began,
+			after: performance.now() - startedAt,
 		};
 	});
 }
@@ -205,9 +205,9 @@ overload('a load changes the limits of a running server, also for open connectio
 		assert.is(statusOf(await ask(port, fields)), 200);
 		wire.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
 		await wire.until(text => text.split('hi').length === 3);
-		const began = performance.now();
+		const startedAt = performance.now();
 		await wire.whole(30_000);
-		assert.ok(performance.now() - began < 20_000, "the load's idle timeout did not apply");
+		assert.ok(performance.now() - startedAt < 20_000, "the load's idle timeout did not apply");
 	});
 });
 

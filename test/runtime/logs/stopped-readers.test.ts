@@ -96,10 +96,10 @@ async function sendRequests(port: number): Promise<number> {
 	socket.setEncoding('latin1');
 	let slowest = 0;
 	for (let count = 0; count < REQUEST_COUNT; count++) {
-		const begun = performance.now();
+		const startedAt = performance.now();
 		socket.write(request);
 		await once(socket, 'data');
-		slowest = Math.max(slowest, performance.now() - begun);
+		slowest = Math.max(slowest, performance.now() - startedAt);
 	}
 	socket.destroy();
 	return slowest;

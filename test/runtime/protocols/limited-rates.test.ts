@@ -38,17 +38,17 @@ let [port, tlsPort, upstreamPort] = [0, 0, 0];
 
 /** Counts of what the upstreams have observed. */
 const observations = { requests: 0, closed: 0, sent: 0 };
-const upstream = createServer((asked, answer) => {
+const upstream = createServer((request, answer) => {
 	observations.requests++;
 	answer.on('close', () => {
 		if (!answer.writableFinished) observations.closed++;
 	});
 	answer.setHeader('Content-Type', 'text/plain');
 	answer.setHeader('Cache-Control', 'max-age=3600');
-	if (asked.url!.includes('unannounced')) {
+	if (request.url!.includes('unannounced')) {
 		answer.write(text.slice(0, 1000));
 		answer.end(text.slice(1000));
-	} else if (asked.url!.includes('endless')) {
+	} else if (request.url!.includes('endless')) {
 		const more = (): void => {
 			do {
 				if (answer.destroyed) return;
@@ -57,7 +57,7 @@ const upstream = createServer((asked, answer) => {
 		};
 		answer.on('drain', more);
 		more();
-	} else if (asked.url!.includes('large')) answer.end(Buffer.alloc(LARGE_BYTES, 97));
+	} else if (request.url!.includes('large')) answer.end(Buffer.alloc(LARGE_BYTES, 97));
 	else answer.end(text);
 });
 /** Size of a response in bytes that takes minutes at the limited rate. */
@@ -140,10 +140,10 @@ async function readAll(pieces: AsyncIterable<Buffer>, begun: number): Promise<{ 
 
 function over(module: typeof get, origin: () => string): Client {
 	return async (where, fields = {}) => {
-		const begun = performance.now();
+		const startedAt = performance.now();
 		const asked = module(origin() + where, { agent: false, headers: fields, rejectUnauthorized: false } as object);
 		const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-		return readAll(answer, begun);
+		return readAll(answer, startedAt);
 	};
 }
 
@@ -159,8 +159,8 @@ const CLIENTS: { [name: string]: Client } = {
 			settings: { initialWindowSize: 9000 },
 		});
 		try {
-			const begun = performance.now();
-			return await readAll(session.request({ ':path': where, ...fields }), begun);
+			const startedAt = performance.now();
+			return await readAll(session.request({ ':path': where, ...fields }), startedAt);
 		} finally {
 			session.destroy();
 		}
@@ -178,12 +178,12 @@ if (isDirectIo()) {
 				[':path', where],
 				...Object.entries(more),
 			];
-			const begun = performance.now();
+			const startedAt = performance.now();
 			const stream = client.open().write(headers(fields), true);
 			await client.until('the end', () => stream.ended || stream.resetCode !== undefined);
-			const took = performance.now() - begun;
+			const elapsedMs = performance.now() - startedAt;
 			const { body } = await response(client, stream);
-			return { body: Buffer.from(body, 'latin1'), took };
+			return { body: Buffer.from(body, 'latin1'), took: elapsedMs };
 		} finally {
 			client.destroy();
 		}

@@ -22,11 +22,11 @@ for (const how of ['terminated', 'crashed'] as const) {
 			// On a busy machine, a replacement starts as slowly as the first threads did.
 			const limit = Math.max(1000, 3 * (performance.now() - starts));
 			await runtime.load(jsonInput({ settings: { metrics: {} }, sites: [respondingSite('two')] }));
-			const began = performance.now();
+			const startedAt = performance.now();
 			if (how === 'crashed') runtime.crashWorker(0);
 			else await runtime.terminateWorker(0);
 			await eventually('replaced', () => log.text().includes('a worker thread was replaced'));
-			assert.ok(performance.now() - began < limit, `${performance.now() - began} ms, of ${limit} ms`);
+			assert.ok(performance.now() - startedAt < limit, `${performance.now() - startedAt} ms, of ${limit} ms`);
 			for (let i = 0; i < 20; i++) assert.is((await get()).body, 'two');
 			assert.match(await runtime.metrics(), /^svc_worker_restarts_total 1$/m);
 			assert.is(
@@ -93,10 +93,10 @@ stop('open connections are closed when the grace period ends', async () => {
 			socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Le');
 			await whenRequestHeld(runtime);
 			const closed = once(socket, 'close');
-			const began = performance.now();
+			const startedAt = performance.now();
 			await runtime.stop();
 			await closed;
-			assert.ok(performance.now() - began < 10_000);
+			assert.ok(performance.now() - startedAt < 10_000);
 		},
 	);
 });

@@ -387,10 +387,10 @@ mirrored('finish after a reload that removes the mirror, and do not delay the en
 		await server.runtime.load(jsonInput(site(mirrorStep(mirror.port, { timeout: 3_600_000 }))));
 		assert.is((await server.get('/last')).status, 200);
 		await until('the last copy has arrived', () => mirror.arrived.some(({ line }) => line === 'GET /last'));
-		const began = performance.now();
+		const startedAt = performance.now();
 		await server.runtime.stop();
 		// The mirror would answer only in an hour.
-		assert.ok(performance.now() - began < 8000);
+		assert.ok(performance.now() - startedAt < 8000);
 	});
 });
 

@@ -23,12 +23,12 @@ async function withServer(
 
 /** Sends a byte every 20 ms until a response arrives or 20 seconds have passed. Returns the elapsed time in milliseconds. */
 async function sendSlowly(wire: WireClient): Promise<number> {
-	const began = performance.now();
-	while (wire.text === '' && !wire.ended && performance.now() - began < 20_000) {
+	const startedAt = performance.now();
+	while (wire.text === '' && !wire.ended && performance.now() - startedAt < 20_000) {
 		wire.send('a');
 		await wait(20);
 	}
-	return performance.now() - began;
+	return performance.now() - startedAt;
 }
 
 const reading: Handler = async x => {
@@ -94,8 +94,8 @@ slow('a response read below the minimum average rate is cut off, even if reading
 		wire.socket.pause();
 		wire.socket.on('readable', () => {});
 		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
-		const began = performance.now();
-		while (server.closed() === 0 && performance.now() - began < 20_000) {
+		const startedAt = performance.now();
+		while (server.closed() === 0 && performance.now() - startedAt < 20_000) {
 			await wait(40);
 			for (let taken = 0; taken < 1_000_000; ) {
 				const bytes: Buffer | null = wire.socket.read();
@@ -113,11 +113,11 @@ slow('a response must be sent within its total time', async () => {
 	const never: Handler = () => new Promise(() => {});
 	await withServer(never, { writeTimeout: 200 }, async server => {
 		const wire = await openWire(server.port);
-		const began = performance.now();
+		const startedAt = performance.now();
 		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
 		assert.is(await wire.whole(15_000), '');
-		const took = performance.now() - began;
-		assert.ok(took >= 190 && took < 15_000, `${took} ms`);
+		const elapsedMs = performance.now() - startedAt;
+		assert.ok(elapsedMs >= 190 && elapsedMs < 15_000, `${elapsedMs} ms`);
 	});
 });
 
@@ -129,13 +129,13 @@ slow('a slowly arriving unread body does not keep its connection open beyond the
 		const wire = await openWire(server.port);
 		wire.send(POST);
 		await wire.until(text => text.endsWith('ok'));
-		const began = performance.now();
-		while (!wire.ended && performance.now() - began < 20_000) {
+		const startedAt = performance.now();
+		while (!wire.ended && performance.now() - startedAt < 20_000) {
 			wire.send('a');
 			await wait(20);
 		}
-		const took = performance.now() - began;
-		assert.ok(took < 15_000, `${took} ms`);
+		const elapsedMs = performance.now() - startedAt;
+		assert.ok(elapsedMs < 15_000, `${elapsedMs} ms`);
 		wire.socket.destroy();
 	});
 });

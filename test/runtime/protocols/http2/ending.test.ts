@@ -83,10 +83,10 @@ test('an idle connection drains at once if its client answers the PING, and soon
 		client.send(request(1));
 		await client.body(1);
 		server.protocol.drain();
-		const begun = performance.now();
+		const startedAt = performance.now();
 		await acknowledgePing(client);
 		await ended(client);
-		assert.ok(performance.now() - begun < 500);
+		assert.ok(performance.now() - startedAt < 500);
 	});
 	await withClient(
 		promptHandler,

@@ -56,8 +56,8 @@ test('what is lost at the end is sent again before the connection is closed', as
 	await until('the exchange', () => server.finished.length === 2);
 	server.protocol.drain();
 	// Waits until the second GOAWAY has been sent, after which the connection may be closed.
-	const from = performance.now();
-	await until('the time of the end, and repeats', () => performance.now() - from > 1300 && lost > 10);
+	const startedAt = performance.now();
+	await until('the time of the end, and repeats', () => performance.now() - startedAt > 1300 && lost > 10);
 	assert.is(server.protocol.connections, 1, 'it was given up though nothing had arrived');
 	cut = false;
 	assert.is((await response(remoteClient, stream)).body, body);
@@ -87,13 +87,13 @@ test('with nothing on its way, a connection ends right after its last GOAWAY', a
 	});
 	const near = await client(server.port);
 	await response(near, near.open().write(headers(), true));
-	const from = performance.now();
+	const startedAt = performance.now();
 	server.protocol.drain();
 	assert.is((await near.end()).code, H3_ERROR.none);
-	const took = performance.now() - from;
+	const elapsedMs = performance.now() - startedAt;
 	// One second passes between the two GOAWAY frames. If the server waited in vain for its data to be acknowledged, three or ten
 	// seconds more would pass.
-	assert.ok(took < 3000, `${took} ms`);
+	assert.ok(elapsedMs < 3000, `${elapsedMs} ms`);
 });
 
 test('a client that is gone does not hold up the end for long', async () => {

@@ -65,11 +65,11 @@ let running = true;
 parentPort!.once('message', () => {
 	running = false;
 });
-const started = performance.now();
+const startedAt = performance.now();
 let turns = 0;
 
 function turn(): void {
-	const due = ((performance.now() - started) * rate) / 1000;
+	const due = ((performance.now() - startedAt) * rate) / 1000;
 	while (sent < due && memory.length > 0) {
 		const at = (turns * BATCH) % (kept.length - (kept.length % BATCH));
 		f.sendmmsg(sockets[turns % sockets.length]!, messagesAt + BigInt(at * MESSAGE), BATCH, 0);

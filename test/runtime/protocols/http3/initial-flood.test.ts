@@ -32,12 +32,12 @@ async function start(terms: FrameServerOptions): Promise<FrameServer> {
 
 /** Connects and sends one request. Returns the milliseconds from the start of the connection to the end of the response. */
 async function visit(server: FrameServer): Promise<number> {
-	const from = performance.now();
+	const startedAt = performance.now();
 	const client = await connect(server.port);
 	try {
 		openControlStream(client);
 		assert.is((await response(client, client.open().write(headers(), true))).body, 'served');
-		return performance.now() - from;
+		return performance.now() - startedAt;
 	} finally {
 		client.close();
 	}
@@ -59,11 +59,11 @@ test('requests and new connections of others succeed meanwhile', async () => {
 	openResources.push(client);
 	openControlStream(client);
 	const ask = async (one: QuicClient): Promise<number> => {
-		const from = performance.now();
+		const startedAt = performance.now();
 		const stream = one.open().write(headers(), true);
 		assert.is((await response(one, stream)).body, 'served');
 		stream.stop();
-		return performance.now() - from;
+		return performance.now() - startedAt;
 	};
 	await ask(client);
 	const before = process.memoryUsage().rss;

@@ -27,23 +27,23 @@ const observations: { trailers: NodeJS.Dict<string>; aborted: number; closed: nu
 	received: 0,
 };
 const sockets = new Set<Socket>();
-const application = createServer((asked, answer) => {
-	void handle(asked, answer);
+const application = createServer((request, answer) => {
+	void handle(request, answer);
 });
 
-async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
+async function handle(request: IncomingMessage, answer: ServerResponse): Promise<void> {
 	answer.on('close', () => {
 		if (!answer.writableFinished) observations.closed++;
 	});
-	asked.on('aborted', () => void observations.aborted++);
-	switch (asked.url) {
+	request.on('aborted', () => void observations.aborted++);
+	switch (request.url) {
 		case '/hints':
 			answer.writeEarlyHints({ link: '</style.css>; rel=preload' });
 			answer.end('hinted');
 			return;
 		case '/trailers':
-			for await (const _ of asked);
-			observations.trailers = asked.trailers;
+			for await (const _ of request);
+			observations.trailers = request.trailers;
 			answer.setHeader('Trailer', 'X-Sum');
 			answer.write('body');
 			answer.addTrailers({ 'X-Sum': '42' });
@@ -58,22 +58,22 @@ async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<v
 			return;
 		}
 		case '/upload':
-			asked.on('data', (piece: Buffer) => {
+			request.on('data', (piece: Buffer) => {
 				observations.received += piece.length;
 			});
 			return;
 		case '/breaks':
 			answer.writeHead(200, { 'content-length': '1000' });
 			answer.write('some');
-			setImmediate(() => asked.socket.destroy());
+			setImmediate(() => request.socket.destroy());
 			return;
 		default:
 			answer.end('fine');
 	}
 }
 
-application.on('upgrade', (asked, socket: Socket) => {
-	const accept = createHash('sha1').update(`${asked.headers['sec-websocket-key']}${WEBSOCKET_GUID}`).digest('base64');
+application.on('upgrade', (request, socket: Socket) => {
+	const accept = createHash('sha1').update(`${request.headers['sec-websocket-key']}${WEBSOCKET_GUID}`).digest('base64');
 	socket.write(
 		`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
 	);

@@ -62,10 +62,10 @@ test('placeholders tell the facts', async () => {
  */
 async function refusalOf(terms: QuicClientOptions): Promise<unknown> {
 	const client = new QuicClient(port, terms);
-	const started = performance.now();
+	const startedAt = performance.now();
 	try {
 		const closed = await client.end();
-		assert.ok(performance.now() - started < 5000);
+		assert.ok(performance.now() - startedAt < 5000);
 		return closed;
 	} finally {
 		client.close();

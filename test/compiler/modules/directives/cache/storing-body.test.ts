@@ -113,9 +113,9 @@ storing('a client that resumes reading during read-ahead waits only for the next
 	const { body } = createStoredBody(['ab', 'cd', 'ef', 'gh', 'ij'], undefined, true, 150);
 	await body.pull();
 	await pause(600);
-	const begun = performance.now();
+	const startedAt = performance.now();
 	assert.is(Buffer.from((await body.pull())!).toString(), 'cd');
-	assert.ok(performance.now() - begun < 300);
+	assert.ok(performance.now() - startedAt < 300);
 	assert.is(await rest(body), 'efghij');
 });
 
