@@ -138,9 +138,9 @@ export async function executeBlocks(document: string, blocks: readonly CodeBlock
 		}
 	} finally {
 		for (const child of running) {
-			const ended = once(child, 'close');
+			const whenEnded = once(child, 'close');
 			child.kill('SIGTERM');
-			await ended;
+			await whenEnded;
 		}
 	}
 }

@@ -150,8 +150,8 @@ export function startServer(
 	child.stderr!.setEncoding('utf8').on('data', chunk => {
 		text += chunk;
 	});
-	const ended = once(child, 'close');
-	ended.catch(() => {});
+	const whenEnded = once(child, 'close');
+	whenEnded.catch(() => {});
 	const kill = (): void => endNow(child);
 	process.on('exit', kill);
 	return {
@@ -160,7 +160,7 @@ export function startServer(
 		async stop() {
 			if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
 			const timer = setTimeout(kill, 5000);
-			await ended;
+			await whenEnded;
 			clearTimeout(timer);
 			process.off('exit', kill);
 			return child.exitCode;

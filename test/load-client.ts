@@ -55,15 +55,15 @@ export function startLoad(options: {
 				let buffered = '';
 				let sentAt = 0;
 				let mark = 0;
-				let over = false;
+				let isOver = false;
 				const send = (): void => {
 					mark = options.mark?.() ?? 0;
 					sentAt = performance.now();
 					socket.write(request);
 				};
 				const end = (what: string | undefined): void => {
-					if (over) return;
-					over = true;
+					if (isOver) return;
+					isOver = true;
 					socket.destroy();
 					if (!stopping && options.reconnect) {
 						setTimeout(open, 5);

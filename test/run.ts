@@ -143,8 +143,10 @@ export function useBuiltBinary(): void {
 	process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 	const output = path.join(folder, 'svc');
 	const build = path.join(import.meta.dirname, '../cli/packaging/build.ts');
-	const made = spawnSync(process.execPath, [build, '--output', output, '--thread-code', folder], { encoding: 'utf8' });
-	if (made.status !== 0) throw new Error(`the build failed:\n${made.stdout}${made.stderr}`);
+	const result = spawnSync(process.execPath, [build, '--output', output, '--thread-code', folder], {
+		encoding: 'utf8',
+	});
+	if (result.status !== 0) throw new Error(`the build failed:\n${result.stdout}${result.stderr}`);
 	process.env.SVC_BIN = output;
 	process.env[THREAD_CODE_VARIABLE] = folder;
 }

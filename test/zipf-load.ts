@@ -8,7 +8,7 @@ const CONNECTION_COUNT = 16;
 
 /** Sends `count` requests over all connections. `ranks` generates their keys. Returns the longest response time in milliseconds. */
 export async function sendZipf(port: number, ranks: () => number, count: number): Promise<number> {
-	let left = count;
+	let remaining = count;
 	let longest = 0;
 	const client = async (): Promise<void> => {
 		const socket = connect(port, '127.0.0.1');
@@ -18,7 +18,7 @@ export async function sendZipf(port: number, ranks: () => number, count: number)
 			let rest: Buffer = Buffer.alloc(0);
 			let begun = 0;
 			const next = (): void => {
-				if (left-- <= 0) {
+				if (remaining-- <= 0) {
 					socket.destroy();
 					resolve();
 					return;

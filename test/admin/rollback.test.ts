@@ -178,18 +178,18 @@ rollback(
 	async () => {
 		const ca = path.join(folder, 'ca.pem');
 		writeFileSync(ca, authority.pem);
-		const own = (await freePorts(2)) as [number, number];
+		const ownPorts = (await freePorts(2)) as [number, number];
 		const auth = { mode: 'require_and_verify' as const, trust_pool: { source: 'file' as const, files: [ca] } };
 		const document = (tls: SiteTls) => ({
-			settings: { ...SETTINGS, admin: { listen: `127.0.0.1:${own[1]}` } },
-			sites: [{ ...site('a.test', tls), addresses: [`https://a.test:${own[0]}`] }],
+			settings: { ...SETTINGS, admin: { listen: `127.0.0.1:${ownPorts[1]}` } },
+			sites: [{ ...site('a.test', tls), addresses: [`https://a.test:${ownPorts[0]}`] }],
 		});
 		const file = path.join(folder, 'mutual.json');
 		writeFileSync(file, JSON.stringify(document({ certificates: [a], client_auth: auth })));
-		const mutual = await serve([file], own[0], { env: { XDG_STATE_HOME: folder } });
+		const mutual = await serve([file], ownPorts[0], { env: { XDG_STATE_HOME: folder } });
 		try {
-			await waitForPort(own[1]);
-			const response = await fetch(`http://127.0.0.1:${own[1]}/load?confirm=1m`, {
+			await waitForPort(ownPorts[1]);
+			const response = await fetch(`http://127.0.0.1:${ownPorts[1]}/load?confirm=1m`, {
 				method: 'POST',
 				headers: { 'Content-Type': 'application/json' },
 				body: JSON.stringify(document({ certificates: [a] })),
@@ -198,7 +198,7 @@ rollback(
 			const { error } = (await response.json()) as Answer['json'];
 			assert.is(error.code, 'irreversible');
 			assert.is(error.reasons[0].code, 'mutual_tls_with_resumption');
-			assert.match(await tlsFailure(own[0], { servername: 'a.test' }), /^(?!answered)/);
+			assert.match(await tlsFailure(ownPorts[0], { servername: 'a.test' }), /^(?!answered)/);
 		} finally {
 			await mutual.stop();
 		}

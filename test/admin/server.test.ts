@@ -731,9 +731,9 @@ listening('`off`, or no settings at all, opens no listener', async () => {
 });
 
 listening('an occupied port causes an error that names the address', async () => {
-	const taken: Server = createServer().listen(0, '127.0.0.1');
-	await new Promise(resolve => taken.once('listening', resolve));
-	const { port } = taken.address() as { port: number };
+	const occupyingServer: Server = createServer().listen(0, '127.0.0.1');
+	await new Promise(resolve => occupyingServer.once('listening', resolve));
+	const { port } = occupyingServer.address() as { port: number };
 	try {
 		await start({ listen: `127.0.0.1:${port}` });
 		assert.unreachable('the port was bound twice');
@@ -742,13 +742,13 @@ listening('an occupied port causes an error that names the address', async () =>
 		assert.is((error as AdminBindError).message, `failed to bind admin API on 127.0.0.1:${port}`);
 		assert.is((error as AdminBindError).code, 'EADDRINUSE');
 	} finally {
-		await new Promise(resolve => taken.close(resolve));
+		await new Promise(resolve => occupyingServer.close(resolve));
 	}
 });
 
 listening('idle connections are closed to make room for others', async () => {
 	const { port, ask } = await start();
-	const kept: Socket[] = [];
+	const openSockets: Socket[] = [];
 	try {
 		for (let i = 0; i < 300; i++) {
 			const socket = connect(port, '127.0.0.1');
@@ -756,11 +756,11 @@ listening('idle connections are closed to make room for others', async () => {
 			socket.write(`GET /live HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
 			const [answer] = await once(socket, 'data');
 			assert.match(String(answer), /^HTTP\/1\.1 200 /);
-			kept.push(socket.resume());
+			openSockets.push(socket.resume());
 		}
 		assert.is((await ask('GET /live')).status, 200);
 	} finally {
-		for (const socket of kept) socket.destroy();
+		for (const socket of openSockets) socket.destroy();
 	}
 });
 
@@ -848,10 +848,10 @@ listening('close ends idle connections and is idempotent', async () => {
 	const { server, port } = await start();
 	const socket = connect(port, '127.0.0.1');
 	await new Promise(resolve => socket.once('connect', resolve));
-	const gone = new Promise(resolve => socket.once('close', resolve));
+	const whenGone = new Promise(resolve => socket.once('close', resolve));
 	socket.on('error', () => {});
 	socket.resume();
 	const first = server.close();
-	await Promise.all([first, server.close(), gone]);
+	await Promise.all([first, server.close(), whenGone]);
 });
 listening.run();

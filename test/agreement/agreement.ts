@@ -78,12 +78,12 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	const disagreements: string[] = [];
 	// Spans are discarded, because there is no collector.
 	const environment = { ...process.env, OTEL_TRACES_EXPORTER: 'none' };
-	let done = 0;
+	let doneCount = 0;
 	let configurations = 0;
 	const first = { settings: { trusted_proxies: ['127.0.0.0/8'] }, sites: [{ addresses: [`:${port}`], pipeline: [] }] };
 	try {
 		await withServer(undefined, { input: jsonInput(first), threads: 1, environment }, async ({ runtime }) => {
-			while (done < pairs && disagreements.length < MAX_DISAGREEMENTS) {
+			while (doneCount < pairs && disagreements.length < MAX_DISAGREEMENTS) {
 				const own = seed + configurations++;
 				const chance = new SeededChance(own);
 				const { input, compiled } = randomInput(chance, place);
@@ -92,7 +92,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 					throw new Error(`seed ${own}: the configuration was not loaded: ${JSON.stringify(outcome)}\n${input.text}`);
 				const { plan, locate } = compiled;
 				const explainer = new Explainer({ plan: plan!, locate }, dryRunEnvironment(process.cwd()));
-				for (let i = 0; i < REQUESTS_PER_CONFIGURATION && done < pairs; i++, done++) {
+				for (let i = 0; i < REQUESTS_PER_CONFIGURATION && doneCount < pairs; i++, doneCount++) {
 					const request = randomRequest(chance, port);
 					const explained = await explainer.explain(dryRunRequest(request));
 					if (!explained) throw new Error(`seed ${own}: no listener matches`);
@@ -119,7 +119,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 			server.close();
 		}
 	}
-	return { pairs: done, configurations, answers, disagreements };
+	return { pairs: doneCount, configurations, answers, disagreements };
 }
 
 /** Returns a random configuration that compiles: source text in either language, or the JSON document adapted from it. */

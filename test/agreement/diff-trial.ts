@@ -138,15 +138,15 @@ export async function tryDiff(
 					};
 					// While random requests are sent, the spare upstream cannot be reached.
 					await loadBoth(text => text.replaceAll(spare, DEAD_ADDRESSES[2]!));
-					const found = await diffOf(pair);
+					const configurationDiff = await diffOf(pair);
 					const clients = [new PersistentClient(port), new PersistentClient(otherPort)] as const;
 					const report = (what: string, details: string): void => {
 						mistakes.push([`seed ${own}: ${what}`, details, ...pair.texts.map(({ text }) => text)].join('\n---\n'));
 					};
-					if (isSame(found)) trial.equal++;
+					if (isSame(configurationDiff)) trial.equal++;
 					else trial.reported++;
-					if (pair.isRefactoring && !isSame(found)) {
-						report('a refactoring is reported as a change', renderDiff(found, 'before', 'after'));
+					if (pair.isRefactoring && !isSame(configurationDiff)) {
+						report('a refactoring is reported as a change', renderDiff(configurationDiff, 'before', 'after'));
 					}
 					let differs = false;
 					const reportedParts = new Set<string>();
@@ -164,16 +164,20 @@ export async function tryDiff(
 						differs = true;
 						// A pair that the diff calls equal is reported once. For other pairs, the diff must list every
 						// part of an answer that differs.
-						const missing = isSame(found) ? (isFirst ? ['everything'] : []) : findUnannounced(found, before!, after!);
+						const missing = isSame(configurationDiff)
+							? isFirst
+								? ['everything']
+								: []
+							: findUnannounced(configurationDiff, before!, after!);
 						if (missing.length === 0 || reportedParts.has(missing.join())) continue;
 						reportedParts.add(missing.join());
-						if (found.blindSpots.length > 0) trial.inBlindSpots++;
+						if (configurationDiff.blindSpots.length > 0) trial.inBlindSpots++;
 						else if (wire.includes('%00')) trial.withoutPath++;
 						else report('a difference is missed', `${wire}${difference}`);
 					}
 					const zones = new Set(pair.texts.flatMap(({ text }) => text.match(/\bzone\d+/g) ?? [])).size;
 					let loaded = 'random';
-					for (const change of found.changes) {
+					for (const change of configurationDiff.changes) {
 						const { request, upstream, aspects } = change;
 						// A refused connection leaves no trace at the upstream, so nothing that concerns the upstream request shows.
 						const shows = (name: string) => isVisible(name) && !(upstream?.unreachable && /^upstream\b/.test(name));

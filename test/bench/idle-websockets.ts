@@ -66,9 +66,9 @@ export async function idleWebSockets(name: 'svc' | 'nginx', count: number, secon
 			sockets.push(...(await Promise.all(Array.from({ length: more }, () => openWebSocket(port)))));
 		}
 		await new Promise(resolve => setTimeout(resolve, 1000));
-		const began = server.cpuSeconds();
+		const cpuSecondsBefore = server.cpuSeconds();
 		await new Promise(resolve => setTimeout(resolve, seconds * 1000));
-		const idleSeconds = server.cpuSeconds() - began;
+		const idleSeconds = server.cpuSeconds() - cpuSecondsBefore;
 		const after = server.residentBytes();
 		const some = sockets.filter((_, i) => i % Math.ceil(count / 100) === 0);
 		const echoes = await Promise.all(some.map(isEchoed));

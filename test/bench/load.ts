@@ -198,7 +198,7 @@ function startHttp3Generator(
 	const child = spawn('taskset', ['-c', String(core), process.execPath, program, ...words], {
 		stdio: ['pipe', 'pipe', 'inherit'],
 	});
-	const closed = once(child, 'close');
+	const whenClosed = once(child, 'close');
 	let text = '';
 	child.stdout.setEncoding('utf8').on('data', chunk => {
 		text += chunk;
@@ -206,15 +206,15 @@ function startHttp3Generator(
 	return {
 		async said(pattern) {
 			for (;;) {
-				const found = pattern.exec(text);
-				if (found) return found;
+				const match = pattern.exec(text);
+				if (match) return match;
 				if (child.exitCode !== null) throw new Error(`the load generator ended early:\n${text}`);
-				await Promise.race([once(child.stdout, 'data'), closed]);
+				await Promise.race([once(child.stdout, 'data'), whenClosed]);
 			}
 		},
 		async stop() {
 			child.stdin.end();
-			await closed;
+			await whenClosed;
 		},
 	};
 }

@@ -41,13 +41,13 @@ export async function measureSingleSiteChange(
 	writeFileSync(file, manySitesDocument(sites, port, options, 0));
 	const server = await serve([file], port);
 	await waitForPort(adminPort);
-	let answered = 0;
+	let answeredCount = 0;
 	const run = async (during: () => Promise<void>): Promise<LoadResult> => {
 		const load = startLoad({
 			port,
 			connections: 8,
 			request: `GET / HTTP/1.1\r\nHost: site-0.example\r\n\r\n`,
-			mark: () => answered,
+			mark: () => answeredCount,
 			check: response => {
 				const number = Number(/^site 0 number (\d+)$/.exec(response.body)?.[1] ?? Number.NaN);
 				return number >= response.mark ? undefined : `after load ${response.mark}: ${response.body}`;
@@ -74,7 +74,7 @@ export async function measureSingleSiteChange(
 				const text = await response.text();
 				if (response.status !== 200) throw new Error(`load ${index + 1}: ${response.status} ${text}`);
 				loadTimes.push(performance.now() - before);
-				answered = index + 1;
+				answeredCount = index + 1;
 				await sleep(200);
 			}
 		});

@@ -61,9 +61,9 @@ export class BenchServer {
 	}
 
 	async stop(): Promise<void> {
-		const ended = once(this.#child, 'close');
+		const whenEnded = once(this.#child, 'close');
 		killTree(this.#child.pid!);
-		await ended;
+		await whenEnded;
 	}
 }
 

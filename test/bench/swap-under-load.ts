@@ -52,13 +52,13 @@ export async function swapUnderLoad(seconds: number, loads: number): Promise<Swa
 	const file = path.join(folder, 'Configfile');
 	writeFileSync(file, numberedDocument(port, adminPort, 0));
 	const server: ServerProcess = await serve([file], port);
-	let answered = 0;
+	let answeredCount = 0;
 	const run = async (during: () => Promise<void>): Promise<LoadResult> => {
 		const load = startLoad({
 			port,
 			connections: 64,
 			request: `GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`,
-			mark: () => answered,
+			mark: () => answeredCount,
 			check: response => numberedResponseError(response.status, response.head, response.body, response.mark),
 		});
 		await during();
@@ -83,7 +83,7 @@ export async function swapUnderLoad(seconds: number, loads: number): Promise<Swa
 				const text = await response.text();
 				if (response.status !== 200) throw new Error(`load ${number}: ${response.status} ${text}`);
 				loadTimes.push(performance.now() - before);
-				answered = number;
+				answeredCount = number;
 			}
 		});
 		return { quiet, loaded, loads, loadTimes: Float64Array.from(loadTimes).sort() };

@@ -140,7 +140,7 @@ binary(
 		server.stderr.setEncoding('utf8').on('data', text => {
 			output += text;
 		});
-		const ended = once(server, 'exit');
+		const whenEnded = once(server, 'exit');
 		const isServing = async () => (await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined))?.status === 200;
 		try {
 			await until('the server', isServing);
@@ -159,7 +159,7 @@ binary(
 			assert.ok(processesRunning(`${previous} (deleted)`).some(pid => pid !== server.pid));
 		} finally {
 			server.kill('SIGTERM');
-			await ended;
+			await whenEnded;
 		}
 	},
 );

@@ -23,12 +23,12 @@ function startRequests(port: number): { stop(): Promise<string[]> } {
 	const loop = async (used: Agent | false): Promise<void> => {
 		while (!isStopped) {
 			const { promise, resolve } = Promise.withResolvers<string | undefined>();
-			const asked = get({ port, host: '127.0.0.1', agent: used }, response => {
+			const clientRequest = get({ port, host: '127.0.0.1', agent: used }, response => {
 				response.resume();
 				response.on('end', () => resolve(response.statusCode === 200 ? undefined : String(response.statusCode)));
 				response.on('error', error => resolve(error.message));
 			});
-			asked.on('error', error => resolve(error.message));
+			clientRequest.on('error', error => resolve(error.message));
 			const failure = await promise;
 			if (failure !== undefined) failures.push(failure);
 		}

@@ -30,11 +30,11 @@ export function startLoad(
 	const done: { [kind: string]: number } = {};
 	const failures: string[] = [];
 	let resumed = 0;
-	let stopped = false;
+	let isStopped = false;
 	const keepAlive = new Agent({ keepAlive: true, maxSockets: clients });
 	const tlsKeepAlive = new TlsAgent({ keepAlive: true, maxSockets: clients, rejectUnauthorized: false });
 	const loop = async (kind: string, once: () => Promise<void>): Promise<void> => {
-		while (!stopped) {
+		while (!isStopped) {
 			try {
 				await once();
 				done[kind] = (done[kind] ?? 0) + 1;
@@ -78,7 +78,7 @@ export function startLoad(
 		});
 		broken.catch(() => {});
 		try {
-			for (let i = 0; i < 20 && !stopped && !session2.destroyed && !session2.closed; i++) {
+			for (let i = 0; i < 20 && !isStopped && !session2.destroyed && !session2.closed; i++) {
 				const stream = session2.request({ ':path': '/', ':authority': 'localhost' });
 				stream.resume();
 				const [headers] = await Promise.race([once(stream, 'response'), broken]);
@@ -103,7 +103,7 @@ export function startLoad(
 	return {
 		done: kind => done[kind] ?? 0,
 		async stop(limit) {
-			stopped = true;
+			isStopped = true;
 			await withTimeLimit(
 				Promise.all(loops).then(() => {}),
 				limit,
@@ -120,15 +120,15 @@ function fetchOnce(
 	options: RequestOptions & { servername?: string; rejectUnauthorized?: boolean },
 ): Promise<void> {
 	return new Promise((resolve, reject) => {
-		const asked = ask(options, response => {
+		const clientRequest = ask(options, response => {
 			response.resume();
 			response.once('error', reject);
 			response.once('end', () =>
 				response.statusCode === 200 ? resolve() : reject(new Error(`status ${response.statusCode}`)),
 			);
 		});
-		asked.once('error', reject);
-		asked.end();
+		clientRequest.once('error', reject);
+		clientRequest.end();
 	});
 }
 

@@ -31,15 +31,15 @@ export async function withServer(
 		writeFileSync(file, `${global}${wanted}`);
 		return new Promise((resolve, reject) => {
 			const headers = { host: 'svc', connection: 'close', 'content-type': 'text/configfile' };
-			const asked = request({ socketPath, method: 'POST', path: `/load${query}`, headers }, response => {
+			const clientRequest = request({ socketPath, method: 'POST', path: `/load${query}`, headers }, response => {
 				let body = '';
 				response.setEncoding('utf8').on('data', chunk => {
 					body += chunk;
 				});
 				response.on('end', () => resolve({ status: response.statusCode!, body: JSON.parse(body) }));
 			});
-			asked.on('error', reject);
-			asked.end(`${global}${wanted}`);
+			clientRequest.on('error', reject);
+			clientRequest.end(`${global}${wanted}`);
 		});
 	};
 	try {

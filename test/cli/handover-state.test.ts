@@ -46,8 +46,12 @@ async function withServer(site: string, test: (running: RunningServer) => Promis
 				assert.match(stdout, 'which has taken over');
 			},
 			async ask(endpoint) {
-				const asked = request({ socketPath, path: endpoint, headers: { host: 'svc', connection: 'close' } }).end();
-				const [answer] = await once(asked, 'response');
+				const clientRequest = request({
+					socketPath,
+					path: endpoint,
+					headers: { host: 'svc', connection: 'close' },
+				}).end();
+				const [answer] = await once(clientRequest, 'response');
 				return json(answer);
 			},
 			get: target => rawExchange(port, `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`),

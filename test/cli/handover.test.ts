@@ -101,9 +101,9 @@ handover('under load loses nothing', async () => {
 handover(
 	'that fails changes nothing: a configuration that is wrong, a port that is taken, a process that is too slow',
 	async () => {
-		const taken = createServer().listen(0, '127.0.0.1');
-		await once(taken, 'listening');
-		const takenPort = (taken.address() as AddressInfo).port;
+		const occupyingServer = createServer().listen(0, '127.0.0.1');
+		await once(occupyingServer, 'listening');
+		const takenPort = (occupyingServer.address() as AddressInfo).port;
 		try {
 			await withServer(
 				([port]) => siteText(port!, 'one'),
@@ -125,15 +125,15 @@ handover(
 					await attempts();
 					await attempts();
 					assert.equal(processesOf(folder), [server.child.pid!]);
-					const left = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
-					assert.ok(left.length < 4, left.join());
+					const remainingDescriptors = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
+					assert.ok(remainingDescriptors.length < 4, remainingDescriptors.join());
 					// The server can still hand over after the failure.
 					assert.is((await load(`${siteText(first, 'three')}${siteText(second, 'two')}`)).status, 200);
 					assert.is(await bodyOf(first), 'three');
 				},
 			);
 		} finally {
-			taken.close();
+			occupyingServer.close();
 		}
 	},
 );
@@ -295,18 +295,18 @@ handover('tells systemd which process is the main one, and leaves no process bes
 	const folder = temporaryFolder();
 	const [port, second] = (await freePorts(2)) as [number, number];
 	const file = path.join(folder, 'Configfile');
-	const told = path.join(folder, 'told');
+	const notificationsFile = path.join(folder, 'told');
 	writeFileSync(path.join(folder, 'systemd-notify'), '#!/bin/sh\necho "$@" >> "$TOLD"\n', { mode: 0o755 });
 	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n`;
 	writeFileSync(file, `${options}${siteText(port, 'one')}`);
 	const server = await serve([file], port, {
 		env: {
-			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: told, XDG_STATE_HOME: folder },
+			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: notificationsFile, XDG_STATE_HOME: folder },
 			...{ NOTIFY_SOCKET: path.join(folder, 'socket'), WATCHDOG_USEC: '400000', WATCHDOG_PID: '' },
 		},
 	});
 	const lines = (): string[] =>
-		readFileSync(told, 'utf8')
+		readFileSync(notificationsFile, 'utf8')
 			.split('\n')
 			.filter(line => line !== '' && line !== 'WATCHDOG=1');
 	try {
@@ -325,9 +325,9 @@ handover('tells systemd which process is the main one, and leaves no process bes
 		]);
 		// The new process notifies the watchdog at once, because it may hand over itself before its first watchdog
 		// period has passed.
-		assert.match(readFileSync(told, 'utf8'), /READY=1\nWATCHDOG=1\nMAINPID=/);
-		const before = readFileSync(told, 'utf8').length;
-		await until('a sign of life', () => readFileSync(told, 'utf8').slice(before).includes('WATCHDOG=1'));
+		assert.match(readFileSync(notificationsFile, 'utf8'), /READY=1\nWATCHDOG=1\nMAINPID=/);
+		const before = readFileSync(notificationsFile, 'utf8').length;
+		await until('a sign of life', () => readFileSync(notificationsFile, 'utf8').slice(before).includes('WATCHDOG=1'));
 
 		const slow = await runCommand(['upgrade', file, '--binary', '/bin/false']);
 		assert.is(slow.status, 1);

@@ -69,7 +69,7 @@ function start(args: readonly string[]) {
 			stdio: 'ignore',
 		},
 	);
-	const ended = once(child, 'exit').then(([status]) => {
+	const whenEnded = once(child, 'exit').then(([status]) => {
 		assert.is(status, 0);
 		const byThread = new Map<string, string[]>();
 		for (const line of readFileSync(record, 'utf8').trim().split('\n')) {
@@ -79,7 +79,7 @@ function start(args: readonly string[]) {
 		}
 		return byThread;
 	});
-	return { child, ended };
+	return { child, ended: whenEnded };
 }
 
 /** Checks that at most `count` modules are loaded, and none whose path begins with one of `without`. */

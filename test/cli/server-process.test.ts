@@ -202,9 +202,9 @@ processes('stop --pid returns when the process has ended, after its requests', a
 processes('an address in use, or a folder without a configuration, ends the start with status 1', async () => {
 	const [forAdmin, forSite] = await Promise.all(
 		['127.0.0.1', undefined].map(async host => {
-			const taken = createServer().listen(0, host);
-			await once(taken, 'listening');
-			return { taken, port: (taken.address() as { port: number }).port };
+			const occupyingServer = createServer().listen(0, host);
+			await once(occupyingServer, 'listening');
+			return { taken: occupyingServer, port: (occupyingServer.address() as { port: number }).port };
 		}),
 	);
 	const [port] = (await freePorts(1)) as [number];

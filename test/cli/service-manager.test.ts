@@ -19,19 +19,23 @@ async function withFakeNotify(
 	const folder = temporaryFolder();
 	const [port] = (await freePorts(1)) as [number];
 	const file = path.join(folder, 'Configfile');
-	const told = path.join(folder, 'told');
+	const notificationsFile = path.join(folder, 'told');
 	const program = path.join(folder, 'systemd-notify');
 	writeFileSync(file, `{\n\tadmin off\n\tthreads 1\n}\nhttp://127.0.0.1:${port} {\n\trespond "hi"\n}\n`);
 	writeFileSync(program, script);
 	chmodSync(program, 0o755);
 	const server = await serve([file], port, {
 		env: {
-			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: told, XDG_STATE_HOME: folder },
+			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: notificationsFile, XDG_STATE_HOME: folder },
 			...{ NOTIFY_SOCKET: path.join(folder, 'socket'), WATCHDOG_USEC: '400000', RUNTIME_DIRECTORY: folder },
 		},
 	});
 	try {
-		await test(() => (existsSync(told) ? readFileSync(told, 'utf8').trim().split('\n') : []), server, file);
+		await test(
+			() => (existsSync(notificationsFile) ? readFileSync(notificationsFile, 'utf8').trim().split('\n') : []),
+			server,
+			file,
+		);
 	} finally {
 		await server.stop();
 	}
@@ -100,7 +104,7 @@ manager('is told if a process does not report the result of a reload; an earlier
 	const silent = spawn('/bin/sh', ['-c', 'trap "" USR1; echo ready; exec sleep 600'], {
 		stdio: ['ignore', 'pipe', 'inherit'],
 	});
-	const ended = once(silent, 'exit');
+	const whenEnded = once(silent, 'exit');
 	try {
 		await once(silent.stdout, 'data');
 		const earlier = { began: String(process.hrtime.bigint()), isServed: true, message: 'Served.', details: '' };
@@ -115,7 +119,7 @@ manager('is told if a process does not report the result of a reload; an earlier
 		if (before === undefined) delete process.env.RUNTIME_DIRECTORY;
 		else process.env.RUNTIME_DIRECTORY = before;
 		silent.kill('SIGKILL');
-		await ended;
+		await whenEnded;
 	}
 });
 
@@ -127,10 +131,10 @@ manager('may reject notifications without affecting the server', async () => {
 
 manager('a hanging thread suspends watchdog messages until it is replaced; a thread that died does not', async () => {
 	const folder = temporaryFolder();
-	const told = path.join(folder, 'told');
+	const notificationsFile = path.join(folder, 'told');
 	writeFileSync(path.join(folder, 'systemd-notify'), '#!/bin/sh\necho "$@" >> "$TOLD"\n', { mode: 0o755 });
-	const env = { PATH: `${folder}:${process.env.PATH}`, TOLD: told, WATCHDOG_USEC: '200000' };
-	const signs = (): number => readFileSync(told, 'utf8').split('WATCHDOG=1').length - 1;
+	const env = { PATH: `${folder}:${process.env.PATH}`, TOLD: notificationsFile, WATCHDOG_USEC: '200000' };
+	const signs = (): number => readFileSync(notificationsFile, 'utf8').split('WATCHDOG=1').length - 1;
 	await withServer({ sites: [respondingSite('hi')] }, {}, async ({ runtime, log }) => {
 		const systemd = new ServiceManager(
 			env,
@@ -139,7 +143,7 @@ manager('a hanging thread suspends watchdog messages until it is replaced; a thr
 		);
 		try {
 			systemd.ready();
-			await eventually('a sign of life', () => existsSync(told) && signs() > 0);
+			await eventually('a sign of life', () => existsSync(notificationsFile) && signs() > 0);
 			runtime.crashWorker(1);
 			await eventually('replaced', () => log.text().includes('a worker thread was replaced'));
 			const before = signs();

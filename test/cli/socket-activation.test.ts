@@ -44,10 +44,10 @@ activation('sites and the Admin API can listen on inherited sockets', async () =
 		const at = port(site.server);
 		const api = port(admin.server);
 		// A connection made before the server starts waits in the socket's queue.
-		const early = fetch(`http://127.0.0.1:${at}/`);
+		const earlyResponse = fetch(`http://127.0.0.1:${at}/`);
 		site.server.close();
 		admin.server.close();
-		assert.is(await (await early).text(), 'one', output);
+		assert.is(await (await earlyResponse).text(), 'one', output);
 		const loaded = await fetch(`http://127.0.0.1:${api}/load`, {
 			method: 'POST',
 			headers: { 'content-type': 'text/configfile' },
@@ -90,12 +90,12 @@ activation('inherited sockets can be named by number or name, and are not passed
 				output += chunk;
 			});
 		}
-		const closed = once(child, 'close');
+		const whenClosed = once(child, 'close');
 		try {
 			await check(child, () => output);
 		} finally {
 			child.kill('SIGTERM');
-			await closed;
+			await whenClosed;
 		}
 	};
 	await start(`${site('web')}${site('5')}`, async (_, output) => {
@@ -136,18 +136,18 @@ activation('inherited sockets serve the sites at their addresses, before and aft
 			output += chunk;
 		});
 	}
-	const closed = once(child, 'close');
+	const whenClosed = once(child, 'close');
 	const ask = async (): Promise<string[]> => [
 		await (await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } })).text(),
 		await new Promise<string>((resolve, reject) => {
-			const asked = request({ socketPath: socket, agent: false, headers: { host: 'site.test' } }, answer => {
+			const clientRequest = request({ socketPath: socket, agent: false, headers: { host: 'site.test' } }, answer => {
 				let body = '';
 				answer.setEncoding('utf8').on('data', chunk => {
 					body += chunk;
 				});
 				answer.on('end', () => resolve(body));
 			});
-			asked.on('error', reject).end();
+			clientRequest.on('error', reject).end();
 		}),
 	];
 	try {
@@ -164,7 +164,7 @@ activation('inherited sockets serve the sites at their addresses, before and aft
 		assert.equal(await ask(), ['by address', 'by path'], output);
 	} finally {
 		child.kill('SIGTERM');
-		await closed;
+		await whenClosed;
 	}
 });
 
@@ -195,14 +195,14 @@ activation('a socket for all addresses of IPv4 serves a port, where there is no 
 	const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
 		stdio: ['ignore', 'ignore', 'inherit', tcp.descriptor],
 	});
-	const closed = once(child, 'close');
+	const whenClosed = once(child, 'close');
 	try {
-		const early = fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
+		const earlyResponse = fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
 		tcp.server.close();
-		assert.is(await (await early).text(), 'four');
+		assert.is(await (await earlyResponse).text(), 'four');
 	} finally {
 		child.kill('SIGTERM');
-		await closed;
+		await whenClosed;
 	}
 });
 

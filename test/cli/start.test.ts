@@ -38,15 +38,15 @@ async function withStartingServer(test: (start: StartingServer) => Promise<void>
 			if (server.child.exitCode !== null) reject(new Error(`the server has ended: ${server.output()}`));
 			const [method, target] = line.split(' ') as [string, string];
 			const headers = { host: 'svc', connection: 'close', 'content-type': 'application/json' };
-			const asked = request({ socketPath, method, path: target, headers }, response => {
+			const clientRequest = request({ socketPath, method, path: target, headers }, response => {
 				let text = '';
 				response.setEncoding('utf8').on('data', chunk => {
 					text += chunk;
 				});
 				response.on('end', () => resolve({ status: response.statusCode!, body: text }));
 			});
-			asked.on('error', () => resolve({ status: 0, body: '' }));
-			asked.end(body);
+			clientRequest.on('error', () => resolve({ status: 0, body: '' }));
+			clientRequest.end(body);
 		});
 	try {
 		await test({ server, folder, port, release: () => lock.release(), ask });
@@ -99,14 +99,14 @@ for (const [how, stop] of [
 
 start('a start that fails after the Admin API listens removes its socket', async () => {
 	const folder = mkdtempSync(path.join(folders, 'failed-'));
-	const taken = createServer().listen(0, '127.0.0.1');
-	await once(taken, 'listening');
-	const { port } = taken.address() as { port: number };
+	const occupyingServer = createServer().listen(0, '127.0.0.1');
+	await once(occupyingServer, 'listening');
+	const { port } = occupyingServer.address() as { port: number };
 	const sites = `http://:1 {\n\tbind unix/${folder}/site.sock\n}\nhttp://:${port} {\n\tbind 127.0.0.1\n}\n`;
 	writeFileSync(path.join(folder, 'Configfile'), `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n${sites}`);
 	const server = startServer(['run'], { cwd: folder });
 	const [status] = await once(server.child, 'exit');
-	taken.close();
+	occupyingServer.close();
 	assert.is(status, 1);
 	assert.match(server.output(), `error: Cannot listen on 127.0.0.1:${port}: the address is in use. If`);
 	assert.equal(readdirSync(folder), ['Configfile']);

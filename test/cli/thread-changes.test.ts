@@ -45,9 +45,9 @@ changes('lose no request over HTTP/1, TLS, HTTP/2 and HTTP/3', async () => {
 	const server = await serve([file], plain, { env: { XDG_STATE_HOME: folder } });
 	const visitors = quicSupport().library === undefined ? [] : Array.from({ length: 3 }, () => new Visitor(tls));
 	const clients = startLoad({ plain, tls }, 4);
-	let stopped = false;
+	let isStopped = false;
 	const visiting = visitors.map(async visitor => {
-		while (!stopped) await visitor.visit();
+		while (!isStopped) await visitor.visit();
 	});
 	try {
 		await until('the first requests', () => clients.done('HTTP/2') > 0);
@@ -60,7 +60,7 @@ changes('lose no request over HTTP/1, TLS, HTTP/2 and HTTP/3', async () => {
 			const before = clients.done('HTTP/2');
 			await until('requests of all kinds', () => clients.done('HTTP/2') > before);
 		}
-		stopped = true;
+		isStopped = true;
 		const report = await clients.stop();
 		await Promise.all(visiting);
 		assert.equal(report.failures, []);
@@ -70,7 +70,7 @@ changes('lose no request over HTTP/1, TLS, HTTP/2 and HTTP/3', async () => {
 		);
 		for (const visitor of visitors) assert.ok(visitor.answers.length > 10);
 	} finally {
-		stopped = true;
+		isStopped = true;
 		for (const visitor of visitors) visitor.close();
 		await clients.stop();
 		await server.stop();
@@ -167,7 +167,7 @@ changes(
 					socket.on('data', (chunk: string) => {
 						text += chunk;
 					});
-					const closed = once(socket, 'close');
+					const whenClosed = once(socket, 'close');
 					socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`);
 					await until('the upgrade', () => text.includes('101'));
 					const startedAt = performance.now();
@@ -176,8 +176,11 @@ changes(
 					assert.is(countWorkers(server), 3);
 					socket.write('still here');
 					await until('the echo', () => text.endsWith('still here'));
-					await closed;
-					assert.ok(performance.now() - startedAt > 2000, 'the connection was closed before the grace period had ended');
+					await whenClosed;
+					assert.ok(
+						performance.now() - startedAt > 2000,
+						'the connection was closed before the grace period had ended',
+					);
 					await until('the old threads to end', () => countWorkers(server) === 1);
 				},
 				'\tgrace_period 3s\n',

@@ -221,13 +221,13 @@ conversion('converts every site of every fixture to what it is by itself', () =>
 	const files = globSync('fixtures/{adapt,serve,lint}/**/{Compatfile,Caddyfile}', { cwd: ROOT }).toSorted();
 	let converted = 0;
 	for (const file of files) {
-		const whole = path.join(ROOT, file);
-		const input = { text: readFileSync(whole, 'utf8'), name: path.basename(whole), path: whole };
-		const syntax = parseSyntax(whole, input.text, 'compatfile');
+		const filePath = path.join(ROOT, file);
+		const input = { text: readFileSync(filePath, 'utf8'), name: path.basename(filePath), path: filePath };
+		const syntax = parseSyntax(filePath, input.text, 'compatfile');
 		for (const line of syntax.lines) {
 			const at = line.words[0]?.span.start;
 			if (at === undefined || !convertibleBlock(syntax, at)) continue;
-			const result = convertBlock(input, at, diskReader(path.dirname(whole)));
+			const result = convertBlock(input, at, diskReader(path.dirname(filePath)));
 			if ('problem' in result) assert.match(result.problem, /^(By itself|No site|A Configfile)/, file);
 			else {
 				converted++;
@@ -242,9 +242,9 @@ conversion('keeps the document of every fixture that it converts', () => {
 	const files = globSync('fixtures/{adapt,serve,lint}/**/{Compatfile,Caddyfile}', { cwd: ROOT }).toSorted();
 	let converted = 0;
 	for (const file of files) {
-		const whole = path.join(ROOT, file);
-		const input = { text: readFileSync(whole, 'utf8'), name: path.basename(whole), path: whole };
-		const reader = diskReader(path.dirname(whole));
+		const filePath = path.join(ROOT, file);
+		const input = { text: readFileSync(filePath, 'utf8'), name: path.basename(filePath), path: filePath };
+		const reader = diskReader(path.dirname(filePath));
 		const result = convertToConfigfile(input, reader);
 		if ('problem' in result) {
 			assert.match(result.problem, /^(The Caddyfile has errors|A Configfile (does not accept|would mean))/, file);

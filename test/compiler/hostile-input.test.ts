@@ -155,12 +155,12 @@ keys('a secret of the wrong type is not shown', () => {
 	for (const secret of ['["s3cr3t"]', '{"a":"s3cr3t"}']) {
 		const set = `{"set":[{"name":"X-Api-Key","value":${secret}}]}`;
 		const text = `{"settings":{"admin":{"token":${secret}}},"sites":[{"addresses":[":80"],"pipeline":[{"handler":"edit_headers","response":${set}}]}]}`;
-		const found = compiled('json', text);
+		const result = compiled('json', text);
 		assert.equal(
-			found.diagnostics.map(({ code }) => code),
+			result.diagnostics.map(({ code }) => code),
 			['document/wrong-type', 'document/wrong-type'],
 		);
-		assert.not.match(shownText(found), 's3cr3t');
+		assert.not.match(shownText(result), 's3cr3t');
 	}
 });
 

@@ -150,10 +150,10 @@ const facts = suite('load errors');
 for (const [fact, table] of Object.entries(FACTS)) {
 	facts(fact, () => {
 		for (const [file, message] of table) {
-			const found = errorMessages(file);
+			const messages = errorMessages(file);
 			assert.ok(
-				found.some(text => text.includes(message)),
-				`${JSON.stringify(file)}\nwants ${message}\ngot   ${found.join('\n      ')}`,
+				messages.some(text => text.includes(message)),
+				`${JSON.stringify(file)}\nwants ${message}\ngot   ${messages.join('\n      ')}`,
 			);
 		}
 	});

@@ -450,20 +450,20 @@ for (const { of, site, format, target, out, expected, method = 'POST' } of CASES
 }
 
 data('cache: a key contains the data as sent, not expanded', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		`:8080 {\ncache {\nttl 1m\nkey "{query.x}"\n}\nheader Cache-Control max-age=60\nrespond "{query.n}"\n}\n`,
 	);
 	const ask = async (x: string, n: string): Promise<string> =>
-		(await served.ask(`http://a:8080/?n=${n}&x=${encodeURIComponent(x)}`)).body;
+		(await server.ask(`http://a:8080/?n=${n}&x=${encodeURIComponent(x)}`)).body;
 	assert.is(await ask(SECRET, '1'), '1');
 	assert.is(await ask(SECRET, '2'), '1', 'one key has one response');
 	assert.is(await ask('{env.SVC_TEST_SECRET}', '3'), '3');
 });
 
 data('rate_limit: a key contains the data as sent, not expanded', async () => {
-	const served = new DryRunServer(`:8080 {\nrate_limit a 1 per 1h {\nkey "{query.x}"\n}\nrespond "ok"\n}\n`);
+	const server = new DryRunServer(`:8080 {\nrate_limit a 1 per 1h {\nkey "{query.x}"\n}\nrespond "ok"\n}\n`);
 	const ask = async (x: string): Promise<number> =>
-		(await served.ask(`http://a:8080/?x=${encodeURIComponent(x)}`)).status;
+		(await server.ask(`http://a:8080/?x=${encodeURIComponent(x)}`)).status;
 	assert.is(await ask(SECRET), 200);
 	assert.is(await ask(SECRET), 429, 'one key has one limit');
 	assert.is(await ask('{env.SVC_TEST_SECRET}'), 200);
@@ -487,32 +487,32 @@ data('limit_concurrent: a key contains the data as sent, not expanded', async ()
 
 data('limit_rate: a rate is the data as sent, not expanded', async () => {
 	process.env.SVC_TEST_RATE = '1MiB';
-	const served = new DryRunServer(':8080 {\nlimit_rate {query.x}\nrespond ok\n}\n', { format: 'configfile' });
+	const server = new DryRunServer(':8080 {\nlimit_rate {query.x}\nrespond ok\n}\n', { format: 'configfile' });
 	const ask = async (x: string): Promise<number> =>
-		(await served.ask(`http://a:8080/?x=${encodeURIComponent(x)}`)).status;
+		(await server.ask(`http://a:8080/?x=${encodeURIComponent(x)}`)).status;
 	assert.is(await ask('1MiB'), 200);
 	assert.is(await ask('{env.SVC_TEST_RATE}'), 500);
 });
 
 data('replace: a replacement is the data as sent, not expanded', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		`:8080 {\nreplace here "{query.x}"\nheader Content-Type text/plain\nrespond "It is here."\n}\n`,
 		{ format: 'configfile' },
 	);
-	const { body } = await served.ask(`http://a:8080/?x=${encodeURIComponent(CLIENT_DATA)}`);
+	const { body } = await server.ask(`http://a:8080/?x=${encodeURIComponent(CLIENT_DATA)}`);
 	assert.is(body, `It is ${CLIENT_DATA}.`);
 	assert.not.ok(body.includes(SECRET));
 });
 
 data('errors_page: texts contain the data as sent, escaped for the type of the page and not expanded', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		`:8080 {\nerrors_page {\ntitle "{query.x}"\ntext "${PLACEHOLDER}"\n}\nerror 400\n}\n`,
 		{ format: 'configfile' },
 	);
 	const ask = async (accept: string): Promise<string> => {
 		const url = `http://a:8080/?x=${encodeURIComponent(`<b>${CLIENT_DATA}`)}`;
 		return (
-			await served.ask(url, {
+			await server.ask(url, {
 				headers: [
 					['Accept', accept],
 					['X-Data', CLIENT_DATA],

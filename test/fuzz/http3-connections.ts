@@ -158,13 +158,13 @@ class FakeConnection implements QuicConnection {
 
 /** Returns a body in pieces, some of which are available only later. */
 function randomBody(chance: SeededChance): BodySource {
-	let left = chance.below(6);
+	let remaining = chance.below(6);
 	const trailers = chance.once(3) ? new HeaderList(['x-sum', '1']) : undefined;
 	return {
 		length: undefined,
 		...(trailers ? { trailers } : {}),
 		pull() {
-			if (left-- <= 0) return null;
+			if (remaining-- <= 0) return null;
 			const piece = Buffer.alloc(1 + chance.below(40_000), 97);
 			return chance.once(2) ? piece : Promise.resolve(piece);
 		},

@@ -60,11 +60,11 @@ function survives(
 }
 
 function frames(pieces: readonly Buffer[]): string {
-	let seen = '';
+	let receivedData = '';
 	let payload = 0;
 	const reader = new FrameReader({
 		frame(type, length) {
-			seen += `${type}:${length};`;
+			receivedData += `${type}:${length};`;
 			return type === 1 && length < 1000 ? 'gather' : type === 0 ? 'stream' : 'skip';
 		},
 		payloadPart(_bytes, start, end) {
@@ -72,10 +72,10 @@ function frames(pieces: readonly Buffer[]): string {
 			return true;
 		},
 		wholePayload(_type, bytes, start, end) {
-			seen += `${bytes.toString('hex', start, end)};`;
+			receivedData += `${bytes.toString('hex', start, end)};`;
 			return true;
 		},
 	});
 	for (const piece of pieces) reader.read(piece);
-	return `${seen}${payload}${reader.isIncomplete}`;
+	return `${receivedData}${payload}${reader.isIncomplete}`;
 }

@@ -65,7 +65,7 @@ class MemorySocket extends Duplex {
  * has ended its side.
  */
 async function pushPieces(socket: MemorySocket, pieces: readonly string[]): Promise<readonly number[]> {
-	const ended = new Promise<void>(resolve => {
+	const whenEnded = new Promise<void>(resolve => {
 		socket.once('finish', resolve);
 		socket.once('close', resolve);
 	});
@@ -74,7 +74,7 @@ async function pushPieces(socket: MemorySocket, pieces: readonly string[]): Prom
 		if (!socket.destroyed) socket.push(Buffer.from(piece, 'latin1'));
 	}
 	if (!socket.destroyed) socket.push(null);
-	await ended;
+	await whenEnded;
 	// The server may still be reading input after it has ended its side, so the socket is destroyed one turn later.
 	await new Promise(resolve => setImmediate(resolve));
 	socket.destroy();

@@ -50,14 +50,14 @@ const delays = monitorEventLoopDelay({ resolution: 1 });
 let hits = 0;
 let counted = 0;
 let longest = 0;
-let done = 0;
+let doneCount = 0;
 delays.enable();
 
 function batch(): void {
-	for (let i = 0; i < 20 && done < requests; i++, done++) {
+	for (let i = 0; i < 20 && doneCount < requests; i++, doneCount++) {
 		const rank = ranks();
 		const key = `k${rank}`;
-		const counts = done > requests / 3;
+		const counts = doneCount > requests / 3;
 		if (counts) counted++;
 		// Measures CPU time, because the load of other processes on a shared machine must not count.
 		const begun = process.threadCpuUsage();
@@ -74,7 +74,7 @@ function batch(): void {
 		const { user, system } = process.threadCpuUsage(begun);
 		longest = Math.max(longest, (user + system) / 1000);
 	}
-	if (done < requests) {
+	if (doneCount < requests) {
 		setImmediate(batch);
 		return;
 	}

@@ -122,7 +122,10 @@ for (const [what, lines, encoded, interval] of [
 				});
 				const notStale = (number: number): void => {
 					const gone = replacedAtMs[number + 1];
-					assert.ok(gone === undefined || startedAt - gone < STALE_MS, `version ${number}, ${startedAt - gone!} ms too late`);
+					assert.ok(
+						gone === undefined || startedAt - gone < STALE_MS,
+						`version ${number}, ${startedAt - gone!} ms too late`,
+					);
 				};
 				if (status === 304) {
 					notStale(lastNumber);

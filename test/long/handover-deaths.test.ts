@@ -86,13 +86,13 @@ class RunningServer {
 		return new Promise(resolve => {
 			const headers = { host: 'svc', connection: 'close', 'content-type': 'application/json' };
 			const options = { socketPath: this.#socket, method: 'POST', path: '/upgrade', headers };
-			const asked = request(options, response => {
+			const clientRequest = request(options, response => {
 				textOf(response).then(
 					text => resolve({ status: response.statusCode!, text }),
 					error => resolve({ status: 0, text: String(error) }),
 				);
 			});
-			asked.on('error', error => resolve({ status: 0, text: error.message })).end(JSON.stringify(terms));
+			clientRequest.on('error', error => resolve({ status: 0, text: error.message })).end(JSON.stringify(terms));
 		});
 	}
 
@@ -239,9 +239,9 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 			const round = `SEED=${SEED}, kills ${JSON.stringify(kills)}`;
 			const [before] = one.listeningProcesses() as [number];
 			const startedAt = performance.now();
-			let ended = false;
+			let isEnded = false;
 			const asking = one.handOver().finally(() => {
-				ended = true;
+				isEnded = true;
 			});
 			const victim = random() < 0.5 ? 'predecessor' : 'successor';
 			await pauseFor(random() * took);
@@ -249,7 +249,7 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 			const processes = one.processes();
 			const isStarted = (pid: number) => one.server.output().includes(`started","pid":${pid}}`);
 			const successor = processes.find(pid => pid !== before && isStarted(pid));
-			const target = ended || successor === undefined || !processes.includes(before) ? undefined : victim;
+			const target = isEnded || successor === undefined || !processes.includes(before) ? undefined : victim;
 			if (target) process.kill(target === 'successor' ? successor! : before, 'SIGKILL');
 			const { status, text } = await asking;
 			if (status === 200 && target === undefined) took = (took + performance.now() - startedAt) / 2;

@@ -203,10 +203,10 @@ failures('change nothing, whatever the new process does', async () => {
 	const ask = async (method: string, at: string, body = ''): Promise<{ status: number; text: string }> => {
 		const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
 		const headers = { host: 'svc', connection: 'close', 'content-type': 'application/json' };
-		const asked = request({ socketPath, method, path: at, headers }, async response =>
+		const clientRequest = request({ socketPath, method, path: at, headers }, async response =>
 			resolve({ status: response.statusCode!, text: await textOf(response) }),
 		);
-		asked.on('error', reject).end(body);
+		clientRequest.on('error', reject).end(body);
 		return promise;
 	};
 	const isServed = async (): Promise<boolean> =>
@@ -231,8 +231,8 @@ failures('change nothing, whatever the new process does', async () => {
 			await until(`${name}: no process is left`, () => processesOf(folder).every(pid => pid === server.child.pid));
 			unlinkSync(program);
 		}
-		const left = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
-		assert.ok(left.length < 6, left.join());
+		const remainingDescriptors = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
+		assert.ok(remainingDescriptors.length < 6, remainingDescriptors.join());
 		// After the failures, the server can still hand over.
 		const answer = await ask('POST', '/upgrade');
 		assert.is(answer.status, 200, answer.text);

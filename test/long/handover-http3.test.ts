@@ -91,13 +91,13 @@ for (const threads of [2, 1, 3]) {
 				const downloads = old.map(client => ({ client, stream: client.open().write(getRequest('/slow'), true) }));
 				await until('the downloads', () => application.open() === old.length);
 				const visitors = Array.from({ length: 4 }, () => new Visitor(port));
-				let stopped = false;
+				let isStopped = false;
 				const visiting = visitors.map(async visitor => {
-					while (!stopped) await visitor.visit();
+					while (!isStopped) await visitor.visit();
 				});
 				const newcomers: Promise<string>[] = [];
 				const coming = (async () => {
-					while (!stopped) {
+					while (!isStopped) {
 						const visitor = new Visitor(port);
 						const came = visitor.visit().then(() => {
 							visitor.close();
@@ -117,7 +117,7 @@ for (const threads of [2, 1, 3]) {
 					assert.is((await response(client, stream)).body, 'begun ended');
 					assert.is((await client.end()).code, 0x100);
 				}
-				stopped = true;
+				isStopped = true;
 				await Promise.all([...visiting, coming]);
 				assert.equal(
 					visitors.flatMap(({ failures }) => failures),
@@ -301,10 +301,10 @@ handover('to more threads: all take HTTP/3 connections, which the next process s
 
 handover('that fails leaves HTTP/3 as it was, and no descriptor open', async () => {
 	const application = await slowApplication();
-	const taken = createServer();
-	taken.listen(0, '127.0.0.1');
-	await once(taken, 'listening');
-	const takenPort = (taken.address() as AddressInfo).port;
+	const occupyingServer = createServer();
+	occupyingServer.listen(0, '127.0.0.1');
+	await once(occupyingServer, 'listening');
+	const takenPort = (occupyingServer.address() as AddressInfo).port;
 	try {
 		await withServer(application.port, async ({ server, port, file, write, reload }) => {
 			const client = await connect(port);
@@ -333,7 +333,7 @@ handover('that fails leaves HTTP/3 as it was, and no descriptor open', async () 
 			assert.is((await reload('two')).status, 0);
 		});
 	} finally {
-		taken.close();
+		occupyingServer.close();
 		application.close();
 	}
 });

@@ -68,8 +68,8 @@ function writeLarge(file: string, bytes: number): string {
 }
 
 async function download(port: number, checksum: string): Promise<void> {
-	const asked = request({ host: '127.0.0.1', port, path: '/large', agent: false }).end();
-	const [answer] = await once(asked, 'response');
+	const clientRequest = request({ host: '127.0.0.1', port, path: '/large', agent: false }).end();
+	const [answer] = await once(clientRequest, 'response');
 	const hash = createHash('sha256');
 	for await (const chunk of answer) hash.update(chunk);
 	if (hash.digest('hex') !== checksum) throw new Error('the checksum differs');
@@ -77,17 +77,17 @@ async function download(port: number, checksum: string): Promise<void> {
 
 /** Uploads slowly, so that handovers happen during the upload. The application answers with the checksum. */
 async function upload(port: number): Promise<void> {
-	const asked = request({ host: '127.0.0.1', port, path: '/upload', method: 'POST', agent: false });
-	const answered = once(asked, 'response');
+	const clientRequest = request({ host: '127.0.0.1', port, path: '/upload', method: 'POST', agent: false });
+	const answered = once(clientRequest, 'response');
 	answered.catch(() => {});
 	const hash = createHash('sha256');
 	const chunk = Buffer.alloc(256 * 1024, 'upload');
 	for (let sent = 0; sent < UPLOAD_BYTES; sent += chunk.length) {
 		hash.update(chunk);
-		if (!asked.write(chunk)) await Promise.race([once(asked, 'drain'), answered]);
+		if (!clientRequest.write(chunk)) await Promise.race([once(clientRequest, 'drain'), answered]);
 		await pauseFor(10);
 	}
-	asked.end();
+	clientRequest.end();
 	const [answer] = await answered;
 	let text = '';
 	for await (const part of answer) text += part;

@@ -123,9 +123,9 @@ handovers('with processes that are killed at random never leave nobody serving',
 		for (let round = 1; round <= KILLS; round++) {
 			writeFileSync(file, text(round));
 			const before = processesOf(folder);
-			let finished = false;
+			let isFinished = false;
 			const reload = runCommand(['reload', file, '--handover']).finally(() => {
-				finished = true;
+				isFinished = true;
 			});
 			await pauseFor(Math.random() * 5000);
 			// A new process cannot take over before it has received its predecessor's offer.
@@ -134,7 +134,7 @@ handovers('with processes that are killed at random never leave nobody serving',
 			);
 			// Kills the old process and its successor in turn.
 			const victim = (round % 2 ? newProcesses : before).at(-1);
-			const kills = !finished && newProcesses.length > 0 && victim !== undefined;
+			const kills = !isFinished && newProcesses.length > 0 && victim !== undefined;
 			if (kills) process.kill(victim, 'SIGKILL');
 			const { status } = await reload;
 			if (kills && round % 2 && status === 0) {

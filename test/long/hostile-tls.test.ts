@@ -223,14 +223,14 @@ hostile('invalid and incomplete handshakes leak no sockets', async () => {
 	];
 	for (const start of starts) {
 		const socket = connect(port, '127.0.0.1').on('error', () => {});
-		let closed = false;
+		let isClosed = false;
 		socket
 			.on('data', () => {})
 			.on('close', () => {
-				closed = true;
+				isClosed = true;
 			});
 		socket.write(start);
-		assert.ok(await until(() => closed, 5000), start.toString('hex', 0, 12));
+		assert.ok(await until(() => isClosed, 5000), start.toString('hex', 0, 12));
 	}
 	for (let i = 0; i < 600; i++) {
 		const socket = connect(port, '127.0.0.1').on('error', () => {});

@@ -96,13 +96,13 @@ load.after(() => {
 });
 
 load('a path that loses, repeats and reorders datagrams fails no request and stalls none', async () => {
-	let lost = 0;
+	let lostCount = 0;
 	let passed = 0;
 	const relay = await udpRelay(port, {
 		delay: () => (Math.random() < REORDERING ? 10 + Math.random() * 20 : 5),
 		loses: () => {
 			const loses = Math.random() < LOSS;
-			if (loses) lost++;
+			if (loses) lostCount++;
 			else passed++;
 			return loses;
 		},
@@ -121,7 +121,7 @@ load('a path that loses, repeats and reorders datagrams fails no request and sta
 	const end = performance.now() + SECONDS * 1000;
 	const visitors = Array.from({ length: VISITORS }, () => new Visitor(relay.port));
 	const wrong: string[] = [];
-	let done = 0;
+	let doneCount = 0;
 	try {
 		await Promise.all(
 			visitors.map(async visitor => {
@@ -129,7 +129,7 @@ load('a path that loses, repeats and reorders datagrams fails no request and sta
 					const [request, answer] = requests[at % requests.length]!;
 					await visitor.visit(request);
 					const got = visitor.answers.pop();
-					if (got === answer) done++;
+					if (got === answer) doneCount++;
 					else wrong.push(`${got?.length} of ${answer.length} bytes`);
 					// New connections are opened now and then, so that handshakes are tested as well.
 					if (at % 100 === 99) visitor.close();
@@ -143,14 +143,17 @@ load('a path that loses, repeats and reorders datagrams fails no request and sta
 	const longest = Math.max(...visitors.map(visitor => visitor.longestWait));
 	const connections = visitors.reduce((sum, visitor) => sum + visitor.connections, 0);
 	console.log(
-		`${done} requests on ${connections} connections, ${lost} of ${lost + passed} datagrams lost, longest wait ${longest.toFixed(0)} ms`,
+		`${doneCount} requests on ${connections} connections, ${lostCount} of ${lostCount + passed} datagrams lost, longest wait ${longest.toFixed(0)} ms`,
 	);
 	assert.equal(
 		visitors.flatMap(({ failures }) => failures),
 		[],
 	);
 	assert.equal(wrong, []);
-	assert.ok(lost / (lost + passed) > LOSS / 2, `only ${lost} of ${lost + passed} datagrams were lost`);
+	assert.ok(
+		lostCount / (lostCount + passed) > LOSS / 2,
+		`only ${lostCount} of ${lostCount + passed} datagrams were lost`,
+	);
 	assert.ok(longest < STALL_MS, `a connection was silent for ${longest} ms`);
 });
 

@@ -24,25 +24,27 @@ function residentBytes(pid: number): number {
 
 /** Writes the given number of bytes as fast as the socket accepts them. */
 async function writeBytes(socket: Socket, bytes: number): Promise<void> {
-	let left = bytes;
-	while (left > 0 && !socket.destroyed) {
-		const piece = left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
-		left -= piece.length;
+	let remaining = bytes;
+	while (remaining > 0 && !socket.destroyed) {
+		const piece = remaining < PIECE.length ? PIECE.subarray(0, remaining) : PIECE;
+		remaining -= piece.length;
 		if (!socket.write(piece)) await once(socket, 'drain');
 	}
 }
 
 /** Reads the given number of bytes, pausing repeatedly so that the writer has to wait. */
 async function readSlowly(socket: Socket, bytes: number): Promise<void> {
-	let got = 0;
+	let receivedBytes = 0;
 	let since = 0;
 	await new Promise<void>((resolve, reject) => {
 		socket.on('error', reject);
-		socket.on('close', () => (got >= bytes ? resolve() : reject(new Error(`closed after ${got} bytes`))));
+		socket.on('close', () =>
+			receivedBytes >= bytes ? resolve() : reject(new Error(`closed after ${receivedBytes} bytes`)),
+		);
 		socket.on('data', piece => {
-			got += piece.length;
+			receivedBytes += piece.length;
 			since += piece.length;
-			if (got >= bytes) resolve();
+			if (receivedBytes >= bytes) resolve();
 			if (since < 8_000_000) return;
 			since = 0;
 			socket.pause();

@@ -46,11 +46,11 @@ export async function sealedClient(port: number, servername: string): Promise<Se
 		if (hex) secret = Buffer.from(hex, 'hex');
 	});
 	const chunks: Buffer[] = [];
-	let ended = false;
+	let isEnded = false;
 	socket.on('data', (bytes: Buffer) => chunks.push(bytes));
 	for (const event of ['end', 'close', 'error']) {
 		socket.on(event, () => {
-			ended = true;
+			isEnded = true;
 		});
 	}
 	let failure: string | undefined;
@@ -67,7 +67,7 @@ export async function sealedClient(port: number, servername: string): Promise<Se
 		keyUpdate: asks => sealer.keyUpdate(asks),
 		received: () => Buffer.concat(chunks),
 		get ended() {
-			return ended;
+			return isEnded;
 		},
 		get failure() {
 			return failure;

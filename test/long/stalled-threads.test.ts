@@ -35,13 +35,13 @@ async function until(what: string, limit: number, holds: () => boolean | Promise
  * distinct response bodies. Each client may lose one connection: the one that the thread had accepted when it stalled.
  */
 function startRequests({ get }: TestServer): () => Promise<string[]> {
-	let ended = false;
+	let isEnded = false;
 	const bodies = new Set<string>();
 	const ask = async (): Promise<void> => {
-		let lost = 0;
-		while (!ended) {
+		let lostCount = 0;
+		while (!isEnded) {
 			const answer = await get().catch(error => {
-				if (lost++ > 0) throw error;
+				if (lostCount++ > 0) throw error;
 			});
 			if (!answer) continue;
 			assert.is(answer.status, 200);
@@ -51,7 +51,7 @@ function startRequests({ get }: TestServer): () => Promise<string[]> {
 	const all = Promise.all([ask(), ask(), ask(), ask()]);
 	all.catch(() => {});
 	return async () => {
-		ended = true;
+		isEnded = true;
 		await all;
 		return [...bodies];
 	};
@@ -132,11 +132,11 @@ stalled(
 				text += chunk;
 			});
 			waiting.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-			const closed = once(waiting, 'close');
+			const whenClosed = once(waiting, 'close');
 			assert.is((await load).result, 'applied');
 			const elapsedMs = performance.now() - startedAt;
 			assert.ok(elapsedMs < LOADED_WITHIN_MS, `the load took ${elapsedMs} ms`);
-			await closed;
+			await whenClosed;
 			assert.match(text, /^HTTP\/1\.1 200 .*(?:one|two)$/s);
 			assert.is((await server.get()).body, 'two');
 			assert.is(runtime.ready, true);

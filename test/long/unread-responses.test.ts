@@ -88,12 +88,12 @@ async function requestWithoutReading(target: string, window: number): Promise<So
 		// settles.
 		socket.write(frame(FRAME_TYPE.ping, 0, 0, encodeUint32s(1, 1)));
 		const pong = frame(FRAME_TYPE.ping, 1, 0, encodeUint32s(1, 1));
-		let seen = Buffer.alloc(0);
+		let receivedData = Buffer.alloc(0);
 		await new Promise<void>((resolve, reject) => {
 			socket.on('error', reject);
 			socket.on('data', bytes => {
-				seen = Buffer.concat([seen.subarray(-100), bytes as Buffer]);
-				if (seen.includes(pong)) resolve();
+				receivedData = Buffer.concat([receivedData.subarray(-100), bytes as Buffer]);
+				if (receivedData.includes(pong)) resolve();
 			});
 		});
 	});

@@ -55,12 +55,12 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 		});
 	const statuses: { [method: string]: { [status: string]: number } } = { GET: {}, POST: {} };
 	const answered = new Set<string>();
-	let over = false;
+	let isOver = false;
 	let number = 0;
 	try {
 		const load = Promise.all(
 			Array.from({ length: CLIENTS }, async (_, client) => {
-				while (!over) {
+				while (!isOver) {
 					const method = number % 4 === 3 ? 'POST' : 'GET';
 					const id = `${client}-${number++}`;
 					const status = await send(method, id).catch(error => String(error));
@@ -80,7 +80,7 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 			processes[i] = await start(i);
 			await new Promise(resolve => setTimeout(resolve, 600));
 		}
-		over = true;
+		isOver = true;
 		await load;
 		const posts = readFileSync(record, 'utf8')
 			.split('\n')
@@ -92,7 +92,7 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 		for (const id of answered) assert.ok(posts.includes(id));
 		assert.ok(kills >= LOAD_MS / 2500 && answered.size > 100, `${kills} ${answered.size}`);
 	} finally {
-		over = true;
+		isOver = true;
 		agent.destroy();
 		runtime.kill();
 		await runtime.stop();

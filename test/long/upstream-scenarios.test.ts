@@ -121,10 +121,10 @@ const reports = (path: string) => runtime!.upstreams().filter(({ pool }) => pool
 /** Sends `count` requests, `atOnce` at a time, and counts their statuses. */
 async function countStatuses(path: string, count: number, atOnce = 10): Promise<{ [status: number]: number }> {
 	const seen: { [status: number]: number } = {};
-	let left = count;
+	let remaining = count;
 	await Promise.all(
 		Array.from({ length: atOnce }, async () => {
-			while (left-- > 0) {
+			while (remaining-- > 0) {
 				const { status } = await get(path);
 				seen[status] = (seen[status] ?? 0) + 1;
 			}
@@ -187,10 +187,10 @@ test('closing reused connections during requests: every idempotent request succe
 });
 
 test('flapping: requests succeed with a few retries', async () => {
-	let over = false;
+	let isOver = false;
 	const load = (async () => {
 		const seen = new Set<number>();
-		while (!over) seen.add((await get('/flapping')).status);
+		while (!isOver) seen.add((await get('/flapping')).status);
 		return seen;
 	})();
 	for (let i = 0; i < 2; i++) {
@@ -199,7 +199,7 @@ test('flapping: requests succeed with a few retries', async () => {
 		flapping = await startUpstreams([`${ports.flapping}:well`]);
 		await new Promise(resolve => setTimeout(resolve, 80));
 	}
-	over = true;
+	isOver = true;
 	assert.equal([...(await load)], [200]);
 });
 
@@ -224,10 +224,10 @@ test('the circuit of a failing upstream opens, and it gets no more requests', as
 test('one of fifty upstreams takes two seconds: peak_ewma sends it at most a quarter of the requests that round_robin does', async () => {
 	const shareOf = async (path: string, count: number) => {
 		let slow = 0;
-		let left = count;
+		let remaining = count;
 		await Promise.all(
 			Array.from({ length: 25 }, async () => {
-				while (left-- > 0) {
+				while (remaining-- > 0) {
 					if ((await get(path)).upstream === String(ports.crawling)) slow++;
 				}
 			}),

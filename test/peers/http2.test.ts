@@ -153,10 +153,10 @@ backend b
 
 peers.after(async () => {
 	for (const proxy of proxies) {
-		const ended = once(proxy, 'exit');
+		const whenEnded = once(proxy, 'exit');
 		// On SIGTERM, nginx ends its workers too.
 		proxy.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 	await server.stop();
 	receiver.close();

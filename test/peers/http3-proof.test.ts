@@ -129,12 +129,12 @@ proof('a browser proves its address', async () => {
 		],
 		{ stdio: 'ignore', env: { ...process.env, HOME: folder } },
 	);
-	const closed = once(child, 'close');
+	const whenClosed = once(child, 'close');
 	try {
 		await until('the request', () => /"proto":"HTTP\/3.0"[^\n]*"uri":"\/browser"/.test(server.output()));
 	} finally {
 		child.kill('SIGKILL');
-		await closed;
+		await whenClosed;
 	}
 });
 

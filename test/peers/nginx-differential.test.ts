@@ -31,7 +31,7 @@ http {
 `,
 	);
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	const disagreements: string[] = [];
 	let compared = 0;
 	try {
@@ -72,7 +72,7 @@ http {
 		}
 	} finally {
 		nginx.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 	assert.equal(disagreements, [], disagreements.join('\n'));
 	assert.ok(compared > 100, `${compared} compared`);

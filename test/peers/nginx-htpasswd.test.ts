@@ -83,7 +83,7 @@ http://127.0.0.1:${port} {
 `,
 	);
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
 		await waitForPort(nginxPort);
@@ -119,7 +119,7 @@ http://127.0.0.1:${port} {
 	} finally {
 		await server.stop();
 		nginx.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 });
 

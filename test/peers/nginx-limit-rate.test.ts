@@ -34,8 +34,8 @@ const LIMITS: readonly { readonly at: string; readonly rate: number; readonly af
 
 /** Requests a path. Returns the number of bytes that arrive within the period, which begins with the first bytes. */
 async function countBytes(port: number, target: string): Promise<number> {
-	const asked = get({ port, host: '127.0.0.1', path: target, agent: false, headers: { host: 'a.example' } });
-	const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+	const clientRequest = get({ port, host: '127.0.0.1', path: target, agent: false, headers: { host: 'a.example' } });
+	const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage];
 	assert.is(answer.statusCode, 200);
 	answer.on('error', () => {});
 	return new Promise(resolve => {
@@ -46,7 +46,7 @@ async function countBytes(port: number, target: string): Promise<number> {
 			first ||= now;
 			if (now - first <= PERIOD_MS) total += piece.length;
 			else {
-				asked.destroy();
+				clientRequest.destroy();
 				resolve(total);
 			}
 		});
@@ -84,7 +84,7 @@ http {
 	upstream.listen(upstreamPort, '127.0.0.1');
 	await once(upstream, 'listening');
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
 		await waitForPort(nginxPort);
@@ -110,7 +110,7 @@ http {
 		upstream.closeAllConnections();
 		upstream.close();
 		nginx.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 });
 

@@ -54,7 +54,7 @@ http {
 `,
 	);
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	const lines = (name: string): string[] => {
 		const file = path.join(folder, name);
@@ -76,7 +76,7 @@ http {
 	} finally {
 		await server.stop();
 		nginx.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 });
 

@@ -125,7 +125,7 @@ http {
 	const ours = [await startRecorder(withBody), await startRecorder(withoutBody)];
 	const theirs = [await startRecorder(theirWithBody), await startRecorder(theirWithoutBody)];
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
 		await waitForPort(nginxPort);
@@ -160,7 +160,7 @@ http {
 			one.server.close();
 		}
 		nginx.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 });
 

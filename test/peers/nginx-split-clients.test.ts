@@ -62,7 +62,7 @@ http {
 `,
 	);
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
 		await waitForPort(nginxPort);
@@ -77,7 +77,7 @@ http {
 	} finally {
 		await server.stop();
 		nginx.kill();
-		await ended;
+		await whenEnded;
 	}
 });
 

@@ -87,7 +87,7 @@ http {
 	upstream.listen(upstreamPort, '127.0.0.1');
 	await once(upstream, 'listening');
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
 		await waitForPort(nginxPort);
@@ -115,7 +115,7 @@ http {
 		await server.stop();
 		upstream.close();
 		nginx.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 });
 

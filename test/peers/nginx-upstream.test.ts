@@ -61,9 +61,9 @@ http {
 
 peers.after(async () => {
 	await server?.stop();
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	nginx.kill('SIGTERM');
-	await ended;
+	await whenEnded;
 });
 
 /** Runs curl and returns its output as bytes. */

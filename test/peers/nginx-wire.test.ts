@@ -30,7 +30,7 @@ http {
 `,
 	);
 	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const ended = once(nginx, 'close');
+	const whenEnded = once(nginx, 'close');
 	try {
 		await waitForPort(port);
 		const requests = wireRequests();
@@ -60,7 +60,7 @@ http {
 		assert.is(readFileSync(path.join(WIRE_FOLDER, 'README.md'), 'utf8'), renderWirePage(requests, now));
 	} finally {
 		nginx.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 });
 

@@ -146,10 +146,10 @@ judged.before(async () => {
 		stdio: 'ignore',
 		env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
 	});
-	const ended = once(judge, 'close');
+	const whenEnded = once(judge, 'close');
 	stopJudge = async () => {
 		judge.kill('SIGKILL');
-		await ended;
+		await whenEnded;
 	};
 	ours = await serve(['Compatfile'], ports.ours, { cwd: path.join(folder, 'ours') });
 	await waitForPort(ports.judge);

@@ -15,12 +15,12 @@ let secure = 0;
 peers.before(async () => {
 	[plain, secure] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
-	const made = spawnSync('openssl', [
+	const result = spawnSync('openssl', [
 		...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
 		...['-keyout', path.join(folder, 'key.pem'), '-out', path.join(folder, 'cert.pem')],
 		...['-subj', '/CN=a.example', '-addext', 'subjectAltName=DNS:a.example'],
 	]);
-	assert.is(made.status, 0, String(made.stderr));
+	assert.is(result.status, 0, String(result.stderr));
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`{

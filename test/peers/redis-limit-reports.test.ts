@@ -90,10 +90,10 @@ test('a report whose reply is lost is counted once', async () => {
 	const cluster = redis.cluster({ keys: [KEY] });
 	const machine = open(cluster);
 	const { command } = cluster;
-	let lost = 0;
+	let lostCount = 0;
 	cluster.command = async (args, limitMs) => {
 		const reply = await command.call(cluster, args, limitMs);
-		if (!String(args[0]).startsWith('EVAL') || lost++ > 0) return reply;
+		if (!String(args[0]).startsWith('EVAL') || lostCount++ > 0) return reply;
 		throw new ClusterError('cluster/unavailable', 'no answer');
 	};
 	try {

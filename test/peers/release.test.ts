@@ -46,7 +46,7 @@ function makeRelease(name: string, version: string, ...options: readonly string[
 	symlinkSync(path.join(ROOT, 'node_modules'), path.join(copy, 'node_modules'));
 	const output = path.join(copy, 'dist');
 	const args = ['cli/packaging/release/release.ts', '--release', version, '--output', output, '--fast'];
-	const made = spawnSync(process.execPath, [...args, ...options], {
+	const result = spawnSync(process.execPath, [...args, ...options], {
 		cwd: copy,
 		env: {
 			PATH: process.env.PATH,
@@ -59,7 +59,7 @@ function makeRelease(name: string, version: string, ...options: readonly string[
 		timeout: RELEASE_LIMIT_MS,
 		killSignal: 'SIGKILL',
 	});
-	assert.is(made.status, 0, `${made.stderr}${made.error ?? ''}`);
+	assert.is(result.status, 0, `${result.stderr}${result.error ?? ''}`);
 	return output;
 }
 
@@ -194,7 +194,7 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 	const text = `{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n}\n:${port} {\n\trespond "from a package"\n}\n`;
 	writeFileSync(configuration, text);
 	const server = startInside('--userspec=svc:svc', root, 'svc', 'run', '--config', '/etc/svc/Configfile');
-	const ended = once(server, 'exit');
+	const whenEnded = once(server, 'exit');
 	assert.is(await waitForAnswer(port), 'from a package');
 
 	// A chroot has no systemd, so this fake systemctl knows one running unit, whose main process is the server.
@@ -228,7 +228,7 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 	assert.is(runInside('svc', 'version'), 'v1.0.1\n');
 	assert.match(readFileSync(configuration, 'utf8'), 'changed by the operator');
 	runInside('svc', 'stop', '--address', `127.0.0.1:${admin}`);
-	await ended;
+	await whenEnded;
 
 	runInside('dpkg', '--remove', 'svc');
 	assert.ok(existsSync(configuration));
@@ -296,12 +296,12 @@ releases('the image: two processors, few bytes, and a server without privileges'
 			PATH: process.env.PATH,
 		},
 	});
-	const ended = once(server, 'exit');
+	const whenEnded = once(server, 'exit');
 	assert.match(await waitForAnswer(port), 'svc is running');
 	assert.is((await fetch(`http://127.0.0.1:${probes}/live`)).status, 200);
 	assert.is((await fetch(`http://127.0.0.1:${probes}/ready`)).status, 200);
 	server.kill(config.StopSignal);
-	assert.equal(await ended, [0, null]);
+	assert.equal(await whenEnded, [0, null]);
 });
 
 releases(
@@ -351,10 +351,10 @@ releases('the arm64 package under emulation: version, validate, serve, stop', as
 	run('qemu-aarch64-static', ...emulated, 'validate', Configfile);
 	const args = [...emulated, 'run', '--config', Configfile];
 	const server = spawn('qemu-aarch64-static', args, { stdio: ['ignore', 'inherit', 'inherit'] });
-	const ended = once(server, 'exit');
+	const whenEnded = once(server, 'exit');
 	assert.is(await waitForAnswer(port), 'from arm64');
 	server.kill();
-	assert.equal(await ended, [0, null]);
+	assert.equal(await whenEnded, [0, null]);
 });
 
 releases.run();

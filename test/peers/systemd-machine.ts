@@ -197,9 +197,9 @@ export class SystemdMachine {
 
 	/** Ends every process of the container. */
 	async stop(): Promise<void> {
-		const ended = once(this.#unshare, 'close');
+		const whenEnded = once(this.#unshare, 'close');
 		this.#unshare.kill('SIGKILL');
-		await ended;
+		await whenEnded;
 		removeCgroup(this.#cgroup);
 	}
 }

@@ -16,8 +16,8 @@ function unpackExtension(): { folder: string; files: readonly string[] } {
 	const folder = temporaryFolder();
 	const output = path.join(folder, 'svc.vsix');
 	const script = path.join(ROOT, 'cli/editors/vscode/package-extension.ts');
-	const made = spawnSync(process.execPath, [script, '--output', output], { encoding: 'utf8' });
-	assert.is(made.status, 0, made.stderr);
+	const result = spawnSync(process.execPath, [script, '--output', output], { encoding: 'utf8' });
+	assert.is(result.status, 0, result.stderr);
 	const files = unzipSync(readFileSync(output));
 	for (const [name, content] of Object.entries(files)) {
 		mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
@@ -90,8 +90,8 @@ extension('the problem matcher reads what svc prints', () => {
 	const { stdout, stderr } = spawnSync(SVC, args, { cwd: folder, encoding: 'utf8' });
 	const [pattern] = manifest.contributes.problemPatterns;
 	const [line] = `${stdout}${stderr}`.split('\n');
-	const found = new RegExp(pattern.regexp).exec(line!)!;
-	const part = (name: string): string => found[pattern[name]]!;
+	const match = new RegExp(pattern.regexp).exec(line!)!;
+	const part = (name: string): string => match[pattern[name]]!;
 	assert.is(path.basename(part('file')), 'Configfile');
 	assert.equal([part('line'), part('column'), part('severity')], ['2', '3', 'error']);
 	assert.match(part('message'), '`rspond` is not a directive.');

@@ -57,8 +57,8 @@ function embeddableProgram(source: string): Buffer {
 	writeFileSync(path.join(folder, 'main.js'), source);
 	const config = { main: 'main.js', output: 'blob', disableExperimentalSEAWarning: true };
 	writeFileSync(path.join(folder, 'sea.json'), JSON.stringify(config));
-	const made = spawnSync(process.execPath, ['--experimental-sea-config', 'sea.json'], { cwd: folder });
-	assert.is(made.status, 0, String(made.stderr));
+	const result = spawnSync(process.execPath, ['--experimental-sea-config', 'sea.json'], { cwd: folder });
+	assert.is(result.status, 0, String(result.stderr));
 	return readFileSync(path.join(folder, 'blob'));
 }
 

@@ -212,10 +212,10 @@ for (const [name, table] of [
 	for (const [lines, message] of table) {
 		refused(lines.replaceAll('\n', '; '), () => {
 			const text = name === 'options' ? `{\n${lines}\n}\n:80\n` : `:80 {\n${lines}\n}\n`;
-			const found = errors(compileText(text));
+			const messages = errors(compileText(text));
 			assert.ok(
-				found.some(one => one.includes(message)),
-				`wants ${message}\ngot   ${found.join('\n      ')}`,
+				messages.some(one => one.includes(message)),
+				`wants ${message}\ngot   ${messages.join('\n      ')}`,
 			);
 		});
 	}

@@ -377,9 +377,9 @@ for (const [name, table] of Object.entries({ CONTROL, RESPOND, HEADERS, URI, MAP
 	for (const [statement, lines, asked, wanted] of table) {
 		cases(`${statement}: ${lines.replaceAll('\n', '; ')}`, async () => {
 			const end = name === 'URI' ? '\nrespond {uri}' : name === 'MAP' ? '\nrespond "[{o}]"' : '';
-			const served = new DryRunServer(`:80 {\n${lines}${end}\n}\n`);
+			const server = new DryRunServer(`:80 {\n${lines}${end}\n}\n`);
 			const { url, ...more } = typeof asked === 'string' ? { url: asked } : asked;
-			const { status, body, header, seen } = await served.ask(`http://x${url}`, more);
+			const { status, body, header, seen } = await server.ask(`http://x${url}`, more);
 			if (wanted.status !== undefined) assert.is(status, wanted.status);
 			if (wanted.body !== undefined) assert.is(body, wanted.body);
 			for (const [field, value] of Object.entries(wanted.headers ?? {})) {

@@ -229,8 +229,8 @@ const FACTS: readonly Fact[] = [
 const facts = suite('facts');
 for (const [fact, sites, url, [status, body, headers = {}], asked] of FACTS) {
 	facts(fact, async () => {
-		const served = new DryRunServer(`{\n${OPTIONS}}\n${sites}\n`, { folder: pages });
-		const answer = await served.ask(url, asked);
+		const server = new DryRunServer(`{\n${OPTIONS}}\n${sites}\n`, { folder: pages });
+		const answer = await server.ask(url, asked);
 		assert.equal([answer.status, answer.body], [status, body]);
 		for (const [name, value] of Object.entries(headers)) assert.is(answer.header(name), value, name);
 	});
@@ -238,9 +238,9 @@ for (const [fact, sites, url, [status, body, headers = {}], asked] of FACTS) {
 
 /** Returns the listeners of each site as `scheme :port hosts…`. */
 const listenersOf = (text: string): string[] => {
-	const found = compileText(text);
-	assert.ok(found.plan, errors(found).join('\n'));
-	return found.plan!.listeners.flatMap(({ scheme, port, sites }) =>
+	const result = compileText(text);
+	assert.ok(result.plan, errors(result).join('\n'));
+	return result.plan!.listeners.flatMap(({ scheme, port, sites }) =>
 		sites.filter(({ redirect }) => redirect === undefined).map(({ hosts }) => [scheme, port, ...hosts].join(' ')),
 	);
 };
@@ -295,12 +295,12 @@ facts('C9: the first argument may be a path, a matcher name or `*`', () => {
 });
 facts('C10: one named route serves several sites, with its own matchers', async () => {
 	const route = '&(a) {\n@m path /m\nrespond @m "{host}"\n}\n';
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		`${route}http://x {\n@m path /other\ninvoke a\nrespond @m own\n}\nhttp://y {\ninvoke a\n}\n`,
 	);
-	assert.is((await served.ask('http://x/m')).body, 'x');
-	assert.is((await served.ask('http://y/m')).body, 'y');
-	assert.is((await served.ask('http://x/other')).body, 'own');
+	assert.is((await server.ask('http://x/m')).body, 'x');
+	assert.is((await server.ask('http://y/m')).body, 'y');
+	assert.is((await server.ask('http://x/other')).body, 'own');
 });
 facts('C11', () => {
 	const files = { part: 'log {\noutput file /tmp/{args[0]}.log\n}\n' };
@@ -346,24 +346,24 @@ facts('C16', () => {
 	assert.equal(warnings(compileText(':80 {\nroute {\n@unused path /x\nrespond x\n}\n}\n')), []);
 });
 facts('C18: servers can be named', () => {
-	const found = compileText(
+	const result = compileText(
 		'{\nservers :443 {\nname https\n}\nservers :80 {\nname http\n}\n}\nexample.com {\n}\nhttp://example.net {\n}\n:8001, :8002 {\n}\n:8002 {\nbind 127.0.0.1\n}\n',
 	);
-	assert.ok(found.document, errors(found).join('\n'));
+	assert.ok(result.document, errors(result).join('\n'));
 });
 facts('C19', () => {
-	const found = compileText(
+	const result = compileText(
 		'example.com {\nbind fd/3 {\nprotocols h1 h2\n}\nlog\n}\nhttp://example.com {\nbind fd/{env.X} {\nprotocols h1\n}\nlog\n}\n',
 		{},
 		'compatfile',
 		{ X: '4' },
 	);
-	assert.equal(errors(found), []);
+	assert.equal(errors(result), []);
 });
 facts('C20: default_bind applies to every port', () => {
-	const found = compileText('{\ndefault_bind tcp4/0.0.0.0 tcp6/[::]\n}\nhttp://a {\n}\n:8080 {\n}\n');
-	assert.ok(found.plan, errors(found).join('\n'));
-	assert.equal(found.plan!.listeners.map(({ host, port }) => `${host} ${port}`).sort(), [
+	const result = compileText('{\ndefault_bind tcp4/0.0.0.0 tcp6/[::]\n}\nhttp://a {\n}\n:8080 {\n}\n');
+	assert.ok(result.plan, errors(result).join('\n'));
+	assert.equal(result.plan!.listeners.map(({ host, port }) => `${host} ${port}`).sort(), [
 		'0.0.0.0 80',
 		'0.0.0.0 8080',
 		':: 80',
@@ -419,9 +419,9 @@ for (const [fact, text] of [
 	});
 }
 facts('C37: global metrics and those of servers are merged', () => {
-	const found = compileText('{\nmetrics\nservers :80 {\nmetrics {\nper_host\n}\n}\n}\n:80 {\n}\n');
-	assert.equal(errors(found), []);
-	assert.match(JSON.stringify(found.document!.settings!.metrics), '"per_host":true');
+	const result = compileText('{\nmetrics\nservers :80 {\nmetrics {\nper_host\n}\n}\n}\n:80 {\n}\n');
+	assert.equal(errors(result), []);
+	assert.match(JSON.stringify(result.document!.settings!.metrics), '"per_host":true');
 });
 facts('C32', () => {
 	assert.equal(listenersOf('http://foo:8447, http://127.0.0.1:8447 {\n}\n').length, 1);

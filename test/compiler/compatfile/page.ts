@@ -41,9 +41,9 @@ export function compileToDocument(
 	files: { readonly [name: string]: string } = {},
 	format: ConfigFormat = 'compatfile',
 ): { readonly [key: string]: unknown } {
-	const found = compileText(text, files, format);
-	if (!found.document) throw new Error(`${text}\n${errors(found).join('\n')}`);
-	return printedForm(found.document) as { readonly [key: string]: unknown };
+	const result = compileText(text, files, format);
+	if (!result.document) throw new Error(`${text}\n${errors(result).join('\n')}`);
+	return printedForm(result.document) as { readonly [key: string]: unknown };
 }
 
 /** A request other than `GET` without fields and body: its method, header fields, body and time. */
@@ -71,9 +71,9 @@ export class DryRunServer {
 	constructor(text: string, options: { folder?: string; format?: ConfigFormat; reader?: Reader } = {}) {
 		const { folder = '/', format = 'compatfile' } = options;
 		const reader = options.reader ?? diskReader(folder);
-		const found = compile({ format, text, name: 'Compatfile', path: `${folder}/Compatfile` }, reader);
-		if (!found.plan) throw new Error(`${text}\n${errors(found).join('\n')}`);
-		this.#dryRun = new DryRun(found.plan, dryRunEnvironment(folder));
+		const result = compile({ format, text, name: 'Compatfile', path: `${folder}/Compatfile` }, reader);
+		if (!result.plan) throw new Error(`${text}\n${errors(result).join('\n')}`);
+		this.#dryRun = new DryRun(result.plan, dryRunEnvironment(folder));
 	}
 
 	/** Requests an absolute URL. Throws if no listener matches the URL. */

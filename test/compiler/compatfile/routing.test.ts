@@ -31,8 +31,8 @@ order('deprecated names are accepted', () => {
 
 /** Returns the order in which the `header` lines of a site add to the field X. */
 const fieldSequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
-	const served = new DryRunServer(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
-	const { seen } = await served.ask(url);
+	const server = new DryRunServer(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
+	const { seen } = await server.ask(url);
 	return [...seen.response!.headers.getAll('x')].join(' ');
 };
 order('route runs its lines as written, and a site sorts them', async () => {
@@ -62,9 +62,9 @@ order(
 			'respond /api/v1* "v1*"',
 			'respond /b "b"',
 		];
-		const served = new DryRunServer(`:80 {\n@m header A b\nrespond @m "m"\n${lines.join('\n')}\n}\n`);
+		const server = new DryRunServer(`:80 {\n@m header A b\nrespond @m "m"\n${lines.join('\n')}\n}\n`);
 		const bodies = async (path: string, headers = {}): Promise<string> =>
-			(await served.ask(`http://a${path}`, { headers })).body;
+			(await server.ask(`http://a${path}`, { headers })).body;
 		assert.is(await bodies('/api/v1/x'), 'v1*');
 		assert.is(await bodies('/api/v2'), 'api*');
 		assert.is(await bodies('/b'), 'b');
@@ -96,13 +96,13 @@ order('consecutive directives with equal matchers form one route, whose matcher 
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');
 });
 order('in a Configfile, every matcher is evaluated at its directive', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		':80 {\nuri /api/* strip_prefix /api\nrespond /api/* api\nrespond "last {path}"\n}\n',
 		{
 			format: 'configfile',
 		},
 	);
-	assert.is((await served.ask('http://a/api/x')).body, 'last /x');
+	assert.is((await server.ask('http://a/api/x')).body, 'last /x');
 });
 order('of several root, rewrite or handle directives, only the first that matches runs', async () => {
 	assert.is(await fieldSequence('root /x/* /one\nroot * /two\nheader X {vars.root}', 'http://a/x/y'), '/one');
@@ -128,10 +128,10 @@ order('matchers are evaluated when their route is reached', async () => {
 
 const cycle = suite('life cycle');
 cycle('an error runs the error routes with the original method and URI', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		':80 {\nmethod PUT\nrewrite * /new\nerror "oops" 418\nhandle_errors {\nrespond "{method} {uri} {err.status_code} {err.status_text} {err.message}"\n}\n}\n',
 	);
-	const { status, body } = await served.ask('http://a/old');
+	const { status, body } = await server.ask('http://a/old');
 	assert.is(status, 418);
 	assert.is(body, "GET /old 418 I'm a teapot oops");
 });
@@ -425,19 +425,19 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 const matchers = suite('matchers');
 for (const [statement, lines, holds, not] of MATCHERS) {
 	matchers(`${statement}: ${lines.replaceAll('\n', '; ')}`, async () => {
-		const served = new DryRunServer(`:80 {\nvars number 7\n@m ${lines}\nroute {\nrespond @m yes\nrespond no\n}\n}\n`);
+		const server = new DryRunServer(`:80 {\nvars number 7\n@m ${lines}\nroute {\nrespond @m yes\nrespond no\n}\n}\n`);
 		for (const [asked, wanted] of [
 			...holds.map(one => [one, 'yes'] as const),
 			...not.map(one => [one, 'no'] as const),
 		]) {
 			const request = typeof asked === 'string' ? { url: asked } : asked;
-			const { body } = await served.ask(request.url ?? 'http://x/', request);
+			const { body } = await server.ask(request.url ?? 'http://x/', request);
 			assert.is(body, wanted, JSON.stringify(request));
 		}
 	});
 }
 matchers('the first argument may be *, a path or a matcher name, also in quotes', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		':80 {\n@b path /b\nroute {\nrespond "/a" "a"\nrespond @b "b"\nrespond * "rest"\n}\n}\n',
 	);
 	for (const [path, body] of [
@@ -445,15 +445,15 @@ matchers('the first argument may be *, a path or a matcher name, also in quotes'
 		['/b', 'b'],
 		['/c', 'rest'],
 	] as const) {
-		assert.is((await served.ask(`http://x${path}`)).body, body);
+		assert.is((await server.ask(`http://x${path}`)).body, body);
 	}
 });
 matchers('a matcher may be used before its definition and in nested blocks', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		':80 {\nrespond @late late\nhandle {\nrespond @late2 "below"\n}\n@late path /late\n@late2 path /b\n}\n',
 	);
-	assert.is((await served.ask('http://x/late')).body, 'late');
-	assert.is((await served.ask('http://x/b')).body, 'below');
+	assert.is((await server.ask('http://x/late')).body, 'late');
+	assert.is((await server.ask('http://x/b')).body, 'below');
 });
 matchers("captures can be read by name and number, under the matcher's name and as the last match", async () => {
 	const lines = [
@@ -462,22 +462,22 @@ matchers("captures can be read by name and number, under the matcher's name and 
 		'respond @one "{http.regexp.n.0} {re.n.1} {re.n.w} {re.1} [{re.n.7}]"',
 		'respond @two "{re.two.1} {re.1} {http.regexp.two.0}"',
 	];
-	const served = new DryRunServer(`:80 {\n${lines.join('\n')}\n}\n`);
-	assert.is((await served.ask('http://x/ab')).body, '/ab a b a [{http.regexp.n.7}]');
-	assert.is((await served.ask('http://x/c')).body, 'c c /c');
+	const server = new DryRunServer(`:80 {\n${lines.join('\n')}\n}\n`);
+	assert.is((await server.ask('http://x/ab')).body, '/ab a b a [{http.regexp.n.7}]');
+	assert.is((await server.ask('http://x/c')).body, 'c c /c');
 });
 matchers('groups of URL patterns are named by component; unnamed groups have numbers', async () => {
-	const served = new DryRunServer(
+	const server = new DryRunServer(
 		':80 {\n@p url_pattern http://:sub.example/*/:id\nrespond @p "{http.url_pattern.hostname.sub} {http.url_pattern.pathname.0} {http.url_pattern.pathname.id}"\n}\n',
 	);
-	assert.is((await served.ask('http://a.example/b/c')).body, 'a b c');
+	assert.is((await server.ask('http://a.example/b/c')).body, 'a b c');
 });
 matchers('unused matcher definitions are accepted', () => {
 	assert.equal(warnings(compileText(':80 {\n@m path /x\nrespond x\n}\n')), []);
 });
 matchers('a runtime error in an expression is a 500', async () => {
-	const served = new DryRunServer(':80 {\n@m expression `int({query.a}) > 1`\nrespond @m x\n}\n');
-	assert.is((await served.ask('http://x/?a=b')).status, 500);
+	const server = new DryRunServer(':80 {\n@m expression `int({query.a}) > 1`\nrespond @m x\n}\n');
+	assert.is((await server.ask('http://x/?a=b')).status, 500);
 });
 
 const REFUSED: readonly (readonly [statement: string, text: string, message: string])[] = [
@@ -590,10 +590,10 @@ const REFUSED: readonly (readonly [statement: string, text: string, message: str
 const refused = suite('routing errors');
 for (const [statement, text, message] of REFUSED) {
 	refused(statement, () => {
-		const found = errors(compileText(text));
+		const messages = errors(compileText(text));
 		assert.ok(
-			found.some(one => one.includes(message)),
-			`wants ${message}\ngot   ${found.join('\n      ')}`,
+			messages.some(one => one.includes(message)),
+			`wants ${message}\ngot   ${messages.join('\n      ')}`,
 		);
 	});
 }

@@ -199,10 +199,10 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 const refused = suite('structure errors');
 for (const [statement, text, message] of ERRORS) {
 	refused(statement, () => {
-		const found = errors(compileText(text, { 'sites/a': 'x', self: 'import self\n', part: '(b)\nimport other\n' }));
+		const messages = errors(compileText(text, { 'sites/a': 'x', self: 'import self\n', part: '(b)\nimport other\n' }));
 		assert.ok(
-			found.some(one => one.includes(message)),
-			`wants ${message}\ngot   ${found.join('\n      ')}`,
+			messages.some(one => one.includes(message)),
+			`wants ${message}\ngot   ${messages.join('\n      ')}`,
 		);
 	});
 }
@@ -244,9 +244,9 @@ for (const [address, wanted] of ADDRESSES) {
 addresses('a path in an address is deprecated, and matches exactly', async () => {
 	const text = 'http://a.example/path {\n\trespond yes\n}\nhttp://a.example {\n\trespond no\n}\n';
 	assert.ok(warnings(compileText(text)).length > 0, 'a warning');
-	const served = new DryRunServer(text);
-	assert.is((await served.ask('http://a.example/path')).body, 'yes');
-	assert.is((await served.ask('http://a.example/path/')).body, 'no');
+	const server = new DryRunServer(text);
+	assert.is((await server.ask('http://a.example/path')).body, 'yes');
+	assert.is((await server.ask('http://a.example/path/')).body, 'no');
 });
 addresses('hosts are converted to lower case, except placeholders', () => {
 	assert.equal(sitesOf('http://EXAMPLE.com {\n}\n')[0]!.addresses, ['http://example.com']);
@@ -257,14 +257,14 @@ addresses('hosts are converted to lower case, except placeholders', () => {
 	assert.equal(document!.sites![0]!.addresses, ['http://x.example']);
 });
 addresses('IPv6 literals are normalized', async () => {
-	const served = new DryRunServer('http://[0:0::0:1]:8080 {\n\trespond yes\n}\n');
-	assert.is((await served.ask('http://[::1]:8080/')).body, 'yes');
+	const server = new DryRunServer('http://[0:0::0:1]:8080 {\n\trespond yes\n}\n');
+	assert.is((await server.ask('http://[::1]:8080/')).body, 'yes');
 });
 
 const servers = suite('sites of a listener');
 servers('the most specific host comes first: exact, wildcard, catch-all; ties keep the file order', async () => {
 	const hosts = [':80', 'http://*.example.com', 'http://a.example.com', 'http://*.b.example.com', 'http://*'];
-	const served = new DryRunServer(hosts.map(host => `${host} {\n\trespond "${host}"\n}\n`).join(''));
+	const server = new DryRunServer(hosts.map(host => `${host} {\n\trespond "${host}"\n}\n`).join(''));
 	for (const [host, wanted] of [
 		['a.example.com', 'http://a.example.com'],
 		['x.example.com', 'http://*.example.com'],
@@ -273,23 +273,23 @@ servers('the most specific host comes first: exact, wildcard, catch-all; ties ke
 		['x.other', ':80'],
 		['A.Example.Com', 'http://a.example.com'],
 	] as const) {
-		assert.is((await served.ask(`http://${host}/`)).body, wanted, host);
+		assert.is((await server.ask(`http://${host}/`)).body, wanted, host);
 	}
 });
 servers('a site with a host-less address matches every host', async () => {
-	const served = new DryRunServer(':80, http://example.com {\n\trespond yes\n}\n');
-	assert.is((await served.ask('http://other/')).body, 'yes');
+	const server = new DryRunServer(':80, http://example.com {\n\trespond yes\n}\n');
+	assert.is((await server.ask('http://other/')).body, 'yes');
 });
 servers('for equal hosts, the longer path comes first', async () => {
 	const text = ['/a', '/a/b'].map(path => `http://x.example${path} {\n\trespond "path ${path}"\n}\n`).join('');
-	const served = new DryRunServer(`http://x.example {\n\trespond rest\n}\n${text}`);
-	for (const path of ['/a', '/a/b']) assert.is((await served.ask(`http://x.example${path}`)).body, `path ${path}`);
-	assert.is((await served.ask('http://x.example/c')).body, 'rest');
+	const server = new DryRunServer(`http://x.example {\n\trespond rest\n}\n${text}`);
+	for (const path of ['/a', '/a/b']) assert.is((await server.ask(`http://x.example${path}`)).body, `path ${path}`);
+	assert.is((await server.ask('http://x.example/c')).body, 'rest');
 });
 servers('without a site, or if the site writes nothing, the response is an empty 200', async () => {
-	const served = new DryRunServer('http://a.example {\n}\n');
+	const server = new DryRunServer('http://a.example {\n}\n');
 	for (const host of ['a.example', 'b.example']) {
-		const { status, body } = await served.ask(`http://${host}/`);
+		const { status, body } = await server.ask(`http://${host}/`);
 		assert.equal([status, body], [200, ''], host);
 	}
 });
@@ -323,9 +323,9 @@ for (const [statement, snippet, importing, same] of EQUIVALENT_IMPORTS) {
 	});
 }
 imports('a missing argument stays as written, with a warning', () => {
-	const found = compileText('(s) {\n\trespond "{args[3]}"\n}\n:80 {\n\timport s a\n}\n');
-	assert.ok(found.document && warnings(found).length > 0);
-	assert.is((found.document!.sites![0] as unknown as Site).pipeline[0]!.body, '{args[3]}');
+	const result = compileText('(s) {\n\trespond "{args[3]}"\n}\n:80 {\n\timport s a\n}\n');
+	assert.ok(result.document && warnings(result).length > 0);
+	assert.is((result.document!.sites![0] as unknown as Site).pipeline[0]!.body, '{args[3]}');
 });
 imports('snippets go before files of that name', () => {
 	const files = { s: 'respond file' };
@@ -347,9 +347,9 @@ imports('a path is relative to the file that imports', () => {
 });
 imports('a glob that matches nothing and a blank file are warnings', () => {
 	for (const file of ['none/*', 'blank']) {
-		const found = compileText(`:80 {\n\timport ${file}\n\trespond x\n}\n`, { blank: ' \n' });
-		assert.ok(found.document, file);
-		assert.ok(warnings(found).length > 0, file);
+		const result = compileText(`:80 {\n\timport ${file}\n\trespond x\n}\n`, { blank: ' \n' });
+		assert.ok(result.document, file);
+		assert.ok(warnings(result).length > 0, file);
 	}
 });
 imports('arguments in a definition that an imported file holds are those of the snippet', () => {

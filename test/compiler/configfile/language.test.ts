@@ -189,9 +189,9 @@ for (const [what, text, near] of [
 	['option', '{\n\tdebgu\n}\n:80 {\n}\n', 'debug'],
 ] as const) {
 	strict(`an unknown ${what}`, () => {
-		const found = compileText(text, {}, 'configfile').diagnostics.filter(({ severity }) => severity === 'error');
-		assert.is(found.length, 1, found.map(({ message }) => message).join('\n'));
-		assert.match(`${found[0]!.label ?? ''} ${found[0]!.hint ?? ''}`, near);
+		const diagnostics = compileText(text, {}, 'configfile').diagnostics.filter(({ severity }) => severity === 'error');
+		assert.is(diagnostics.length, 1, diagnostics.map(({ message }) => message).join('\n'));
+		assert.match(`${diagnostics[0]!.label ?? ''} ${diagnostics[0]!.hint ?? ''}`, near);
 	});
 }
 for (const [what, lines] of [
@@ -222,8 +222,8 @@ strict('old spellings are errors that give the new ones', () => {
 		['skip_log', 'log_skip'],
 		['basicauth', 'basic_auth'],
 	] as const) {
-		const found = compileText(`:80 {\n\t${old}\n}\n`, {}, 'configfile').diagnostics;
-		assert.match(JSON.stringify(found.map(({ message, label, hint }) => [message, label, hint])), now);
+		const diagnostics = compileText(`:80 {\n\t${old}\n}\n`, {}, 'configfile').diagnostics;
+		assert.match(JSON.stringify(diagnostics.map(({ message, label, hint }) => [message, label, hint])), now);
 	}
 });
 /** Each of these configurations gives a warning. */
@@ -246,7 +246,7 @@ for (const [what, text] of [
 	strict(what, async () => {
 		const { document, plan, ...more } = compileText(text, {}, 'configfile');
 		assert.ok(document && plan, mistakes(text).join('\n'));
-		const found = await lint({
+		const findings = await lint({
 			input: { format: 'configfile', text, name: 'Configfile', path: '/config/Configfile' },
 			compiled: { ...more, document: document!, plan: plan! },
 			reader: memoryReader({ main: '' }),
@@ -254,7 +254,7 @@ for (const [what, text] of [
 			ruleSelection: 'usual',
 		});
 		assert.ok(
-			found.some(({ severity }) => severity === 'warning'),
+			findings.some(({ severity }) => severity === 'warning'),
 			'no warning',
 		);
 	});

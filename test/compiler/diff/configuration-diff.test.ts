@@ -68,9 +68,9 @@ http://:{let.port} {
 	file_server
 }
 `;
-	const found = await diff(before, after);
-	assert.equal(found.changes, []);
-	assert.ok(found.classes > 4, `${found.classes}`);
+	const configurationDiff = await diff(before, after);
+	assert.equal(configurationDiff.changes, []);
+	assert.ok(configurationDiff.classes > 4, `${configurationDiff.classes}`);
 });
 
 equal('a named upstream, and the same pool written where it is used', async () => {
@@ -295,12 +295,12 @@ different('a Server field that is removed', async () => {
 });
 
 different('a path pattern with a percent sign, by a request that a client could send', async () => {
-	const found = await diff(
+	const configurationDiff = await diff(
 		'http://:8080 {\n\trespond "x"\n}\n',
 		'http://:8080 {\n\trespond /%* "y"\n\trespond "x"\n}\n',
 	);
-	assert.ok(found.changes.length > 0);
-	for (const { request } of found.changes) assert.not.match(request.url.path, /%(?![0-9A-Fa-f]{2})/);
+	assert.ok(configurationDiff.changes.length > 0);
+	for (const { request } of configurationDiff.changes) assert.not.match(request.url.path, /%(?![0-9A-Fa-f]{2})/);
 });
 
 different('a path behind a condition that most requests fulfil', async () => {
@@ -378,8 +378,8 @@ for (const status of ['206', '304', '2xx']) {
 		const root = temporaryFolder();
 		writeFileSync(path.join(root, 'index.html'), 'a page');
 		const site = (edit: string) => `intercept {\n@found status ${status}\n${edit}\n}\nroot ${root}\nfile_server`;
-		const found = await aspectsOf(site('replace_status @found 200'), site(''));
-		assert.ok(found.includes('status'), found.join());
+		const aspects = await aspectsOf(site('replace_status @found 200'), site(''));
+		assert.ok(aspects.includes('status'), aspects.join());
 	});
 }
 
@@ -388,22 +388,29 @@ different('the page of a folder, to which its path without a slash is redirected
 	mkdirSync(path.join(root, 'dir'));
 	writeFileSync(path.join(root, 'dir', 'index.html'), 'a page');
 	const site = (edit: string) => `intercept {\n@found status 206\n${edit}\n}\nroot ${root}\nfile_server /dir*`;
-	const found = await aspectsOf(site('replace_status @found 200'), site(''));
-	assert.ok(found.includes('status'), found.join());
+	const aspects = await aspectsOf(site('replace_status @found 200'), site(''));
+	assert.ok(aspects.includes('status'), aspects.join());
 });
 
 different('a body that is longer than a limit, or that something mentions', async () => {
 	const limited = 'request_body {\n\tmax_size 5\n}\nreverse_proxy 127.0.0.1:9000\n';
 	const handled = (status: number): string => `handle_errors ${status} {\n\trespond "too long"\n}\n`;
-	const found = await diff(
+	const configurationDiff = await diff(
 		`http://:8080 {\n${limited}${handled(413)}}\n`,
 		`http://:8080 {\n${limited}${handled(414)}}\n`,
 	);
 	assert.equal(
-		found.changes.map(({ request: { method, body }, aspects }) => [method, body, aspects.map(({ name }) => name)]),
+		configurationDiff.changes.map(({ request: { method, body }, aspects }) => [
+			method,
+			body,
+			aspects.map(({ name }) => name),
+		]),
 		[['GET', 'xxxxxx', ['body', 'header content-type']]],
 	);
-	assert.match(renderDiff(found, 'before', 'after'), "1. GET http://example.com:8080/?svc-diff=1 -d 'xxxxxx'\n");
+	assert.match(
+		renderDiff(configurationDiff, 'before', 'after'),
+		"1. GET http://example.com:8080/?svc-diff=1 -d 'xxxxxx'\n",
+	);
 	assert.equal(await aspectsOf('respond "{http.request.body}"', 'respond ""'), ['body', 'header content-type']);
 	const larger = limited.replace('5', '1MB');
 	const long = await diff(`http://:8080 {\n${larger}${handled(413)}}\n`, `http://:8080 {\n${larger}}\n`);
@@ -416,9 +423,9 @@ different('a file that exists and that no configuration mentions, and a method t
 		writeFileSync(path.join(folder, 'unmentioned', name), name);
 	const site = (status: number): string =>
 		`http://:8080 {\n\troot ${folder}/unmentioned\n\thandle_path /files/* {\n\t\tfile_server\n\t}\n\thandle_errors ${status} {\n\t\trespond "no"\n\t}\n}\n`;
-	const found = await diff(site(405), site(406));
+	const configurationDiff = await diff(site(405), site(406));
 	assert.equal(
-		found.changes.map(({ request: { method, url } }) => [method, url.path]),
+		configurationDiff.changes.map(({ request: { method, url } }) => [method, url.path]),
 		[['POST', '/files/one.html']],
 	);
 });
@@ -463,13 +470,13 @@ secrets('are shown as numbers, equal ones as the same number', async () => {
 	const [first, second] = ['a', 'b'].map(c => `$2b$04$${c}htDU1s.zTjurSinO5o6pOxcas3hePGlWxp7j6ggvc/lyTAmhslhC`);
 	const text = (hash: string, token: string) =>
 		`{\n\tadmin 127.0.0.1:2019 ${token}\n}\nhttp://:8080 {\n\tbasic_auth {\n\t\tbob ${hash}\n\t}\n\treverse_proxy 127.0.0.1:9000 {\n\t\theader_up Authorization "Bearer ${token}"\n\t}\n}\n`;
-	const found = await diff(text(first!, 'old-token-1'), text(second!, 'new-token-2'));
-	const rendered = renderDiff(found, 'before', 'after');
-	const values = JSON.stringify([found.settings, found.changes.map(({ aspects }) => aspects)]);
+	const configurationDiff = await diff(text(first!, 'old-token-1'), text(second!, 'new-token-2'));
+	const rendered = renderDiff(configurationDiff, 'before', 'after');
+	const values = JSON.stringify([configurationDiff.settings, configurationDiff.changes.map(({ aspects }) => aspects)]);
 	assert.match(values, /\[redacted \d\].*\[redacted \d\]/);
 	for (const secret of [first!, second!, 'old-token-1', 'new-token-2'])
 		assert.not.ok(values.includes(secret), rendered);
-	assert.not.ok(isSame(found));
+	assert.not.ok(isSame(configurationDiff));
 });
 
 secrets.run();
@@ -484,7 +491,7 @@ random('what random requests tell apart, the comparison tells apart, and its wit
 	for (let pair = 0; pair < 60; pair++) {
 		const lines = randomLines(numbers, 8080);
 		const sides = [lines, changeLines(numbers, lines)].map(text => compiled(text.join('\n')));
-		const found = await diffConfigurations(sides[0]!, sides[1]!, deps);
+		const configurationDiff = await diffConfigurations(sides[0]!, sides[1]!, deps);
 		const tracers = sides.map(() => new GraphTracer());
 		const runs = sides.map(({ plan }, index) => new DryRun(plan, deps, tracers[index]));
 		const outcomes = async (request: Parameters<DryRun['run']>[0]) => {
@@ -495,7 +502,7 @@ random('what random requests tell apart, the comparison tells apart, and its wit
 			}
 			return differingAspects(all[0]!, all[1]!);
 		};
-		for (const { request } of found.changes)
+		for (const { request } of configurationDiff.changes)
 			assert.ok((await outcomes(request)).length > 0, `a false witness, seed ${seed}`);
 		let differs = false;
 		for (let i = 0; i < 100 && !differs; i++) {
@@ -506,7 +513,7 @@ random('what random requests tell apart, the comparison tells apart, and its wit
 		}
 		if (!differs) continue;
 		differing++;
-		if (isSame(found)) missed++;
+		if (isSame(configurationDiff)) missed++;
 	}
 	assert.ok(differing > 20, `only ${differing} pairs differ`);
 	assert.is(missed, 0, `seed ${seed}`);

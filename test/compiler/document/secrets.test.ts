@@ -64,10 +64,10 @@ secrets('a FastCGI variable is secret if its name says so', () => {
 });
 
 secrets('redaction hides secrets and leaves the original unchanged', () => {
-	const shown = JSON.stringify(redactSecrets(DOCUMENT));
-	for (const secret of ['sesame', 'Bearer x', '"k"']) assert.not(shown.includes(secret), secret);
-	assert.ok(shown.includes('seen'));
-	assert.is(shown.split('[redacted]').length - 1, 3);
+	const redactedText = JSON.stringify(redactSecrets(DOCUMENT));
+	for (const secret of ['sesame', 'Bearer x', '"k"']) assert.not(redactedText.includes(secret), secret);
+	assert.ok(redactedText.includes('seen'));
+	assert.is(redactedText.split('[redacted]').length - 1, 3);
 	assert.is(DOCUMENT.settings.admin.token, 'sesame');
 });
 
@@ -91,9 +91,9 @@ secrets('deeply nested secrets are also redacted', () => {
 			{ sites: [site] },
 			{ routes: { one: [step] } },
 		]) {
-			const shown = JSON.stringify(redactSecrets(document));
-			assert.match(shown, '[redacted]');
-			assert.not.match(shown, 'hidden');
+			const redactedText = JSON.stringify(redactSecrets(document));
+			assert.match(redactedText, '[redacted]');
+			assert.not.match(redactedText, 'hidden');
 		}
 	}
 });
@@ -285,10 +285,10 @@ secrets('command arguments that look like credentials are redacted', () => {
 });
 
 secrets('a redacted value is refused in a new document', () => {
-	const found: Diagnostic[] = [];
-	rejectRedactedSecrets(redactSecrets(DOCUMENT), diagnostic => found.push(diagnostic));
+	const diagnostics: Diagnostic[] = [];
+	rejectRedactedSecrets(redactSecrets(DOCUMENT), diagnostic => diagnostics.push(diagnostic));
 	assert.equal(
-		found.map(({ pointer }) => pointer),
+		diagnostics.map(({ pointer }) => pointer),
 		[
 			'/settings/admin/token',
 			'/sites/0/pipeline/0/pipeline/0/request/set/0/value',
@@ -301,11 +301,11 @@ secrets('a redacted value is refused in a new document', () => {
 secrets('the password and the keys of a cluster are redacted, and their redacted forms are refused', () => {
 	const cluster = { address: '127.0.0.1:6379', user: 'svc', password: 'hunter2', keys: ['new', 'old'] };
 	const document = { settings: { cluster } };
-	const shown = redactSecrets(document);
-	assert.not.match(JSON.stringify(shown), /hunter2|new|old/);
-	assert.match(JSON.stringify(shown), /"user":"svc"/);
+	const redacted = redactSecrets(document);
+	assert.not.match(JSON.stringify(redacted), /hunter2|new|old/);
+	assert.match(JSON.stringify(redacted), /"user":"svc"/);
 	const found: string[] = [];
-	rejectRedactedSecrets(shown, ({ pointer }) => found.push(pointer!));
+	rejectRedactedSecrets(redacted, ({ pointer }) => found.push(pointer!));
 	assert.equal(found.sort(), ['/settings/cluster/keys/0', '/settings/cluster/keys/1', '/settings/cluster/password']);
 });
 

@@ -98,16 +98,16 @@ trace('an interim response is not a final response', async () => {
 trace('credentials are redacted', async () => {
 	const text =
 		':8080 {\n@m header Authorization "Bearer abc"\nheader Set-Cookie "id=secret"\nrespond @m "x"\nreverse_proxy a:1 {\nheader_up X-Api-Token topsecret\n}\n}\n';
-	const shown = await explainRequest(text, 'http://x:8080/');
-	assert.not(/secret|abc/.test(JSON.stringify(shown)));
-	const { steps } = shown;
+	const explanation = await explainRequest(text, 'http://x:8080/');
+	assert.not(/secret|abc/.test(JSON.stringify(explanation)));
+	const { steps } = explanation;
 	assert.ok(steps.some(({ place }) => place.text === 'header Set-Cookie "[redacted]"'));
 	assert.ok(steps.some(step => step.kind === 'matcher' && step.matcher === 'header Authorization [redacted]'));
 });
 
 trace('control characters in a request do not reach the terminal', async () => {
-	const shown = await explainRequest(':8080 {\nrewrite /\u001b[31m\nrespond "x"\n}\n', 'http://x:8080/a');
-	assert.not(renderExplanation(shown).includes('\u001b'));
+	const explanation = await explainRequest(':8080 {\nrewrite /\u001b[31m\nrespond "x"\n}\n', 'http://x:8080/a');
+	assert.not(renderExplanation(explanation).includes('\u001b'));
 });
 
 trace.run();

@@ -26,8 +26,8 @@ async function codes(text: string, files: { readonly [path: string]: string } = 
 	const { document, plan } = compiled;
 	assert.ok(document && plan, compiled.diagnostics.map(({ message }) => message).join());
 	const deps = dryRunEnvironment('/work');
-	const found = await lint({ input, compiled: { ...compiled, document, plan }, reader: reader(files), deps });
-	return found.map(({ code, span }) => `${span?.source.position(span.start).line} ${code}`);
+	const findings = await lint({ input, compiled: { ...compiled, document, plan }, reader: reader(files), deps });
+	return findings.map(({ code, span }) => `${span?.source.position(span.start).line} ${code}`);
 }
 
 const silence = suite('silencing comments');

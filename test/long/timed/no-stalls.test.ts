@@ -111,15 +111,15 @@ stalls('files are read and encoded for many clients at the same time in short st
 		}
 	}
 	const turns: number[] = [];
-	let over = false;
+	let isOver = false;
 	const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number))).then(() => {
-		over = true;
+		isOver = true;
 	});
 	// The event-loop turn in which this test starts all clients is always long, so the measurement begins after it.
 	while (answers < CLIENTS) await new Promise(resolve => setImmediate(resolve));
 	longest = 0;
 	let last = cpuMilliseconds();
-	while (!over) {
+	while (!isOver) {
 		await new Promise(resolve => setImmediate(resolve));
 		const now = cpuMilliseconds();
 		turns.push(now - last);

@@ -8,7 +8,7 @@ import { connect, createServer, type Socket } from 'node:net';
 
 const [port, upstreamPort, count, rate] = process.argv.slice(2).map(Number) as [number, number, number, number];
 const sockets: Socket[] = [];
-let closed = 0;
+let closedCount = 0;
 
 createServer(socket => {
 	socket.on('error', () => {});
@@ -18,7 +18,7 @@ createServer(socket => {
 function begin(text: string): void {
 	const socket = connect(port, '127.0.0.1');
 	socket.on('error', () => {});
-	socket.on('close', () => closed++);
+	socket.on('close', () => closedCount++);
 	socket.resume();
 	socket.write(text);
 	sockets.push(socket);
@@ -47,6 +47,6 @@ setInterval(() => {
 }, 100);
 
 process.on('message', () => {
-	process.send?.({ open: sockets.length - closed, closed });
+	process.send?.({ open: sockets.length - closedCount, closed: closedCount });
 });
 process.on('disconnect', () => process.exit());

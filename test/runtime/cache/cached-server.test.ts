@@ -229,9 +229,9 @@ running(
 		for (const [i, socket] of slow.entries()) {
 			const pieces = [read[i]!];
 			socket.on('data', (piece: Buffer) => pieces.push(piece));
-			const closed = once(socket, 'close');
+			const whenClosed = once(socket, 'close');
 			socket.resume();
-			await closed;
+			await whenClosed;
 			const all = Buffer.concat(pieces);
 			assert.ok(all.subarray(all.indexOf('\r\n\r\n') + 4).equals(body));
 		}
@@ -255,13 +255,13 @@ running('a purge takes effect on every thread before its response', async () => 
 
 running('no request sent after a purge gets older content, whatever is in progress on all threads', async () => {
 	let least = 0;
-	let over = false;
-	let seen = 0;
+	let isOver = false;
+	let receivedBytes = 0;
 	const client = async (slow: number): Promise<void> => {
-		while (!over) {
+		while (!isOver) {
 			const wanted = least;
 			const { headers } = await ask(port, `/hot?slow=${slow}`);
-			seen++;
+			receivedBytes++;
 			assert.ok(Number(headers['x-version']) >= wanted, `${headers['x-version']} after ${wanted}`);
 		}
 	};
@@ -276,10 +276,10 @@ running('no request sent after a purge gets older content, whatever is in progre
 			await pauseFor(15);
 		}
 	} finally {
-		over = true;
+		isOver = true;
 	}
 	await Promise.all(clients);
-	assert.ok(seen > 200, String(seen));
+	assert.ok(receivedBytes > 200, String(receivedBytes));
 	origin.version = 1;
 });
 

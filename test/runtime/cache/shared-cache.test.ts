@@ -260,12 +260,12 @@ turns('later requests do not wait for a fetch that has exceeded the wait time', 
 	const others = threads[1].joinFetch('a', 5000);
 	assert.ok(others.ended);
 	slow.done('failed');
-	let over = false;
+	let isOver = false;
 	void others.ended.then(() => {
-		over = true;
+		isOver = true;
 	});
 	await waitForNothing(20);
-	assert.not(over, 'the end of the abandoned fetch released the waiters of the new one');
+	assert.not(isOver, 'the end of the abandoned fetch released the waiters of the new one');
 	next.done('stored');
 	await others.ended;
 });
@@ -274,13 +274,13 @@ turns('a request that does not wait does not shorten the wait of others', async 
 	const { threads } = store();
 	const lead = threads[0].joinFetch('a', 5000);
 	await threads[1].joinFetch('a', 0).ended;
-	let over = false;
+	let isOver = false;
 	const wait = threads[1].joinFetch('a', 5000);
 	void wait.ended!.then(() => {
-		over = true;
+		isOver = true;
 	});
 	await waitForNothing(20);
-	assert.not(over);
+	assert.not(isOver);
 	lead.done('stored');
 	await wait.ended;
 });
@@ -472,7 +472,7 @@ late('a response purged while it arrives is not stored, and another one is', asy
 late('a head that grows when memory is full does not overwrite other entries', () => {
 	const { threads, memory, layout } = store();
 	for (let i = 0; i < 500; i++) put(threads[0], `k${i}`, bodyForKey('k', 9000));
-	let left = 0;
+	let remaining = 0;
 	for (let i = 0; i < 500; i++) {
 		const [found] = threads[1].find(`k${i}`);
 		if (!found) continue;
@@ -481,10 +481,10 @@ late('a head that grows when memory is full does not overwrite other entries', (
 	for (let i = 0; i < 500; i++) {
 		const [found] = threads[2].find(`k${i}`);
 		if (!found) continue;
-		left++;
+		remaining++;
 		assert.equal(read(threads[2], found), bodyForKey('k', 9000));
 	}
-	assert.ok(left > 0 && memory.words[HEADER_WORD.usedBlocks]! <= layout.blocks);
+	assert.ok(remaining > 0 && memory.words[HEADER_WORD.usedBlocks]! <= layout.blocks);
 });
 
 sharing.run();

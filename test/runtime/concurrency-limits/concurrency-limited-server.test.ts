@@ -188,7 +188,7 @@ test('an upstream that fails, a response that is cut short and a WebSocket free 
 		await eventually('its place is free', async () => (await running(server)) === 0);
 
 		const cut = sendRequest(server, '/cut');
-		const closed = new Promise(resolve => cut.once('close', resolve));
+		const whenClosed = new Promise(resolve => cut.once('close', resolve));
 		// The upstream may not have noticed yet that the connection of the failed request is closed.
 		await eventually('the request runs', () => upstream.held.map(one => one.path).join() === '/cut');
 		const half = new Promise<void>(resolve => {
@@ -202,7 +202,7 @@ test('an upstream that fails, a response that is cut short and a WebSocket free 
 		await half;
 		assert.is(await running(server), 1);
 		upstream.held[0]!.socket.destroy();
-		await closed;
+		await whenClosed;
 		await eventually('its place is free', async () => (await running(server)) === 0);
 
 		const client = connect(server.port, '127.0.0.1', () =>
@@ -249,25 +249,25 @@ test('a thousand random endings over two threads with reloads never exceed the l
 	await withUpstream(zone, async (server, upstream, address) => {
 		const endings = new Map<string, number>();
 		const count = (ending: string): void => void endings.set(ending, (endings.get(ending) ?? 0) + 1);
-		let left = 1000;
+		let remaining = 1000;
 		const client = async (): Promise<void> => {
-			while (left-- > 0) {
-				if (left % 250 === 0)
-					await server.runtime.load(jsonInput(limited(address, zone, { flush_interval: 1 + (left % 7) })));
-				const socket = sendRequest(server, `/${left}`);
-				const ended = new Promise<string>(resolve => {
+			while (remaining-- > 0) {
+				if (remaining % 250 === 0)
+					await server.runtime.load(jsonInput(limited(address, zone, { flush_interval: 1 + (remaining % 7) })));
+				const socket = sendRequest(server, `/${remaining}`);
+				const whenEnded = new Promise<string>(resolve => {
 					socket.once('data', data => resolve(data.toString('latin1', 9, 12)));
 					socket.once('close', () => resolve('closed'));
 				});
 				if (randomInt(5) === 0) socket.end();
 				if (randomInt(8) === 0) setTimeout(() => socket.destroy(), randomInt(40));
-				count(await ended);
+				count(await whenEnded);
 				socket.destroy();
 			}
 		};
-		let over = false;
+		let isOver = false;
 		const answering = async (): Promise<void> => {
-			while (!over) {
+			while (!isOver) {
 				const one = upstream.held[randomInt(Math.max(1, upstream.held.length))];
 				if (one && randomInt(10) === 0) one.socket.destroy();
 				else if (one) upstream.answer(one);
@@ -277,7 +277,7 @@ test('a thousand random endings over two threads with reloads never exceed the l
 		const answers = answering();
 		await Promise.all(Array.from({ length: 40 }, client));
 		await eventually('all places are free', async () => (await running(server)) + (await waiting(server)) === 0);
-		over = true;
+		isOver = true;
 		await answers;
 		// A new request may arrive before the upstream notices that the client of another request has left.
 		assert.ok((endings.get('200') ?? 0) > 100, JSON.stringify([...endings]));

@@ -210,13 +210,13 @@ test('threads that die at random moments leave no place taken, and hold up nobod
 	const seen = new SharedArrayBuffer(4 * 101);
 	const main = new ConcurrencyTable(buffer, 4, KEYS, -1);
 	const survivors = [0, 1].map(row => resultOf(startThread(row, buffer, seen, 8000)));
-	let over = false;
+	let isOver = false;
 	const all = Promise.all(survivors).then(results => {
-		over = true;
+		isOver = true;
 		return results;
 	});
 	let deaths = 0;
-	while (!over) {
+	while (!isOver) {
 		const mortal = startThread(2, buffer, new SharedArrayBuffer(4 * 101), 1_000_000);
 		await new Promise(resolve => mortal.once('online', resolve));
 		await new Promise(resolve => setTimeout(resolve, randomInt(200)));

@@ -33,7 +33,7 @@ descriptors('a flood of connections is turned away, and the Admin API stays reac
 		`{\n\tadmin 127.0.0.1:${adminPort}\n\tmetrics\n\tthreads 1\n}\n:${port} {\n\trespond hi\n}\n`,
 	);
 	const server = spawn('sh', ['-c', `ulimit -n 400; exec ${SVC} run Configfile`], { cwd: folder, stdio: 'ignore' });
-	const ended = once(server, 'close');
+	const whenEnded = once(server, 'close');
 	const clients: Socket[] = [];
 	try {
 		await waitForPort(port);
@@ -61,7 +61,7 @@ descriptors('a flood of connections is turned away, and the Admin API stays reac
 	} finally {
 		for (const client of clients) client.destroy();
 		server.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 });
 
@@ -79,7 +79,7 @@ async function withFewDescriptors(
 		cwd: folder,
 		stdio: 'ignore',
 	});
-	const ended = once(server, 'close');
+	const whenEnded = once(server, 'close');
 	try {
 		await waitForPort(port);
 		await waitForPort(adminPort);
@@ -89,7 +89,7 @@ async function withFewDescriptors(
 		});
 	} finally {
 		server.kill('SIGTERM');
-		await ended;
+		await whenEnded;
 	}
 }
 
@@ -143,20 +143,20 @@ for (const [what, secure, client] of [
 		};
 		const certificate = await authority.issue({ names: ['localhost'] });
 		await withFewDescriptors(256, configuration, async (port, metrics) => {
-			const kept: Socket[] = [];
+			const openSockets: Socket[] = [];
 			try {
 				// With 256 descriptors there is room for 64 connections.
-				for (let i = 0; i < 150; i++) kept.push(await client(port));
+				for (let i = 0; i < 150; i++) openSockets.push(await client(port));
 				const text = await metrics();
 				assert.match(text, /^svc_overload_idle_closed_total [1-9]\d*$/m);
 				assert.match(text, /^svc_overload_rejected_total\{limit="descriptors"\} 0$/m);
 				await eventually('the first connections are closed', () =>
-					kept.slice(0, 20).every(socket => socket.closed || socket.readableEnded),
+					openSockets.slice(0, 20).every(socket => socket.closed || socket.readableEnded),
 				);
-				const last = kept.at(-1)!;
+				const last = openSockets.at(-1)!;
 				assert.not.ok(last.closed || last.readableEnded);
 			} finally {
-				for (const socket of kept) socket.destroy();
+				for (const socket of openSockets) socket.destroy();
 			}
 		});
 	});
@@ -168,11 +168,11 @@ descriptors('a listener with a limit closes idle connections before it turns cli
 		{ settings: { metrics: {}, servers }, sites: [respondingSite('hi')] },
 		{},
 		async ({ port, get, runtime }) => {
-			const kept: Socket[] = [];
-			for (let i = 0; i < 12; i++) kept.push(await idleClient(connect(port, '127.0.0.1'), REQUEST));
+			const openSockets: Socket[] = [];
+			for (let i = 0; i < 12; i++) openSockets.push(await idleClient(connect(port, '127.0.0.1'), REQUEST));
 			assert.is((await get()).status, 200);
 			assert.match(await runtime.metrics(), /^svc_overload_idle_closed_total [1-9]\d*$/m);
-			for (const socket of kept) socket.destroy();
+			for (const socket of openSockets) socket.destroy();
 		},
 	);
 });
@@ -186,17 +186,17 @@ descriptors('a busy connection is not closed to make room', () => {
 		connection('new', now + 5000),
 		...Array.from({ length: 24 }, (_, i) => connection(`idle ${i}`, now - i)),
 	];
-	let closed = 0;
+	let closedCount = 0;
 	const places = new PlaceMaker(
 		() => [{ closable: () => connections } as unknown as ProtocolServer],
 		count => {
-			closed += count;
+			closedCount += count;
 		},
 	);
 	assert.ok(places.makeRoom());
 	assert.equal(given, ['idle 23', 'idle 22', 'idle 21']);
 	assert.ok(places.makeRoom() && places.makeRoom());
-	assert.is(closed, 3, 'places already made are used first');
+	assert.is(closedCount, 3, 'places already made are used first');
 	connections.splice(2);
 	assert.not.ok(places.makeRoom());
 	assert.is(given.length, 3);

@@ -21,16 +21,16 @@ async function startHoldingUpstream(): Promise<{
 	release(): void;
 	stop(): Promise<void>;
 }> {
-	const held: ServerResponse[] = [];
+	const heldResponses: ServerResponse[] = [];
 	const server = createServer((_request: IncomingMessage, response: ServerResponse) => {
-		held.push(response);
+		heldResponses.push(response);
 	}).listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	return {
 		port: (server.address() as AddressInfo).port,
-		held,
+		held: heldResponses,
 		release: () => {
-			for (const response of held.splice(0)) response.end('done');
+			for (const response of heldResponses.splice(0)) response.end('done');
 		},
 		stop: async () => {
 			server.closeAllConnections();
@@ -163,13 +163,13 @@ overload('a single client cannot exhaust the limits shared by all', async () => 
 overload('connections over the limit get 503 and are closed', async () => {
 	const limits = { connections: 4, connections_per_client: 3 };
 	await withServer(documentOf({ limits }), {}, async server => {
-		const kept: Socket[] = [];
+		const openSockets: Socket[] = [];
 		for (let i = 0; i < 3; i++) {
 			const socket = connect(server.port, '127.0.0.1');
 			await once(socket, 'connect');
 			socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
 			await once(socket, 'data');
-			kept.push(socket);
+			openSockets.push(socket);
 		}
 		const fourth = await openWire(server.port);
 		const text = await fourth.whole();
@@ -178,9 +178,9 @@ overload('connections over the limit get 503 and are closed', async () => {
 		assert.match(text, '\r\nConnection: close\r\n');
 		const counted = () => counter(server, 'svc_overload_rejected_total{limit="connections_per_client"}');
 		assert.is(await counted(), 1);
-		kept[0]!.destroy();
+		openSockets[0]!.destroy();
 		await eventually('a connection is accepted again', async () => (await server.get()).status === 200);
-		for (const socket of kept) socket.destroy();
+		for (const socket of openSockets) socket.destroy();
 		await eventually(
 			'the closed connections are counted',
 			async () => (await counter(server, 'svc_connections')) === 0,

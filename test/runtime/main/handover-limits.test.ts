@@ -63,16 +63,16 @@ for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'switch'] as
 		const message = step === 'start' ? undefined : step === 'switch' ? { type: 'ready' } : { type: 'step', step };
 		await withHangingSuccessor(message, READY_LIMIT_MS, async successor => {
 			const running = successor.run();
-			let ended = false;
+			let isEnded = false;
 			void running.then(() => {
-				ended = true;
+				isEnded = true;
 			});
 			while (successor.step !== step) await turn();
 			const limit = stepLimitMs(step, READY_LIMIT_MS);
 			assert.is(limit, STEPS[step].limit);
 			mock.timers.tick(limit - 1);
 			for (let i = 0; i < 3; i++) await turn();
-			assert.not(ended, 'ended too early');
+			assert.not(isEnded, 'ended too early');
 			mock.timers.tick(1);
 			const result = await running;
 			const exceeded =

@@ -34,9 +34,9 @@ start('refuses a configuration with its diagnostics', async () => {
 });
 
 start('reports which address is in use', async () => {
-	const taken = createServer().listen(0, '127.0.0.1');
-	await once(taken, 'listening');
-	const { port } = taken.address() as { port: number };
+	const occupyingServer = createServer().listen(0, '127.0.0.1');
+	await once(occupyingServer, 'listening');
+	const { port } = occupyingServer.address() as { port: number };
 	try {
 		const site = respondingSite('x', { addresses: [`http://:${port}`] });
 		const error = await startRuntime({ input: jsonInput({ sites: [site] }), writers: { stderr: recordingLog() } }).then(
@@ -51,7 +51,7 @@ start('reports which address is in use', async () => {
 		});
 		assert.match((error as StartError).message, `127.0.0.1:${port}`);
 	} finally {
-		taken.close();
+		occupyingServer.close();
 	}
 });
 
@@ -71,9 +71,9 @@ start('without a configuration, accepts plaintext listeners with the first load 
 });
 
 start('without a configuration, a load onto a port in use is refused, and a later load can succeed', async () => {
-	const taken = createServer().listen(0, '127.0.0.1');
-	await once(taken, 'listening');
-	const { port } = taken.address() as { port: number };
+	const occupyingServer = createServer().listen(0, '127.0.0.1');
+	await once(occupyingServer, 'listening');
+	const { port } = occupyingServer.address() as { port: number };
 	try {
 		await withServer(undefined, {}, async ({ runtime, get }) => {
 			const outcome = await runtime.load(
@@ -86,7 +86,7 @@ start('without a configuration, a load onto a port in use is refused, and a late
 			assert.is((await get()).body, 'better');
 		});
 	} finally {
-		taken.close();
+		occupyingServer.close();
 	}
 });
 

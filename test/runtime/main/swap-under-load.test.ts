@@ -42,12 +42,18 @@ const swap = suite('swap under load');
 
 swap('no response fails or mixes generations, and none is older than the last completed load', async () => {
 	await withServer(numberedDocument(0), {}, async ({ runtime, port }) => {
-		let answered = 0;
-		const load = startLoad({ port, connections: 64, request: REQUEST, check: checkResponse, mark: () => answered });
+		let answeredCount = 0;
+		const load = startLoad({
+			port,
+			connections: 64,
+			request: REQUEST,
+			check: checkResponse,
+			mark: () => answeredCount,
+		});
 		for (let number = 1; number <= 60; number++) {
 			const outcome = await runtime.load(jsonInput(numberedDocument(number)));
 			assert.is(outcome.result, 'applied');
-			answered = number;
+			answeredCount = number;
 			await pauseFor(10);
 		}
 		const result = await load.stop();

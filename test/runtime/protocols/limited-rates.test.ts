@@ -242,8 +242,8 @@ test('a client that leaves releases its upstream at once, and the upstream is re
 });
 
 test('a response that is slow because of its rate is stored at once', async () => {
-	const asked = get(`http://localhost:${port}/cached/large`, { agent: false });
-	const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+	const clientRequest = get(`http://localhost:${port}/cached/large`, { agent: false });
+	const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage];
 	let received = 0;
 	answer.on('data', piece => {
 		received += piece.length;
@@ -256,7 +256,7 @@ test('a response that is slow because of its rate is stored at once', async () =
 	assert.is(body.length, LARGE_BYTES);
 	assert.is(observations.requests, before);
 	assert.ok(received < LARGE_BYTES / 2, 'the first client had its response meanwhile');
-	asked.destroy();
+	clientRequest.destroy();
 });
 
 test('access logs have the bytes and the time of a limited response', async () => {
@@ -274,8 +274,8 @@ test('access logs have the bytes and the time of a limited response', async () =
 });
 
 test('the end of the grace period ends a limited response', async () => {
-	const asked = get(`http://localhost:${port}/cached/large`, { agent: false });
-	const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+	const clientRequest = get(`http://localhost:${port}/cached/large`, { agent: false });
+	const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage];
 	answer.resume();
 	const cut = once(answer, 'error');
 	assert.is(await server.stop(), 0);

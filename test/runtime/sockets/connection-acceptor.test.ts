@@ -156,7 +156,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 		await withListener(answer, async (listener, open) => {
 			for (const last of ['x', 'q']) {
 				const client = open();
-				const closed = once(client, 'close');
+				const whenClosed = once(client, 'close');
 				let text = '';
 				client.setEncoding('latin1').on('data', (piece: string) => {
 					text += piece;
@@ -167,7 +167,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 				}
 				assert.ok(last === 'q' || isOwn(listener.all.at(-1)!.socket));
 				client.end();
-				await closed;
+				await whenClosed;
 				assert.is(text, `${'x'.repeat(19)}${last}`);
 			}
 		});

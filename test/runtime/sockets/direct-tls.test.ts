@@ -48,7 +48,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 	let published: PublishedCertificate;
 	let port: number;
 	let opened = 0;
-	let closed = 0;
+	let closedCount = 0;
 	const failures: string[] = [];
 	const completed: string[] = [];
 
@@ -78,7 +78,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			finished: () => {},
 			refused: () => {},
 			opened: () => void opened++,
-			closed: () => void closed++,
+			closed: () => void closedCount++,
 			limits: DEFAULT_LIMITS,
 			draining: false,
 		});
@@ -138,7 +138,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 
 	async function allClosed(): Promise<void> {
 		await until('all connections are closed', () => server.connections === 0);
-		assert.is(closed, opened);
+		assert.is(closedCount, opened);
 		assert.is(opensslThread()?.connectionCount ?? 0, 0);
 	}
 
@@ -167,7 +167,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const terms = { context, protocols, ocspResponse: undefined, openssl };
 		const memory = Buffer.allocUnsafeSlow(65_536);
 		let gone = (): void => {};
-		const ended = new Promise<void>(resolve => {
+		const whenEnded = new Promise<void>(resolve => {
 			gone = resolve;
 		});
 		let handle: StreamHandle | undefined;
@@ -222,7 +222,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		});
 		client.on('error', () => {});
 		try {
-			await ended;
+			await whenEnded;
 			assert.equal(callAll(), []);
 			const { facts } = handle as unknown as { facts: HandshakeFacts };
 			assert.equal(
@@ -382,11 +382,11 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 				() => client.received().subarray(-6).toString('latin1') === String(sent).padStart(6, '0'),
 			);
 		for (let at = 1; at < 130; at += 3) {
-			const whole = Buffer.concat([next(), client.keyUpdate(at % 2 === 0), next(), next()]);
-			const cut = whole.length - at;
-			client.raw.write(whole.subarray(0, cut));
+			const allBytes = Buffer.concat([next(), client.keyUpdate(at % 2 === 0), next(), next()]);
+			const cut = allBytes.length - at;
+			client.raw.write(allBytes.subarray(0, cut));
 			await pauseFor(at % 5);
-			client.raw.write(whole.subarray(cut));
+			client.raw.write(allBytes.subarray(cut));
 			if (at % 2) await answered();
 		}
 		await answered();
@@ -400,12 +400,12 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 
 	direct('a client that renegotiates is refused', async () => {
 		const socket = await open({ maxVersion: 'TLSv1.2' });
-		const ended = new Promise(resolve => socket.once('close', resolve));
+		const whenEnded = new Promise(resolve => socket.once('close', resolve));
 		let renegotiated = false;
 		socket.renegotiate({ rejectUnauthorized: false }, error => {
 			renegotiated = error === null;
 		});
-		await ended;
+		await whenEnded;
 		assert.not.ok(renegotiated);
 		await allClosed();
 	});
@@ -425,13 +425,13 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const hello = await clientHello();
 		const sends = async (...parts: readonly Uint8Array[]): Promise<void> => {
 			const socket = connect(port, '127.0.0.1').on('error', () => {});
-			const ended = new Promise(resolve => socket.once('close', resolve));
+			const whenEnded = new Promise(resolve => socket.once('close', resolve));
 			socket.on('data', () => {});
 			for (const part of parts) {
 				socket.write(part);
 				await pauseFor(5);
 			}
-			await ended;
+			await whenEnded;
 		};
 		const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 		failures.length = 0;

@@ -340,11 +340,11 @@ poller('the poller proves itself, refuses invalid descriptors, and is closed wit
 			setTimeout(() => { require('node:worker_threads').parentPort.postMessage(one.isProven); ${end} }, 20);
 		})`;
 		const worker = new Worker(code, { eval: true, env: DIRECT_ENVIRONMENT });
-		const ended = once(worker, 'exit');
+		const whenEnded = once(worker, 'exit');
 		const [isProven] = await once(worker, 'message');
 		assert.ok(isProven);
 		await worker.terminate();
-		await ended;
+		await whenEnded;
 	}
 	await eventually(() => descriptors() <= before);
 });

@@ -48,11 +48,11 @@ stop('a stop closes idle connections, ends readiness and resolves', async () => 
 		socket.setEncoding('latin1');
 		socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
 		await once(socket, 'data');
-		const ended = once(socket, 'close');
+		const whenEnded = once(socket, 'close');
 		socket.on('end', () => socket.end());
 		const stopped = runtime.stop();
 		assert.is(runtime.ready, false);
-		await Promise.all([stopped, ended]);
+		await Promise.all([stopped, whenEnded]);
 		assert.is((await runtime.load(jsonInput({}))).result, 'failed');
 	});
 });
@@ -74,11 +74,11 @@ stop('a grace period longer than the maximum timer delay still waits for open re
 		});
 		socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Le');
 		await whenRequestHeld(runtime);
-		const closed = once(socket, 'close');
+		const whenClosed = once(socket, 'close');
 		const stopped = runtime.stop();
 		await pauseFor(200);
 		socket.write('ngth: 0\r\n\r\n');
-		await Promise.all([stopped, closed]);
+		await Promise.all([stopped, whenClosed]);
 		assert.match(text, 'HTTP/1.1 200');
 	});
 });
@@ -92,10 +92,10 @@ stop('open connections are closed when the grace period ends', async () => {
 			socket.on('error', () => {});
 			socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Le');
 			await whenRequestHeld(runtime);
-			const closed = once(socket, 'close');
+			const whenClosed = once(socket, 'close');
 			const startedAt = performance.now();
 			await runtime.stop();
-			await closed;
+			await whenClosed;
 			assert.ok(performance.now() - startedAt < 10_000);
 		},
 	);

@@ -105,10 +105,10 @@ goaway(
 		assert.is(outcome.result, 'applied', JSON.stringify(outcome));
 		await eventually('GOAWAY', () => leaving.goAways.length > 0);
 		assert.is(leaving.goAways[0]![0], 0);
-		const closed = once(leaving.session, 'close');
+		const whenClosed = once(leaving.session, 'close');
 		heldResponses.splice(0).forEach(response => void response.end('late'));
 		assert.equal(await slow, { status: 200, body: 'late' });
-		await closed;
+		await whenClosed;
 		// The listener whose protocols have not changed sends no GOAWAY, and its connections are served by the new configuration.
 		assert.equal(await other, { status: 200, body: 'late' });
 		assert.equal(await get(staying, '/now'), { status: 200, body: 'second' });

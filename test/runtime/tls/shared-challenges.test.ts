@@ -184,11 +184,11 @@ shared(
 );
 
 shared('lookups are limited in a flood of unknown tokens; other clients are answered meanwhile', async () => {
-	let asked = 0;
+	let requestCount = 0;
 	const tls = new ThreadTls(
 		() => {},
 		async question => {
-			asked++;
+			requestCount++;
 			return 'token' in question && question.token === 'known' ? { authorization: 'known.thumbprint' } : undefined;
 		},
 	);
@@ -198,7 +198,7 @@ shared('lookups are limited in a flood of unknown tokens; other clients are answ
 		return answerChallenge(x, { tls, clientIp: () => client });
 	};
 	for (let i = 0; i < 10_000; i++) assert.is(await ask(`token${i}`, `2001:db8:1:2::${(i % 999) + 1}`), false);
-	assert.ok(asked >= 50 && asked < 1000, `${asked} lookups for 10,000 tokens from one network`);
+	assert.ok(requestCount >= 50 && requestCount < 1000, `${requestCount} lookups for 10,000 tokens from one network`);
 	assert.is(await ask('known', '192.0.2.1'), true);
 });
 

@@ -138,9 +138,9 @@ trust('a configuration that names another pool closes connections verified by th
 	const other = path.join(folder, 'other.pem');
 	writeFileSync(other, second.pem);
 	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
-		const closed = once(await openConnection(ofFirst), 'close');
+		const whenClosed = once(await openConnection(ofFirst), 'close');
 		assert.ok(await loaded(runtime, document({ trust_pool: { source: 'file', files: [other] } })));
-		await closed;
+		await whenClosed;
 		assert.not.ok(await letIn(ofFirst));
 	});
 });
@@ -155,9 +155,9 @@ trust('clients with a removed leaf certificate are rejected', async () => {
 	const tls = { certificates: [served], client_auth: { ...auth, trusted_leaves: { folders: [leaves] } } };
 	await withServer({ ...rest, sites: [{ ...sites![0]!, tls }] }, { threads: 1 }, async () => {
 		assert.ok(await letIn(ofFirst));
-		const closed = once(await openConnection(ofFirst), 'close');
+		const whenClosed = once(await openConnection(ofFirst), 'close');
 		rmSync(path.join(leaves, 'ada.pem'));
-		await closed;
+		await whenClosed;
 		assert.not.ok(await letIn(ofFirst));
 		assert.ok(await letIn(ofSecond));
 	});

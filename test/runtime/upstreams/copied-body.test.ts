@@ -51,13 +51,13 @@ async function readAll(body: BodySource): Promise<string> {
 	}
 }
 
-for (const late of [false, true]) {
-	const when = late ? 'later' : 'at once';
+for (const isLate of [false, true]) {
+	const when = isLate ? 'later' : 'at once';
 
 	copies(`are complete if the body was read to its end, ${when}`, async () => {
 		const memory = createGate();
 		const got: string[] = [];
-		const body = new CopiedBody(bodyOf(['one ', 'two ', 'three'], late), memory, 50, {
+		const body = new CopiedBody(bodyOf(['one ', 'two ', 'three'], isLate), memory, 50, {
 			onComplete: bytes => got.push(Buffer.from(bytes).toString()),
 			onDropped: reason => got.push(reason),
 		});
@@ -80,7 +80,7 @@ for (const late of [false, true]) {
 				const memory = createGate();
 				memory.reserve(reserved);
 				const got: string[] = [];
-				const body = new CopiedBody(bodyOf(pieces, late), memory, limit, {
+				const body = new CopiedBody(bodyOf(pieces, isLate), memory, limit, {
 					onComplete: () => got.push('copied'),
 					onDropped: why => got.push(why),
 				});

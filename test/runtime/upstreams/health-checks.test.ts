@@ -81,15 +81,15 @@ test('upstreams are healthy until a check fails, and again when one passes', asy
 test('the state changes after the configured number of consecutive results', async () => {
 	const answers = [200, 500, 200, 500, 500, 500, 200, 500, 200, 200];
 	const states: boolean[] = [];
-	let asked = 0;
+	let requestCount = 0;
 	let watched: Watched | undefined;
 	const up = await upstream((_request, response) => {
 		if (watched) states.push(watched.healthy()[0]!);
-		response.statusCode = answers[asked++] ?? 200;
+		response.statusCode = answers[requestCount++] ?? 200;
 		response.end();
 	});
 	watched = watch([up], { uri: '/', fails: 3, passes: 2 });
-	await eventually('more than ten checks have run', () => asked > 10);
+	await eventually('more than ten checks have run', () => requestCount > 10);
 	// Each entry is the state of the upstream before the response with the same index.
 	assert.equal(states.slice(0, 11), [true, true, true, true, true, true, false, false, false, false, true]);
 });

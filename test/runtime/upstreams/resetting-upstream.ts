@@ -26,11 +26,11 @@ function accept(socket: Socket): void {
 	// The reset would discard data that is still waiting to be sent.
 	socket.setNoDelay(true);
 	socket.write(hello);
-	let seen = 0;
+	let receivedBytes = 0;
 	socket.on('data', bytes => {
-		seen += bytes.length;
-		if (seen < reads) return;
-		seen = Number.NEGATIVE_INFINITY;
+		receivedBytes += bytes.length;
+		if (receivedBytes < reads) return;
+		receivedBytes = Number.NEGATIVE_INFINITY;
 		socket.write(answer, () => {
 			const { _handle: handle } = socket as { _handle?: { _parent?: { reset(done: () => void): void } } };
 			// A TLS connection is reset through its underlying socket.

@@ -97,18 +97,18 @@ test('a small response arrives completely, and its connection is reused', async 
 });
 
 test('the request is written with its fields, target and framing', async () => {
-	let seen = '';
+	let receivedData = '';
 	const server = await upstream(socket =>
 		onRequestHead(socket, head => {
-			seen = head;
+			receivedData = head;
 			socket.write('HTTP/1.1 204 No Content\r\n\r\n');
 		}),
 	);
 	const pool = poolOf({ to: [server.address] });
 	await send(pool, { method: 'POST', target: '/a?b=c', headers: new HeaderList(['Host', 'h', 'X-A', 'é']) });
-	assert.is(seen, 'POST /a?b=c HTTP/1.1\r\nHost: h\r\nX-A: é\r\nContent-Length: 0\r\n\r\n');
+	assert.is(receivedData, 'POST /a?b=c HTTP/1.1\r\nHost: h\r\nX-A: é\r\nContent-Length: 0\r\n\r\n');
 	await send(pool, { headers: new HeaderList(['Host', 'h', 'TE', 'trailers']) });
-	assert.is(seen, 'GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: TE\r\n\r\n');
+	assert.is(receivedData, 'GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: TE\r\n\r\n');
 });
 
 test('a target containing characters that could end the request line is refused before sending', async () => {
@@ -393,17 +393,17 @@ test('a connection attempt times out', async () => {
 		assert.is(pool.inFlight, 0);
 	} finally {
 		for (const filler of fillers) filler.destroy();
-		const ended = once(child, 'close');
+		const whenEnded = once(child, 'close');
 		child.kill('SIGKILL');
-		await ended;
+		await whenEnded;
 	}
 });
 
 test('a client that disconnects aborts the upstream exchange', async () => {
-	let closed = false;
+	let isClosed = false;
 	const server = await upstream(socket => {
 		socket.on('close', () => {
-			closed = true;
+			isClosed = true;
 		});
 		socket.on('end', () => socket.end());
 		socket.resume();
@@ -415,7 +415,7 @@ test('a client that disconnects aborts the upstream exchange', async () => {
 	assert.is(pool.inFlight, 1);
 	x.markGone();
 	await failure(sent);
-	await eventually(() => closed);
+	await eventually(() => isClosed);
 	assert.is(pool.inFlight, 0);
 });
 
@@ -435,11 +435,11 @@ test('a client that disconnects later does not affect the next exchange on the s
 });
 
 test('a request body is streamed: chunked without a length, with Content-Length otherwise', async () => {
-	let seen = '';
+	let receivedData = '';
 	const server = await upstream(socket =>
 		socket.on('data', bytes => {
-			seen += bytes.toString('latin1');
-			if (seen.endsWith('0\r\nX-T: t\r\n\r\n') || seen.endsWith('defg')) {
+			receivedData += bytes.toString('latin1');
+			if (receivedData.endsWith('0\r\nX-T: t\r\n\r\n') || receivedData.endsWith('defg')) {
 				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 			}
 		}),
@@ -448,11 +448,11 @@ test('a request body is streamed: chunked without a length, with Content-Length 
 	const later = new Promise<string>(resolve => setTimeout(resolve, 10, 'defg'));
 	const body = Object.assign(streamedBody(['abc', '', later]), { trailers: new HeaderList(['X-T', 't']) });
 	await send(pool, { method: 'PUT', body });
-	assert.is(seen.split('\r\n\r\n')[0], 'PUT / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked');
-	assert.ok(seen.endsWith('\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\nX-T: t\r\n\r\n'));
-	seen = '';
+	assert.is(receivedData.split('\r\n\r\n')[0], 'PUT / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked');
+	assert.ok(receivedData.endsWith('\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\nX-T: t\r\n\r\n'));
+	receivedData = '';
 	await send(pool, { method: 'PUT', body: streamedBody(['abc', 'defg'], 7) });
-	assert.ok(seen.endsWith('Content-Length: 7\r\n\r\nabcdefg'));
+	assert.ok(receivedData.endsWith('Content-Length: 7\r\n\r\nabcdefg'));
 	assert.is(server.accepted, 1);
 });
 
@@ -590,14 +590,14 @@ test('a canceled body closes the connection', async () => {
 });
 
 test('an upgrade hands over the byte stream and forwards half-closes', async () => {
-	let ended = false;
+	let isEnded = false;
 	const server = await upstream(socket => {
 		socket.once('data', bytes => {
 			assert.match(bytes.toString(), 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
 			socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nfirst');
 			socket.on('data', more => socket.write(`<${more}>`));
 			socket.on('end', () => {
-				ended = true;
+				isEnded = true;
 				socket.end('last');
 			});
 		});
@@ -614,7 +614,7 @@ test('an upgrade hands over the byte stream and forwards half-closes', async () 
 	await eventually(() => text.includes('<hi>'));
 	upgraded!.end();
 	await eventually(() => text === 'first<hi>last');
-	assert.ok(ended);
+	assert.ok(isEnded);
 	await eventually(() => pool.inFlight === 0);
 });
 

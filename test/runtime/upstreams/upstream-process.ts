@@ -38,7 +38,7 @@ export async function startUpstreams(
 
 function serve(socket: Socket, manner: string, value: string, port: string): void {
 	let text = '';
-	let answered = 0;
+	let answeredCount = 0;
 	socket.setNoDelay(true);
 	socket.on('error', () => {});
 	socket.on('data', bytes => {
@@ -53,12 +53,12 @@ function serve(socket: Socket, manner: string, value: string, port: string): voi
 			}
 			if (text.length < end + 4 + length) return;
 			text = text.slice(end + 4 + length);
-			answered++;
+			answeredCount++;
 			const id = /\r\nx-id: *(\S+)/i.exec(head)?.[1] ?? '';
 			if (process.env.RECORD !== undefined) {
 				appendFileSync(process.env.RECORD, `${port} ${head.slice(0, head.indexOf(' '))} ${id}\n`);
 			}
-			answer(socket, manner, value, port, answered);
+			answer(socket, manner, value, port, answeredCount);
 		}
 	});
 	socket.on('end', () => socket.end());

@@ -259,17 +259,17 @@ async function upgraded(
 ): Promise<{ socket: Socket; text: () => string; closed: () => boolean }> {
 	const socket = connect(port, '127.0.0.1');
 	let text = '';
-	let closed = false;
+	let isClosed = false;
 	socket.on('data', bytes => {
 		text += bytes.toString();
 	});
 	socket.on('error', () => {});
 	socket.on('close', () => {
-		closed = true;
+		isClosed = true;
 	});
 	socket.write(`GET ${path} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`);
 	await eventually('the protocol is switched', () => text.includes('\r\n\r\n'));
-	return { socket, text: () => text, closed: () => closed };
+	return { socket, text: () => text, closed: () => isClosed };
 }
 
 function streaming(to: string, body: string, more: object = {}, pool: object = {}): Document {

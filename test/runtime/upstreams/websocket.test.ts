@@ -67,13 +67,13 @@ async function exchangeFrames(port: number, pieces: readonly Buffer[], expected?
 		`GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`,
 	);
 	let bytes = Buffer.alloc(0);
-	let ended = false;
+	let isEnded = false;
 	socket.on('data', piece => {
 		bytes = Buffer.concat([bytes, piece as Buffer]);
 	});
 	socket.on('error', () => {});
 	socket.on('end', () => {
-		ended = true;
+		isEnded = true;
 	});
 	const within = async (condition: () => boolean, most: number): Promise<void> => {
 		for (let waited = 0; waited < most && !condition(); waited += 5)
@@ -88,14 +88,14 @@ async function exchangeFrames(port: number, pieces: readonly Buffer[], expected?
 		socket.write(piece);
 		await pauseFor(2);
 	}
-	const now = (): string => `${bytes.toString('hex')} ${ended ? 'ended' : 'open'}`;
+	const now = (): string => `${bytes.toString('hex')} ${isEnded ? 'ended' : 'open'}`;
 	let same = 0;
 	let last = '';
 	await within(
 		() => {
 			same = now() === last ? same + 1 : 0;
 			last = now();
-			return expected === undefined ? ended || (same >= 20 && bytes.length > 0) : last === expected;
+			return expected === undefined ? isEnded || (same >= 20 && bytes.length > 0) : last === expected;
 		},
 		expected === undefined ? 400 : 1500,
 	);

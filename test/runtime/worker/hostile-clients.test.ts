@@ -142,13 +142,13 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 		const flood = new Agent({ keepAlive: true, maxSockets: 40 });
 		let verdicts = 0;
 		let guesses = 0;
-		let over = false;
+		let isOver = false;
 		let began: () => void = () => {};
 		const begun = new Promise<void>(resolve => {
 			began = resolve;
 		});
 		const guessOn = async (): Promise<void> => {
-			while (!over) {
+			while (!isOver) {
 				const status = await login(port, `bob:guess${guesses++}`, '127.0.0.2', flood);
 				if (status === 401 && ++verdicts === 3) began();
 			}
@@ -161,7 +161,7 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 			assert.is(await login(port, `${name}:login${i}`, '127.0.0.1'), 200);
 			overtaking.push(verdicts - before);
 		}
-		over = true;
+		isOver = true;
 		await Promise.all(flooding);
 		flood.destroy();
 		// On each thread, one guess may be running when the login arrives, and another one may end before the login.

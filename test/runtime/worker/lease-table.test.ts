@@ -17,16 +17,16 @@ leases('equal settings have equal keys, whatever the order of their members', ()
 leases('a resource is opened once and closed by its last user', () => {
 	const registry = new LeaseRegistry();
 	let opened = 0;
-	let closed = 0;
-	const open = () => ({ value: ++opened, close: () => void closed++ });
+	let closedCount = 0;
+	const open = () => ({ value: ++opened, close: () => void closedCount++ });
 	assert.is(registry.acquire('a', open), 1);
 	assert.is(registry.acquire('a', open), 1);
 	registry.release('a');
-	assert.is(closed, 0);
+	assert.is(closedCount, 0);
 	registry.release('a');
-	assert.is(closed, 1);
+	assert.is(closedCount, 1);
 	registry.release('a');
-	assert.is(closed, 1);
+	assert.is(closedCount, 1);
 	assert.is(registry.acquire('a', open), 2);
 });
 

@@ -7,11 +7,11 @@ import type { MessageFromWorker } from '../../../runtime/worker/worker-messages.
 const test = suite('requests to the main thread');
 
 test('each request gets its own reply, and failures are reported', async () => {
-	const sent: MessageFromWorker[] = [];
-	const client = new MainThreadClient(message => sent.push(message));
+	const sentMessages: MessageFromWorker[] = [];
+	const client = new MainThreadClient(message => sentMessages.push(message));
 	const first = client.ask({ about: 'metrics', format: 'prometheus' });
 	const second = client.ask({ about: 'metrics', format: 'openmetrics' });
-	const ids = sent.map(message => (message.type === 'ask' ? message.id : -1)) as [number, number];
+	const ids = sentMessages.map(message => (message.type === 'ask' ? message.id : -1)) as [number, number];
 	client.handleReply({ type: 'answer', id: ids[1], answer: 'second' });
 	client.handleReply({ type: 'answer', id: ids[0], answer: undefined, failure: 'out of order' });
 	assert.is(await second, 'second');

@@ -240,9 +240,9 @@ https(
 );
 
 https('options for the DNS challenge need a provider (fact L11), in the site or in the global options', () => {
-	const found = compiled(':443 {\n\ttls {\n\t\tpropagation_delay 30s\n\t}\n}\n').diagnostics[0]!;
+	const diagnostics = compiled(':443 {\n\ttls {\n\t\tpropagation_delay 30s\n\t}\n}\n').diagnostics[0]!;
 	assert.match(
-		found.message,
+		diagnostics.message,
 		"setting DNS challenge options [propagation_delay] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option), at Compatfile:4",
 	);
 	assert.equal(errors('{\n\tacme_dns exec /bin/true\n}\na.example {\n\ttls {\n\t\tresolvers 1.1.1.1\n\t}\n}\n'), []);

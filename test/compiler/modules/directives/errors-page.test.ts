@@ -44,8 +44,8 @@ const pages = suite('error pages');
 
 /** Returns the answer to a request that accepts HTML. */
 async function requestPage(site: string, target = '/'): Promise<{ status: number; body: string; handler: string }> {
-	const served = new DryRunServer(`:8080 {\n${site}\n}\n`, { format: 'configfile' });
-	const { status, body, seen } = await served.ask(`http://a:8080${target}`, { headers: { Accept: 'text/html' } });
+	const server = new DryRunServer(`:8080 {\n${site}\n}\n`, { format: 'configfile' });
+	const { status, body, seen } = await server.ask(`http://a:8080${target}`, { headers: { Accept: 'text/html' } });
 	return { status, body, handler: seen.exchange.answeredBy };
 }
 
@@ -75,11 +75,11 @@ pages('the handler that failed is the one that is recorded', async () => {
 });
 
 pages('a page in a named route applies to the route', async () => {
-	const served = new DryRunServer('&(r) {\nerrors_page\nerror 404\n}\n:8080 {\ninvoke r\n}\n:8081 {\ninvoke r\n}\n', {
+	const server = new DryRunServer('&(r) {\nerrors_page\nerror 404\n}\n:8080 {\ninvoke r\n}\n:8081 {\ninvoke r\n}\n', {
 		format: 'configfile',
 	});
 	for (const port of [8080, 8081]) {
-		const { body } = await served.ask(`http://a:${port}/`, { headers: { Accept: 'text/html' } });
+		const { body } = await server.ask(`http://a:${port}/`, { headers: { Accept: 'text/html' } });
 		assert.match(body, '<h1>Not Found</h1>');
 	}
 });
@@ -99,8 +99,8 @@ pages('files that cannot be read are skipped', async () => {
 
 pages('the ID in the page is that of the log', async () => {
 	const site = `errors_page\nvars id {uuid}\nheader X-Id {uuid}\nerror 500`;
-	const served = new DryRunServer(`:8080 {\n${site}\n}\n`, { format: 'configfile' });
-	const { body, header } = await served.ask('http://a:8080/', {
+	const server = new DryRunServer(`:8080 {\n${site}\n}\n`, { format: 'configfile' });
+	const { body, header } = await server.ask('http://a:8080/', {
 		headers: { Accept: 'application/json', 'X-Request-Id': 'of-the-client' },
 	});
 	assert.is(JSON.parse(body).request_id, header('x-id'));

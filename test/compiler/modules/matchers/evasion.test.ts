@@ -283,9 +283,9 @@ const others = suite('other spellings');
 
 for (const [rule, lines, table] of OTHER_RULES) {
 	others(rule, async () => {
-		const served = new DryRunServer(`http://x {\n@m ${lines}\nroute {\nrespond @m y\nrespond n\n}\n}\n`);
+		const server = new DryRunServer(`http://x {\n@m ${lines}\nroute {\nrespond @m y\nrespond n\n}\n}\n`);
 		for (const [expected, url, asked] of table) {
-			const { body, status } = await served.ask(`http://x${url}`, asked);
+			const { body, status } = await server.ask(`http://x${url}`, asked);
 			assert.is(status === 200 ? body : 'n', expected, `${url} ${JSON.stringify(asked ?? '')}`);
 		}
 	});

@@ -71,10 +71,10 @@ other.com {
 		[],
 	);
 	assert.is(JSON.stringify(document).split('hidden-value').length - 1, 9);
-	const shown = JSON.stringify(redactSecrets(document));
-	assert.is(shown.includes('hidden-value'), false);
-	assert.is(shown.split('[redacted]').length - 1, 9);
-	assert.ok(shown.includes('"open"'));
+	const redactedText = JSON.stringify(redactSecrets(document));
+	assert.is(redactedText.includes('hidden-value'), false);
+	assert.is(redactedText.split('[redacted]').length - 1, 9);
+	assert.ok(redactedText.includes('"open"'));
 });
 
 credentials('a credential below alternatives without a tag is hidden too', () => {

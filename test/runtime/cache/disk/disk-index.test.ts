@@ -97,16 +97,16 @@ index('long operations yield to other work', async () => {
 	const place = { variant: 0, url: 1, headBytes: 1, bodyBytes: 1 };
 	for (let i = 1; i <= 60_000; i++) all.add({ ...place, a: i, b: i, url: i, path: i, segment: 1, offset: i });
 	let turns = 0;
-	let over = false;
+	let isOver = false;
 	const count = (): void => {
 		turns++;
-		if (!over) setImmediate(count);
+		if (!isOver) setImmediate(count);
 	};
 	setImmediate(count);
 	const forgotten = all.forgetSegment(1);
 	assert.is(all.find(60_000, 60_000).length, 0, 'the entry must be gone before the operation ends');
 	await forgotten;
-	over = true;
+	isOver = true;
 	assert.ok(turns > 5, String(turns));
 	assert.is(all.size, 0);
 });

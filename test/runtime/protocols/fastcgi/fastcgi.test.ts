@@ -239,7 +239,7 @@ test('responses with a status, redirects, empty bodies, streams and small pieces
 
 test('a truncated body does not look complete, and a client that disconnects closes the application connection', async () => {
 	let left: (() => void) | undefined;
-	const gone = new Promise<void>(resolve => {
+	const whenGone = new Promise<void>(resolve => {
 		left = resolve;
 	});
 	const app = await application(({ params, socket }) => {
@@ -261,7 +261,7 @@ test('a truncated body does not look complete, and a client that disconnects clo
 	const controller = new AbortController();
 	const request = fetch(`${url}/silent.php`, { signal: controller.signal }).catch(() => {});
 	setTimeout(() => controller.abort(), 50);
-	await gone;
+	await whenGone;
 	await request;
 	// The client's disconnect was not counted as a failure, but a second truncated body exceeds the limit.
 	await (await fetch(`${url}/broken.php`)).text().catch(() => {});

@@ -116,13 +116,13 @@ for (const asStreams of [false, true]) {
 			const stream = server.exchanges[0]!.variable('stream') as import('node:stream').Duplex;
 			assert.ok(stream.readableLength < 300_000, `${stream.readableLength} bytes are held`);
 			assert.ok(wire.socket.writableLength > 0, 'backpressure stops the client');
-			let got = 0;
+			let receivedBytes = 0;
 			stream.on('data', bytes => {
-				got += bytes.length;
+				receivedBytes += bytes.length;
 			});
 			stream.resume();
-			for (let i = 0; i < 200 && got < 30_000_000; i++) await wait(5);
-			assert.is(got, 30_000_000);
+			for (let i = 0; i < 200 && receivedBytes < 30_000_000; i++) await wait(5);
+			assert.is(receivedBytes, 30_000_000);
 			wire.socket.destroy();
 		},
 	);

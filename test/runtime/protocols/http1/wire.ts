@@ -39,7 +39,7 @@ export async function serve(
 	const finished: Exchange[] = [];
 	const refused: string[] = [];
 	let opened = 0;
-	let closed = 0;
+	let closedCount = 0;
 	const fail = (x: Exchange, error: unknown): void => {
 		x.response.body = null;
 		x.response.status = (error as { status?: number }).status ?? 500;
@@ -59,7 +59,7 @@ export async function serve(
 		finished: x => void finished.push(x),
 		refused: reason => void refused.push(reason),
 		opened: () => void opened++,
-		closed: () => void closed++,
+		closed: () => void closedCount++,
 		limits: { ...DEFAULT_LIMITS, ...limits },
 		draining: false,
 	};
@@ -77,7 +77,7 @@ export async function serve(
 		finished,
 		refused,
 		opened: () => opened,
-		closed: () => closed,
+		closed: () => closedCount,
 		get draining() {
 			return host.draining;
 		},

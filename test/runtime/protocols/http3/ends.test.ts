@@ -43,11 +43,11 @@ test('what is lost at the end is sent again before the connection is closed', as
 		x.response.body = body;
 	});
 	let cut = false;
-	let lost = 0;
+	let lostCount = 0;
 	const path = await relay(server.port, {
 		delay: 5,
 		// The path loses all datagrams to the client while requests are still accepted, and for a little longer.
-		loses: toClient => cut && toClient && ++lost > 0,
+		loses: toClient => cut && toClient && ++lostCount > 0,
 	});
 	const remoteClient = await client(path.port);
 	assert.is((await response(remoteClient, remoteClient.open().write(headers(), true))).body, body);
@@ -57,7 +57,7 @@ test('what is lost at the end is sent again before the connection is closed', as
 	server.protocol.drain();
 	// Waits until the second GOAWAY has been sent, after which the connection may be closed.
 	const startedAt = performance.now();
-	await until('the time of the end, and repeats', () => performance.now() - startedAt > 1300 && lost > 10);
+	await until('the time of the end, and repeats', () => performance.now() - startedAt > 1300 && lostCount > 10);
 	assert.is(server.protocol.connections, 1, 'it was given up though nothing had arrived');
 	cut = false;
 	assert.is((await response(remoteClient, stream)).body, body);

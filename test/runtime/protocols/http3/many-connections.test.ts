@@ -87,7 +87,7 @@ test('a handshake ends although every datagram of the server is lost the first t
 		x.response.body = 'hello';
 	});
 	const seen = new Set<string>();
-	let lost = 0;
+	let lostCount = 0;
 	const relay = await udpRelay(server.port, {
 		loses(toClient, bytes) {
 			// OpenSSL never sends the same packet twice, so a repeated packet was sent by our code. Packets after the handshake
@@ -96,7 +96,7 @@ test('a handshake ends although every datagram of the server is lost the first t
 			const content = bytes.toString('latin1');
 			if (seen.has(content)) return false;
 			seen.add(content);
-			lost++;
+			lostCount++;
 			return true;
 		},
 	});
@@ -104,7 +104,7 @@ test('a handshake ends although every datagram of the server is lost the first t
 		const one = await connect(relay.port);
 		clients.push(one);
 		assert.is((await response(one, one.open().write(headers(), true))).body, 'hello');
-		assert.ok(lost > 1);
+		assert.ok(lostCount > 1);
 		assert.equal(server.handshakes, ['ok']);
 	} finally {
 		relay.close();

@@ -297,10 +297,10 @@ test('one connection serves a thousand requests, a hundred at a time', async () 
 	const [server, client] = await start(x => {
 		x.response.body = x.request.path;
 	});
-	let left = 1000;
+	let remaining = 1000;
 	const worker = async (): Promise<void> => {
-		while (left-- > 0) {
-			const path = `/${left}`;
+		while (remaining-- > 0) {
+			const path = `/${remaining}`;
 			const asked = REQUEST.map(([name, value]) => [name, name === ':path' ? path : value] as const);
 			const stream = client.open();
 			const got = await response(client, stream.write(headers(asked), true));

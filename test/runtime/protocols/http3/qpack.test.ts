@@ -131,18 +131,18 @@ test('frames are read the same however their bytes are split', () => {
 		headers([['a', 'b']]),
 	]);
 	const read = (sizes: () => number): string => {
-		let seen = '';
+		let receivedData = '';
 		const reader = new FrameReader({
 			frame: (type, length) => {
-				seen += `${type}:${length} `;
+				receivedData += `${type}:${length} `;
 				return type === 0 ? 'stream' : type === 1 ? 'gather' : 'skip';
 			},
 			payloadPart: (piece, start, end) => {
-				seen += piece.toString('latin1', start, end);
+				receivedData += piece.toString('latin1', start, end);
 				return true;
 			},
 			wholePayload: (_type, piece, start, end) => {
-				seen += `[${piece.toString('hex', start, end)}]`;
+				receivedData += `[${piece.toString('hex', start, end)}]`;
 				return true;
 			},
 		});
@@ -152,7 +152,7 @@ test('frames are read the same however their bytes are split', () => {
 			at += size;
 		}
 		assert.not.ok(reader.isIncomplete);
-		return seen;
+		return receivedData;
 	};
 	const whole = read(() => bytes.length);
 	for (let size = 1; size < 20; size++)

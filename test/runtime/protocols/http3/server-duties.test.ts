@@ -170,12 +170,12 @@ test('4.1, 4.2: responses have lowercase names and no field of the connection, i
 		x.sendInterim(103, list());
 		for (const name of forbidden) x.response.headers.add(name, 'x');
 		x.response.headers.add('X-Some', 'Value');
-		let left = 2;
+		let remaining = 2;
 		const trailers = list();
 		x.response.body = {
 			length: undefined,
 			trailers,
-			pull: () => (left-- > 0 ? Buffer.from('piece') : null),
+			pull: () => (remaining-- > 0 ? Buffer.from('piece') : null),
 			cancel() {},
 		} as BodySource;
 	});
@@ -249,7 +249,7 @@ test('5.2: a client that has opened many streams must use another connection', a
 		release = resolve;
 	});
 	const [server, client] = await start(x => (x.request.path === '/held' ? held : hello(x)));
-	let answered = 0;
+	let answeredCount = 0;
 	let rejected = 0;
 	const openUntil = async (condition: () => boolean): Promise<void> => {
 		while (!condition()) {
@@ -259,21 +259,21 @@ test('5.2: a client that has opened many streams must use another connection', a
 			if (client.closed !== undefined) return;
 			for (const stream of streams) {
 				if (stream.resetCode === H3_ERROR.rejected) rejected++;
-				else answered++;
+				else answeredCount++;
 				stream.stop();
 			}
 		}
 	};
 	client.open().write(headers([...REQUEST.slice(0, 3), [':path', '/held']]), true);
 	await openUntil(() => goAwayIds(client).length > 0);
-	assert.ok(Math.abs(answered - MAX_CONNECTION_STREAMS) <= 2 * group, `${answered} answered`);
+	assert.ok(Math.abs(answeredCount - MAX_CONNECTION_STREAMS) <= 2 * group, `${answeredCount} answered`);
 	// This client opens streams in spite of the GOAWAY.
 	await openUntil(() => client.closed !== undefined);
 	release();
 	assert.is(goAwayIds(client).length, 2);
 	assert.ok(rejected > 0);
-	assert.ok(answered <= MAX_CONNECTION_STREAMS + MAX_LATE_STREAMS + group, `${answered} answered`);
-	assert.ok(answered + rejected <= MAX_CONNECTION_STREAMS + 2 * MAX_LATE_STREAMS + group, `${rejected} rejected`);
+	assert.ok(answeredCount <= MAX_CONNECTION_STREAMS + MAX_LATE_STREAMS + group, `${answeredCount} answered`);
+	assert.ok(answeredCount + rejected <= MAX_CONNECTION_STREAMS + 2 * MAX_LATE_STREAMS + group, `${rejected} rejected`);
 	await assertEndsWith(client, H3_ERROR.excessiveLoad);
 	assert.equal(server.cut, ['made_you_reset']);
 });

@@ -201,18 +201,18 @@ test('a refused tunnel is an ordinary response', async () => {
 });
 
 test('the end of a connection ends its tunnels', async () => {
-	let closed = false;
+	let isClosed = false;
 	const [server, client] = await start(x => {
 		x.upgrade(tunnel => {
 			tunnel.on('close', () => {
-				closed = true;
+				isClosed = true;
 			});
 			tunnel.resume();
 		});
 	});
 	await head(client, client.open().write(headers(WEBSOCKET)));
 	client.close();
-	await until('the end of the tunnel', () => closed && server.finished.length === 1);
+	await until('the end of the tunnel', () => isClosed && server.finished.length === 1);
 });
 
 test.run();

@@ -78,9 +78,9 @@ test('the number of ids per connection is limited', () => {
 test('version negotiation is rate-limited', () => {
 	const router = new DatagramRouter<RouteTarget>();
 	const unknown = longPacket(0, 0xbabababa, ID, OTHER);
-	let answered = 0;
-	for (let i = 0; i < 1000; i++) if (ask(router, unknown, 5000) === 'negotiate') answered++;
-	assert.is(answered, 100);
+	let answeredCount = 0;
+	for (let i = 0; i < 1000; i++) if (ask(router, unknown, 5000) === 'negotiate') answeredCount++;
+	assert.is(answeredCount, 100);
 	assert.is(ask(router, unknown, 6001), 'negotiate');
 	assert.is(ask(router, longPacket(0, 0xbabababa, ID, OTHER, 1000), 9000), 'drop');
 	assert.is(ask(router, longPacket(0, 0, ID, OTHER), 9000), 'drop');

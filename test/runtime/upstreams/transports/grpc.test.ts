@@ -157,9 +157,9 @@ for (const name of ['plain', 'secure'] as const) {
 			talk.write(Buffer.from(`message ${i}`));
 			assert.is(String(await echoed), `message ${i}`);
 		}
-		const ended = new Promise(resolve => talk.on('end', resolve as never));
+		const whenEnded = new Promise(resolve => talk.on('end', resolve as never));
 		talk.end();
-		await ended;
+		await whenEnded;
 	});
 
 	test(`${name}: a canceled call is canceled at the upstream at once`, async () => {

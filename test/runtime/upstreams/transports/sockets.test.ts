@@ -50,11 +50,11 @@ test('PROXY protocol headers have the exact bytes', () => {
 
 for (const version of ['v1', 'v2']) {
 	test(`PROXY protocol ${version}: the header is sent first and once per connection`, async () => {
-		let seen = '';
+		let receivedData = '';
 		const server = await upstream(socket => {
 			socket.on('data', bytes => {
-				seen += bytes.toString('latin1');
-				if (seen.endsWith('\r\n\r\n')) socket.write(OK);
+				receivedData += bytes.toString('latin1');
+				if (receivedData.endsWith('\r\n\r\n')) socket.write(OK);
 			});
 		});
 		const { url } = await site(
@@ -71,10 +71,11 @@ for (const version of ['v1', 'v2']) {
 		}
 		agent.destroy();
 		assert.is(server.accepted, 1);
-		if (version === 'v1') assert.match(seen, /^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+\r\nGET \/ HTTP\/1\.1\r\n/);
-		else assert.is(seen.indexOf('GET / '), 28);
-		assert.is(seen.split('GET / ').length, 6);
-		assert.is(seen.split(version === 'v1' ? 'PROXY ' : 'QUIT').length, 2);
+		if (version === 'v1')
+			assert.match(receivedData, /^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+\r\nGET \/ HTTP\/1\.1\r\n/);
+		else assert.is(receivedData.indexOf('GET / '), 28);
+		assert.is(receivedData.split('GET / ').length, 6);
+		assert.is(receivedData.split(version === 'v1' ? 'PROXY ' : 'QUIT').length, 2);
 		await get(url);
 		assert.is(server.accepted, 2, 'another client got no connection of its own');
 	});

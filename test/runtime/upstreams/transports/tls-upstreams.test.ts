@@ -266,7 +266,7 @@ test('a response whose HTTP/2 stream is reset does not look complete, and counts
 
 test('a client that disconnects causes an immediate reset of the upstream stream', async () => {
 	const server = createHttp2Server();
-	const closed = new Promise<number>(resolve => {
+	const whenClosed = new Promise<number>(resolve => {
 		server.on('stream', (stream: ServerHttp2Stream) => {
 			stream.on('error', () => {});
 			stream.on('close', () => resolve(stream.rstCode));
@@ -277,7 +277,7 @@ test('a client that disconnects causes an immediate reset of the upstream stream
 	const controller = new AbortController();
 	const request = fetch(url, { signal: controller.signal }).catch(() => {});
 	setTimeout(() => controller.abort(), 50);
-	assert.is(await closed, 8);
+	assert.is(await whenClosed, 8);
 	await request;
 });
 

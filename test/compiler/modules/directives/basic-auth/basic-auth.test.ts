@@ -54,9 +54,9 @@ const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('ba
 
 const auth = suite('basic_auth');
 
-for (const late of [false, true]) {
-	auth(`admits the right password${late ? ' when the verdict comes later' : ''}`, async () => {
-		const x = await tried([basic('bob:hiccup')], [], late);
+for (const isLate of [false, true]) {
+	auth(`admits the right password${isLate ? ' when the verdict comes later' : ''}`, async () => {
+		const x = await tried([basic('bob:hiccup')], [], isLate);
 		assert.is(bodyText(x), 'hi bob');
 		assert.is(x.variable('http.auth.user.id'), 'bob');
 	});
@@ -79,21 +79,21 @@ const REFUSED: readonly (readonly [string, readonly string[]])[] = [
 
 for (const [what, fields] of REFUSED) {
 	auth(`refuses ${what} without calling the verifier`, async () => {
-		const asked: VerifierCall[] = [];
-		const error = await refusal(fields, asked);
+		const calls: VerifierCall[] = [];
+		const error = await refusal(fields, calls);
 		assert.instance(error, HttpError);
 		assert.is(error.status, 401);
 		assert.equal(error.headers, [['WWW-Authenticate', 'Basic realm="a \\"b\\" \\\\c"']]);
-		assert.equal(asked, []);
+		assert.equal(calls, []);
 	});
 }
 
 auth('verifies a decoy hash for an unknown user, and refuses whatever the result', async () => {
-	const asked: VerifierCall[] = [];
-	await refusal([basic('nobody:hiccup')], asked);
-	await refusal([basic('bob:wrong')], asked);
+	const calls: VerifierCall[] = [];
+	await refusal([basic('nobody:hiccup')], calls);
+	await refusal([basic('bob:wrong')], calls);
 	assert.equal(
-		asked.map(({ user, hash }) => [user, hash.text.slice(0, 7), hash.text.length]),
+		calls.map(({ user, hash }) => [user, hash.text.slice(0, 7), hash.text.length]),
 		[
 			['nobody', BOB_HASH.slice(0, 7), 60],
 			['bob', BOB_HASH.slice(0, 7), 60],
@@ -112,12 +112,12 @@ auth('a refusal message contains neither the name nor the password', async () =>
 });
 
 auth('with hashes of several costs, an unknown user always gets the same cost', async () => {
-	const asked: VerifierCall[] = [];
+	const calls: VerifierCall[] = [];
 	const accounts = [
 		{ user: 'bob', hash: BOB_HASH },
 		{ user: 'ann', hash: COSTLY_HASH },
 	];
-	const built = buildTestSite([{ handler: 'basic_auth', accounts }], { leases: recordingLeases(asked) });
+	const built = buildTestSite([{ handler: 'basic_auth', accounts }], { leases: recordingLeases(calls) });
 	for (let i = 0; i < 24; i++) {
 		for (let again = 0; again < 2; again++) {
 			const x = fakeExchange({ headers: [['Authorization', basic(`user${i}:x`)]] });
@@ -126,7 +126,7 @@ auth('with hashes of several costs, an unknown user always gets the same cost', 
 				.catch(() => {});
 		}
 	}
-	const costs = asked.map(({ hash }) => hash.text.slice(4, 6));
+	const costs = calls.map(({ hash }) => hash.text.slice(4, 6));
 	for (let i = 0; i < costs.length; i += 2) assert.is(costs[i], costs[i + 1]);
 	assert.equal([...new Set(costs)].sort(), ['04', '05']);
 });

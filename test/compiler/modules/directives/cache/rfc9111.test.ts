@@ -217,10 +217,10 @@ for (const [name, pieces, declared, whole] of [
 ] as const) {
 	partial(`a stream that ${name} is ${whole ? 'kept' : 'not kept'}`, async () => {
 		const stream = () => {
-			const left = [...pieces];
+			const remainingPieces = [...pieces];
 			const pull = (): Uint8Array | null => {
-				if (left.length === 0) return null;
-				const piece = left.shift();
+				if (remainingPieces.length === 0) return null;
+				const piece = remainingPieces.shift();
 				if (piece === undefined) throw new Error('the origin disconnected');
 				return Buffer.from(piece);
 			};

@@ -21,7 +21,7 @@ function createStoredBody(
 	ahead = { bytes: 0 },
 ) {
 	const memory = Buffer.alloc(16);
-	const left = [...pieces];
+	const remainingPieces = [...pieces];
 	const kept: string[] = [];
 	const outcome: { stored: boolean | undefined; cancelled: boolean } = { stored: undefined, cancelled: false };
 	const body = new StoringBody({
@@ -30,8 +30,8 @@ function createStoredBody(
 			length: undefined,
 			async pull() {
 				if (delay > 0) await pause(delay);
-				if (left.length === 0) return null;
-				const piece = left.shift();
+				if (remainingPieces.length === 0) return null;
+				const piece = remainingPieces.shift();
 				if (piece === undefined) throw new Error('the origin disconnected');
 				memory.fill(0).write(piece);
 				return memory.subarray(0, piece.length);

@@ -87,7 +87,7 @@ function streamed(content: string): BodySource {
 
 for (const kind of ['value', 'stream'] as const) {
 	multipart(`parts, boundaries and length are correct, from a ${kind}`, async () => {
-		let closed = 0;
+		let closedCount = 0;
 		const content = '0123456789';
 		const source = multipartRanges(
 			[
@@ -99,7 +99,7 @@ for (const kind of ['value', 'stream'] as const) {
 			'XX',
 			part => (kind === 'value' ? content.slice(part.start, part.end) : streamed(content.slice(part.start, part.end))),
 			() => {
-				closed += 1;
+				closedCount += 1;
 			},
 		);
 		const length = source.length;
@@ -110,14 +110,14 @@ for (const kind of ['value', 'stream'] as const) {
 				'--XX\r\nContent-Type: text/plain\r\nContent-Range: bytes 7-9/10\r\n\r\n789\r\n--XX--\r\n',
 		);
 		assert.is(text.length, length);
-		assert.is(closed, 1);
+		assert.is(closedCount, 1);
 		source.cancel();
-		assert.is(closed, 1);
+		assert.is(closedCount, 1);
 	});
 }
 
 multipart('a body cancelled halfway closes its file once and produces nothing more', async () => {
-	let closed = 0;
+	let closedCount = 0;
 	const source = multipartRanges(
 		[
 			{ start: 0, end: 2 },
@@ -128,13 +128,13 @@ multipart('a body cancelled halfway closes its file once and produces nothing mo
 		'XX',
 		() => streamed('ab'),
 		() => {
-			closed += 1;
+			closedCount += 1;
 		},
 	);
 	await source.pull();
 	await source.pull();
 	source.cancel();
 	assert.is(await source.pull(), null);
-	assert.is(closed, 1);
+	assert.is(closedCount, 1);
 });
 multipart.run();

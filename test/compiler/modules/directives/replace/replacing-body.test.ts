@@ -209,9 +209,9 @@ bodies('a long body without a newline takes linear time and little memory, whate
 	const before = process.cpuUsage();
 	let most = 0;
 	const pieces = 300;
-	let left = pieces;
+	let remaining = pieces;
 	const body = new ReplacingBody({
-		body: { length: undefined, pull: () => (left-- > 0 ? piece : null), cancel: () => {} },
+		body: { length: undefined, pull: () => (remaining-- > 0 ? piece : null), cancel: () => {} },
 		search,
 		replacementFor: bracketed,
 	});
@@ -231,10 +231,10 @@ bodies('a long body without a newline takes linear time and little memory, whate
 
 bodies('a text that arrives byte by byte takes linear time', async () => {
 	const search = searchFor([{ find: '<[^>]*>', regexp: true }]);
-	let left = 20_000;
+	let remaining = 20_000;
 	const byte = Buffer.from('<');
 	const body = new ReplacingBody({
-		body: { length: undefined, pull: () => (left-- > 0 ? byte : null), cancel: () => {} },
+		body: { length: undefined, pull: () => (remaining-- > 0 ? byte : null), cancel: () => {} },
 		search,
 		replacementFor: bracketed,
 	});

@@ -23,7 +23,7 @@ function bodyOfSeed(seed: number): Buffer {
 function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 	return new Promise((resolve, reject) => {
 		const pieces: Buffer[] = [];
-		let got = 0;
+		let receivedBytes = 0;
 		let head = '';
 		let since = 0;
 		const take = (bytes: Buffer) => {
@@ -39,9 +39,9 @@ function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 				head = text.slice(0, end + 4);
 			}
 			pieces.push(piece);
-			got += piece.length;
+			receivedBytes += piece.length;
 			since += piece.length;
-			if (got >= BODY_BYTES) {
+			if (receivedBytes >= BODY_BYTES) {
 				socket.off('data', take);
 				resolve(Buffer.concat(pieces));
 			} else if (slow && since > 400_000) {
@@ -52,24 +52,24 @@ function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 		};
 		socket.on('data', take);
 		socket.once('error', reject);
-		socket.once('close', () => reject(new Error(`closed after ${got} bytes: ${head}`)));
+		socket.once('close', () => reject(new Error(`closed after ${receivedBytes} bytes: ${head}`)));
 	});
 }
 
 /** Echoes each request body piece by piece, and keeps the connection open. */
 function echoBodies(socket: Socket): void {
-	let left = 0;
+	let remaining = 0;
 	socket.on('error', () => {});
 	socket.on('data', (bytes: Buffer) => {
 		let piece = bytes;
-		if (left === 0) {
+		if (remaining === 0) {
 			const end = bytes.indexOf('\r\n\r\n');
 			if (!bytes.includes('\r\n\r\n')) return;
-			left = BODY_BYTES;
+			remaining = BODY_BYTES;
 			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`);
 			piece = bytes.subarray(end + 4);
 		}
-		left -= piece.length;
+		remaining -= piece.length;
 		if (!socket.write(piece)) socket.pause();
 	});
 	socket.on('drain', () => socket.resume());
@@ -167,14 +167,14 @@ largeBodies('bytes sent by an upstream beyond its Content-Length are dropped', a
 });
 
 largeBodies('an upload aborted by its client does not look complete to the upstream', async () => {
-	let got = 0;
+	let receivedBytes = 0;
 	let over: (how: string) => void;
 	const ending = new Promise<string>(resolve => {
 		over = resolve;
 	});
 	const script = (socket: Socket) => {
 		socket.on('data', piece => {
-			got += piece.length;
+			receivedBytes += piece.length;
 		});
 		socket.on('close', () => over('closed'));
 	};
@@ -183,10 +183,10 @@ largeBodies('an upload aborted by its client does not look complete to the upstr
 		socket.on('error', () => {});
 		socket.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`);
 		socket.write(bodyOfSeed(3).subarray(0, 1_500_000));
-		while (got < 1_500_000) await new Promise(resolve => setTimeout(resolve, 1));
+		while (receivedBytes < 1_500_000) await new Promise(resolve => setTimeout(resolve, 1));
 		socket.destroy();
 		assert.is(await ending, 'closed');
-		assert.ok(got < BODY_BYTES);
+		assert.ok(receivedBytes < BODY_BYTES);
 	});
 });
 

@@ -305,12 +305,12 @@ test("a truncated upstream body truncates the client's response", async () => {
 });
 
 test('a client disconnect is a 499 and cancels the upstream request', async () => {
-	let closed = false;
+	let isClosed = false;
 	const up = await upstream(socket => {
 		socket.resume();
 		socket.on('end', () => socket.end());
 		socket.on('close', () => {
-			closed = true;
+			isClosed = true;
 		});
 	});
 	const { port, exchanges, pools } = await site(`reverse_proxy ${up.address}`);
@@ -318,7 +318,7 @@ test('a client disconnect is a 499 and cancels the upstream request', async () =
 	client.send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
 	await until(() => up.accepted === 1 && exchanges.length === 1);
 	client.socket.resetAndDestroy();
-	await until(() => closed);
+	await until(() => isClosed);
 	await until(() => exchanges[0]!.response.status === 499);
 	assert.is(pools[0]!.inFlight, 0);
 });
