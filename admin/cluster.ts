@@ -9,7 +9,7 @@ import { ClusterError } from '../runtime/cluster/cluster-error.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
-const MEMBER = {
+const MEMBER_SCHEMA = {
 	type: 'object',
 	properties: {
 		id: { type: 'string', description: 'Differs between any two processes.' },
@@ -37,7 +37,7 @@ export const cluster: AdminEndpoint = {
 						address: { type: 'string', description: '`host:port` of Redis.' },
 						connected: { type: 'boolean', description: 'Whether Redis is connected.' },
 						self: { type: 'string', description: 'ID of this process among the members.' },
-						members: { type: 'array', items: MEMBER, description: 'Missing while Redis does not answer.' },
+						members: { type: 'array', items: MEMBER_SCHEMA, description: 'Missing while Redis does not answer.' },
 					},
 					required: ['address', 'connected'],
 					additionalProperties: false,

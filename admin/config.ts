@@ -39,7 +39,7 @@ export const config: AdminEndpoint = {
 	path: '/config/',
 	includesSubpaths: true,
 	describedPaths: { '/config/': {}, '/config/{path}': { path: PATH_DESCRIPTION } },
-	methods: methodsAt(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
+	methods: createMethods(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
 };
 
 export const objectById: AdminEndpoint = {
@@ -49,14 +49,14 @@ export const objectById: AdminEndpoint = {
 		'/id/{id}': { id: ID_DESCRIPTION },
 		'/id/{id}/{path}': { id: ID_DESCRIPTION, path: PATH_DESCRIPTION },
 	},
-	methods: methodsAt(path => {
+	methods: createMethods(path => {
 		const [id, ...subpath] = segmentsOf(path, '/id/');
 		if (id === undefined) throw new AdminError(404, 'not_found', 'Name an `@id`: /id/<id>.');
 		return { id, path: subpath };
 	}),
 };
 
-function methodsAt(placeOf: (path: string) => ConfigPlace): { readonly [method: string]: AdminOperation } {
+function createMethods(placeOf: (path: string) => ConfigPlace): { readonly [method: string]: AdminOperation } {
 	const writeOperation = (summary: string, moreErrors: readonly AdminErrorCode[], hasBody = true): AdminOperation => ({
 		summary,
 		fields: ['If-Match'],

@@ -23,7 +23,7 @@ const MIN_RESPONSES = 20;
  * Maximum number of attempts at a rollback, and the delay between them in milliseconds. A rollback is retried if a thread dies
  * meanwhile, which the loaded configuration may cause.
  */
-const MAX_TRIES = 20;
+const MAX_ROLLBACK_TRIES = 20;
 const RETRY_DELAY_MS = 500;
 
 /** The outcome of a rollback. After a rollback by handover, another process serves the previous configuration. */
@@ -31,7 +31,7 @@ export type RollbackOutcome =
 	| LoadOutcome
 	| ({ readonly result: 'handed_over' } & Omit<Extract<HandoverResult, { result: 'done' }>, 'result'>);
 
-/** What has been applied, and how to undo it. */
+/** An applied load, and the way to undo it. */
 export interface Revertible {
 	readonly generation: number;
 	/** True to save the configuration for `run --resume` once it is confirmed. */
@@ -56,8 +56,8 @@ export type RollbackListener = (generation: number, cause: string, outcome: Roll
 /** Manages the pending load, of which there is at most one. */
 export class Confirmation {
 	readonly #runtime: RuntimeControl;
-	readonly #onReverted: RollbackListener;
-	#pending: PendingLoad | undefined = undefined;
+	readonly #onRollback: RollbackListener;
+	#pendingLoad: PendingLoad | undefined = undefined;
 	/** The load whose rollback failed, while it is still being served. Another rollback may be requested. */
 	#failedRollback: Revertible | undefined = undefined;
 	/** The generation that is being rolled back. */
@@ -65,13 +65,13 @@ export class Confirmation {
 
 	constructor(runtime: RuntimeControl, onReverted: RollbackListener) {
 		this.#runtime = runtime;
-		this.#onReverted = onReverted;
+		this.#onRollback = onReverted;
 	}
 
 	/** The pending load, if any. `until` is in milliseconds since 1970. */
 	get pending(): { readonly generation: number; readonly until: number } | undefined {
 		this.#clearReplaced();
-		const pending = this.#pending;
+		const pending = this.#pendingLoad;
 		return pending && { generation: pending.load.generation, until: pending.until };
 	}
 
@@ -102,7 +102,7 @@ export class Confirmation {
 			if (rate > maxErrorRate!) void this.revert(`${(rate * 100).toFixed(1)} % of ${responses} responses were errors`);
 		};
 		const until = Date.now() + within;
-		this.#pending = {
+		this.#pendingLoad = {
 			load,
 			until,
 			timers: {
@@ -116,16 +116,16 @@ export class Confirmation {
 	/** Confirms the pending load and returns it; undefined if none is pending. */
 	confirm(): Revertible | undefined {
 		this.#clearReplaced();
-		const load = this.#pending?.load;
+		const load = this.#pendingLoad?.load;
 		this.#clearPending();
 		load?.onKept?.();
 		return load;
 	}
 
-	/** Rolls back the pending load, or one whose earlier rollback failed. Resolves to undefined if there is no such load. */
+	/** Rolls back the pending load, or a load whose earlier rollback failed. Resolves to undefined if there is no such load. */
 	async revert(cause: string): Promise<RollbackOutcome | undefined> {
 		this.#clearReplaced();
-		const load = this.#pending?.load ?? this.#failedRollback;
+		const load = this.#pendingLoad?.load ?? this.#failedRollback;
 		if (!load) return undefined;
 		this.#clearPending();
 		this.#failedRollback = undefined;
@@ -134,14 +134,15 @@ export class Confirmation {
 		let outcome: RollbackOutcome;
 		for (let attempts = 1; ; attempts++) {
 			outcome = await load.rollBack();
-			if (outcome.result !== 'failed' || attempts === MAX_TRIES || this.#runtime.generation !== generation) break;
+			if (outcome.result !== 'failed' || attempts === MAX_ROLLBACK_TRIES || this.#runtime.generation !== generation)
+				break;
 			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY_MS));
 		}
 		this.#revertingGeneration = undefined;
 		const succeeded = outcome.result === 'applied' || outcome.result === 'handed_over';
 		if (!succeeded && this.#runtime.generation === generation) this.#failedRollback = load;
 		this.#runtime.countRollback(succeeded);
-		this.#onReverted(generation, cause, outcome);
+		this.#onRollback(generation, cause, outcome);
 		return outcome;
 	}
 
@@ -159,10 +160,10 @@ export class Confirmation {
 		this.#clearPending();
 	}
 
-	/** Forgets the pending load because another one has intentionally replaced it, so that it must not be undone. */
+	/** Forgets a load that another load has intentionally replaced, because it must not be undone any more. */
 	#clearReplaced(): void {
 		const { generation } = this.#runtime;
-		const pendingLoad = this.#pending?.load;
+		const pendingLoad = this.#pendingLoad?.load;
 		if (pendingLoad !== undefined && pendingLoad.generation !== generation) {
 			this.#clearPending();
 			pendingLoad.onKept?.();
@@ -175,8 +176,8 @@ export class Confirmation {
 	}
 
 	#clearPending(): void {
-		clearTimeout(this.#pending?.timers.deadline);
-		clearInterval(this.#pending?.timers.errorCheck);
-		this.#pending = undefined;
+		clearTimeout(this.#pendingLoad?.timers.deadline);
+		clearInterval(this.#pendingLoad?.timers.errorCheck);
+		this.#pendingLoad = undefined;
 	}
 }

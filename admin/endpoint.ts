@@ -64,8 +64,8 @@ export interface AdminOperation {
 	/** Accepted media types, each with the schema of its body. */
 	readonly body?: { readonly [mediaType: string]: AnswerSchema };
 	/**
-	 * The media type and schema of the answer with status 200. `others` are alternatives for `Accept`; `fields` are the response
-	 * fields.
+	 * The media type and schema of the answer with status 200. `otherTypes` are media types that a client can select by `Accept`;
+	 * `fields` are the response fields.
 	 */
 	readonly answer: {
 		readonly description: string;
@@ -88,7 +88,7 @@ export interface AdminEndpoint {
 	readonly includesSubpaths?: boolean;
 	/** Paths for the API description if they differ from `path`, with descriptions of their parameters. */
 	readonly describedPaths?: { readonly [path: string]: { readonly [parameter: string]: string } };
-	/** The operations, by method. Without one for HEAD, that for GET is used. */
+	/** The operations by method. For HEAD, the operation for GET is used unless there is one for HEAD. */
 	readonly methods: { readonly [method: string]: AdminOperation };
 }
 

@@ -126,9 +126,10 @@ export class AdminError extends Error {
 /** Returns the message for a refused configuration: its first error, and the number of others. */
 export function refusalMessage(diagnostics: readonly DiagnosticReport[]): string {
 	const errors = diagnostics.filter(diagnostic => diagnostic.severity === 'error');
-	const first = errors[0];
-	if (first === undefined) return 'The configuration is refused.';
-	const place = first.file === undefined ? '' : `${first.file}:${first.line ?? 1}:${first.column ?? 1}: `;
+	const firstError = errors[0];
+	if (firstError === undefined) return 'The configuration is refused.';
+	const place =
+		firstError.file === undefined ? '' : `${firstError.file}:${firstError.line ?? 1}:${firstError.column ?? 1}: `;
 	const suffix = errors.length === 1 ? '' : ` (and ${errors.length - 1} more)`;
-	return `${place}${first.message}${suffix}`;
+	return `${place}${firstError.message}${suffix}`;
 }

@@ -2,7 +2,7 @@
 
 export type AdminAddress =
 	| AdminEndpointAddress
-	/** An inherited socket, which may be TCP or Unix; this is known only once it is used. */
+	/** An inherited socket. Whether it is a TCP or a Unix socket is known only once it is used. */
 	| { readonly kind: 'fd'; readonly descriptor: number; readonly text: string };
 
 /** The address of a listening API. */

@@ -175,8 +175,8 @@ export const load: AdminEndpoint = {
 async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 	const { runtime, confirmation } = cx;
 	const query = new URLSearchParams(x.request.query);
-	const terms = confirmationTermsOf(query);
-	const handover = handoverOf(query);
+	const terms = parseConfirmationTerms(query);
+	const handover = parseHandover(query);
 	const format = configurationFormatOf(x, 'json');
 	const input = {
 		format,
@@ -237,7 +237,7 @@ export const confirmLoad: AdminEndpoint = {
 			run: async (x, cx) => {
 				refuseForms(x);
 				const load = cx.confirmation.confirm();
-				if (load === undefined) throw nothingPending();
+				if (load === undefined) throw nothingPendingError();
 				const diagnostics = load.shouldSave ? await cx.saveConfirmed() : [];
 				answerJson(x, 200, JSON.stringify({ generation: load.generation, diagnostics }));
 			},
@@ -259,7 +259,7 @@ export const revertLoad: AdminEndpoint = {
 			run: async (x, cx) => {
 				refuseForms(x);
 				const outcome = await cx.confirmation.revert('requested');
-				if (outcome === undefined) throw nothingPending();
+				if (outcome === undefined) throw nothingPendingError();
 				if (outcome.result === 'handed_over') answerHandover(x, outcome);
 				else answerOutcome(x, await cx.recordChange(x, outcome));
 			},
@@ -267,7 +267,7 @@ export const revertLoad: AdminEndpoint = {
 	},
 };
 
-function nothingPending(): AdminError {
+function nothingPendingError(): AdminError {
 	return new AdminError(404, 'nothing_to_confirm', 'No load is pending.');
 }
 
@@ -288,7 +288,7 @@ export function isReadyTime(milliseconds: number): boolean {
 }
 
 /** Parses the query parameter `handover`; undefined if it is absent. */
-function handoverOf(query: URLSearchParams): { readonly within?: number } | undefined {
+function parseHandover(query: URLSearchParams): { readonly within?: number } | undefined {
 	const text = query.get('handover');
 	const milliseconds = text === null ? undefined : parseDuration(text);
 	if (milliseconds === undefined && !isFlagSet(query, 'handover')) return undefined;
@@ -297,25 +297,25 @@ function handoverOf(query: URLSearchParams): { readonly within?: number } | unde
 	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 10ms to 1h.');
 }
 
-function confirmationTermsOf(query: URLSearchParams): ConfirmationTerms | undefined {
+function parseConfirmationTerms(query: URLSearchParams): ConfirmationTerms | undefined {
 	const text = query.get('confirm');
 	const rate = query.get('max_error_rate');
 	if (text === null) {
 		if (rate === null) return undefined;
 		throw new AdminError(400, 'bad_request', '`max_error_rate` needs `confirm`.');
 	}
-	return { within: confirmationTime(text), maxErrorRate: rate === null ? undefined : errorRate(rate) };
+	return { within: parseConfirmationTime(text), maxErrorRate: rate === null ? undefined : parseErrorRate(rate) };
 }
 
 /** Parses the time until a load must be confirmed, in milliseconds. Throws AdminError. */
-export function confirmationTime(value: unknown): number {
+export function parseConfirmationTime(value: unknown): number {
 	const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined;
 	if (milliseconds !== undefined && milliseconds >= 1000 && milliseconds <= MAX_CONFIRMATION_MS) return milliseconds;
 	throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
 }
 
 /** Parses the rate of errors above which a load is rolled back. Throws AdminError. */
-export function errorRate(value: unknown): number {
+export function parseErrorRate(value: unknown): number {
 	const rate = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
 	if (typeof rate === 'number' && rate >= 0 && rate <= 1) return rate;
 	throw new AdminError(400, 'bad_request', '`max_error_rate` must be a number from 0 to 1.');

@@ -8,7 +8,7 @@ const COMMON_ERRORS: readonly AdminErrorCode[] = [
 	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
 ];
 
-const DIAGNOSTIC: AnswerSchema = {
+const DIAGNOSTIC_SCHEMA: AnswerSchema = {
 	type: 'object',
 	description: 'A compiler message about a configuration.',
 	properties: {
@@ -39,14 +39,14 @@ const DIAGNOSTIC: AnswerSchema = {
 	required: ['code', 'severity', 'message', 'text'],
 };
 
-const RESTART_REASON: AnswerSchema = {
+const RESTART_REASON_SCHEMA: AnswerSchema = {
 	type: 'object',
 	properties: { code: { type: 'string' }, subject: { type: 'string' }, message: { type: 'string' } },
 	required: ['code', 'subject', 'message'],
 	additionalProperties: false,
 };
 
-const ERROR: AnswerSchema = {
+const ERROR_SCHEMA: AnswerSchema = {
 	type: 'object',
 	properties: {
 		error: {
@@ -103,7 +103,7 @@ export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [ke
 			securitySchemes: {
 				token: { type: 'http', scheme: 'bearer', description: 'The token configured in the option `admin`, if any.' },
 			},
-			schemas: { Diagnostic: DIAGNOSTIC, RestartReason: RESTART_REASON, Error: ERROR },
+			schemas: { Diagnostic: DIAGNOSTIC_SCHEMA, RestartReason: RESTART_REASON_SCHEMA, Error: ERROR_SCHEMA },
 		},
 	};
 }

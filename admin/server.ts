@@ -135,7 +135,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	const { inheritedSocket } = options;
 	const address = inheritedSocket
 		? await bindInheritedAdmin(server, inheritedSocket)
-		: await bindAdmin(server, addressOf(settings));
+		: await bindAdmin(server, parseConfiguredAddress(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
 	// No connection can have been accepted yet, because connections are accepted in a later turn of the event loop.
@@ -169,12 +169,12 @@ const NO_ADMIN: AdminServer = {
 	close: async () => {},
 };
 
-/** Returns the address in the settings as it is written; undefined if the Admin API is off. */
+/** Returns the address as it is written in the settings; undefined if the Admin API is off. */
 export function configuredAddress(settings: AdminSettings | undefined): string | undefined {
 	return settings === undefined || settings.off === true ? undefined : (settings.listen ?? DEFAULT_ADMIN_LISTEN);
 }
 
-function addressOf(settings: AdminSettings): AdminAddress {
+function parseConfiguredAddress(settings: AdminSettings): AdminAddress {
 	const text = settings.listen ?? DEFAULT_ADMIN_LISTEN;
 	const address = parseAdminAddress(text);
 	if (address) return address;
@@ -311,12 +311,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	async saveConfirmed(): Promise<DiagnosticReport[]> {
-		const saving = this.#options.onApplied?.(this.runtime.document) ?? Promise.resolve(undefined);
+		const pendingSave = this.#options.onApplied?.(this.runtime.document) ?? Promise.resolve(undefined);
 		let timer: NodeJS.Timeout | undefined;
 		const timeout = new Promise<string>(resolve => {
 			timer = setTimeout(resolve, SAVE_TIMEOUT_MS, 'The disk does not respond.');
 		});
-		const reason = await Promise.race([saving, timeout]);
+		const reason = await Promise.race([pendingSave, timeout]);
 		clearTimeout(timer);
 		this.#isUnsaved = reason !== undefined;
 		return reason === undefined ? [] : [notSavedWarning(reason)];
@@ -327,12 +327,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 		try {
 			const answering = this.#answer(x, endpoint);
 			if (answering !== undefined) {
-				return answering.catch(error => this.#fail(x, error)).then(() => this.#account(x, endpoint));
+				return answering.catch(error => this.#fail(x, error)).then(() => this.#countAndLog(x, endpoint));
 			}
 		} catch (error) {
 			this.#fail(x, error);
 		}
-		this.#account(x, endpoint);
+		this.#countAndLog(x, endpoint);
 	}
 
 	finished(x: Exchange): void {
@@ -430,7 +430,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	/** Counts a request, and logs it if it is a write or was refused. */
-	#account(x: Exchange, endpoint: AdminEndpoint | undefined): void {
+	#countAndLog(x: Exchange, endpoint: AdminEndpoint | undefined): void {
 		const { method } = x.request;
 		const status = x.response.status;
 		// Clients must not be able to choose label values.

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { parseDuration } from '../compiler/lower/context/values.ts';
 import type { AdminEndpoint, HandoverRequest } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { confirmationTime, errorRate, isReadyTime, refuseIrreversible } from './load.ts';
+import { isReadyTime, parseConfirmationTime, parseErrorRate, refuseIrreversible } from './load.ts';
 import { answerHandover, OUTCOME_SCHEMA } from './outcome.ts';
 import { readText, refuseForms } from './request-text.ts';
 
@@ -89,8 +89,8 @@ function parseUpgrade(text: string): Pick<HandoverRequest, 'binary' | 'within' |
 			confirm === undefined
 				? undefined
 				: {
-						within: confirmationTime(confirm),
-						maxErrorRate: max_error_rate === undefined ? undefined : errorRate(max_error_rate),
+						within: parseConfirmationTime(confirm),
+						maxErrorRate: max_error_rate === undefined ? undefined : parseErrorRate(max_error_rate),
 					},
 	};
 }

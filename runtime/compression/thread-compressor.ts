@@ -20,7 +20,7 @@ class EncodedFiles {
 	#bytes = 0;
 
 	get(file: ServedFile, coding: Coding): Uint8Array | undefined {
-		const key = keyOf(file, coding);
+		const key = cacheKeyOf(file, coding);
 		const form = this.#forms.get(key);
 		if (form) {
 			// Keeps the map ordered by last use.
@@ -32,23 +32,23 @@ class EncodedFiles {
 
 	set(file: ServedFile, coding: Coding, form: Uint8Array): void {
 		if (form.byteLength > MAX_FORM_BYTES) return;
-		const key = keyOf(file, coding);
+		const key = cacheKeyOf(file, coding);
 		this.#bytes += form.byteLength - (this.#forms.get(key)?.byteLength ?? 0);
 		this.#forms.delete(key);
 		this.#forms.set(key, form);
-		for (const [oldest, { byteLength }] of this.#forms) {
+		for (const [oldestKey, { byteLength }] of this.#forms) {
 			if (this.#bytes <= MAX_CACHED_BYTES) break;
-			this.#forms.delete(oldest);
+			this.#forms.delete(oldestKey);
 			this.#bytes -= byteLength;
 		}
 	}
 }
 
-function keyOf({ path, size, modified }: ServedFile, { name, level, checksum }: Coding): string {
+function cacheKeyOf({ path, size, modified }: ServedFile, { name, level, checksum }: Coding): string {
 	return `${name} ${level ?? ''} ${checksum ?? ''} ${size} ${modified.seconds}.${modified.nanoseconds} ${path}`;
 }
 
-/** Maximum number of bodies encoded on the thread pool at a time. Further ones are sent unencoded. */
+/** Maximum number of bodies encoded on the thread pool at a time. Further bodies are sent unencoded. */
 const MAX_STREAMS = 64;
 
 type EncodeOptions = Parameters<Compressor['encode']>[2];
@@ -111,7 +111,7 @@ export class ThreadCompressor implements Compressor {
 		}
 	}
 
-	/** Handles a chunk of a short stream. Returns undefined before the last one. */
+	/** Handles a chunk of a short stream. Returns undefined if further chunks follow. */
 	#onShortChunk(
 		bytes: Uint8Array | null,
 		source: BodySource,
@@ -120,8 +120,8 @@ export class ThreadCompressor implements Compressor {
 		identity: ServedFile | undefined,
 	): EncodeReturn | undefined {
 		if (bytes === null) {
-			const whole = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-			return this.#encodeAtOnce(whole, coding, identity);
+			const allBytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+			return this.#encodeAtOnce(allBytes, coding, identity);
 		}
 		if (pieces.length > 0 || bytes.byteLength !== source.length) {
 			// The bytes are copied, because they are valid only until the next pull.
@@ -129,8 +129,8 @@ export class ThreadCompressor implements Compressor {
 			return undefined;
 		}
 		const result = this.#encodeAtOnce(bytes, coding, identity);
-		const end = source.pull();
-		return end instanceof Promise ? end.then(() => result) : result;
+		const lastPull = source.pull();
+		return lastPull instanceof Promise ? lastPull.then(() => result) : result;
 	}
 
 	#encodeAtOnce(bytes: Uint8Array, coding: Coding, identity: ServedFile | undefined): EncodedResult {
@@ -164,37 +164,37 @@ export class ThreadCompressor implements Compressor {
 	 * encoding.
 	 */
 	#encodeUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): EncodeReturn {
-		const first = source.pull();
-		if (first instanceof Promise)
-			return this.#encodeStreaming(new ResumedBody(first, source), undefined, coding, options);
-		if (first === null) return { body: EMPTY, encoded: false };
-		const start = Uint8Array.from(first);
-		if (start.byteLength > options.minimum) return this.#encodeStreaming(source, start, coding, options);
-		return { body: new ResumedBody(start, source), encoded: false };
+		const firstPull = source.pull();
+		if (firstPull instanceof Promise)
+			return this.#encodeStreaming(new ResumedBody(firstPull, source), undefined, coding, options);
+		if (firstPull === null) return { body: EMPTY, encoded: false };
+		const firstChunk = Uint8Array.from(firstPull);
+		if (firstChunk.byteLength > options.minimum) return this.#encodeStreaming(source, firstChunk, coding, options);
+		return { body: new ResumedBody(firstChunk, source), encoded: false };
 	}
 
 	#encodeStreaming(
 		source: BodySource,
-		first: Uint8Array | undefined,
+		firstChunk: Uint8Array | undefined,
 		coding: Coding,
 		options: EncodeOptions,
 	): EncodeReturn {
 		if (this.#streamCount >= MAX_STREAMS) {
 			this.#counters[ENCODING_SLOT.skipped]!++;
-			return { body: first ? new ResumedBody(first, source) : source, encoded: false };
+			return { body: firstChunk ? new ResumedBody(firstChunk, source) : source, encoded: false };
 		}
 		this.#streamCount++;
 		const isCacheable = options.identity !== undefined && (source.length ?? Infinity) <= 8 * MAX_FORM_BYTES;
 		const pieces: Buffer[] = [];
-		const open = (): CodingStream => {
+		const createEncoder = (): CodingStream => {
 			const stream = createCodingStream(coding, source.length);
 			if (isCacheable) stream.on('data', (piece: Buffer) => pieces.push(piece));
 			return stream;
 		};
-		const body = new EncodedBody(source, open, options.flush, first, whole => {
+		const body = new EncodedBody(source, createEncoder, options.flush, firstChunk, isComplete => {
 			this.#streamCount--;
 			countEncodedResponse(this.#counters, coding.name, body.bytesIn, body.bytesOut);
-			if (whole && isCacheable) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
+			if (isComplete && isCacheable) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
 		});
 		return { body, encoded: true };
 	}
@@ -236,11 +236,11 @@ class ResumedBody implements BodySource {
 	readonly #source: BodySource;
 	#firstChunk: Uint8Array | Promise<Uint8Array | null> | undefined;
 
-	constructor(first: Uint8Array | Promise<Uint8Array | null>, source: BodySource) {
-		this.#firstChunk = first;
+	constructor(firstChunk: Uint8Array | Promise<Uint8Array | null>, source: BodySource) {
+		this.#firstChunk = firstChunk;
 		this.#source = source;
 		// If the body is canceled before the first pull, nobody else handles a rejection.
-		if (first instanceof Promise) first.catch(() => {});
+		if (firstChunk instanceof Promise) firstChunk.catch(() => {});
 	}
 
 	get trailers() {
@@ -251,11 +251,11 @@ class ResumedBody implements BodySource {
 		this.#source.onIdle?.();
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		const first = this.#firstChunk;
-		if (first === undefined) return this.#source.pull(most);
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
+		const firstChunk = this.#firstChunk;
+		if (firstChunk === undefined) return this.#source.pull(maxBytes);
 		this.#firstChunk = undefined;
-		return first;
+		return firstChunk;
 	}
 
 	cancel(reason?: unknown): void {

@@ -168,7 +168,7 @@ export class ConcurrencyTable {
 		this.#words[this.#placeIndex(place) + RUNNING]!--;
 		this.#admit(place);
 		this.#unlock(set);
-		this.#freeSlots.giveBack(slot);
+		this.#freeSlots.returnNumber(slot);
 		this.#wake();
 	}
 
@@ -188,8 +188,8 @@ export class ConcurrencyTable {
 		this.#unlock(set);
 		if (isWaiting) {
 			this.#callbacks.delete(waiter);
-			this.#freeSlots.giveBack(this.#words[at + SLOT]!);
-			this.#freeWaiters.giveBack(waiter - 1 - this.#row * MAX_WAITING);
+			this.#freeSlots.returnNumber(this.#words[at + SLOT]!);
+			this.#freeWaiters.returnNumber(waiter - 1 - this.#row * MAX_WAITING);
 		}
 		this.#wake();
 		// If the request was admitted just before, it is now in the list of admitted requests.
@@ -286,19 +286,19 @@ export class ConcurrencyTable {
 	#placeFor(set: number): number {
 		const words = this.#words;
 		const { first, second } = this.#hash;
-		let free = -1;
+		let freePlace = -1;
 		for (let place = set * WAYS; place < (set + 1) * WAYS; place++) {
 			const at = this.#placeIndex(place);
 			if (words[at + RUNNING] === 0 && words[at + WAITING] === 0) {
-				if (free === -1) free = place;
+				if (freePlace === -1) freePlace = place;
 			} else if (words[at + FIRST] === first && words[at + SECOND] === second) return place;
 		}
-		if (free !== -1) {
-			const at = this.#placeIndex(free);
+		if (freePlace !== -1) {
+			const at = this.#placeIndex(freePlace);
 			words[at + FIRST] = first;
 			words[at + SECOND] = second;
 		}
-		return free;
+		return freePlace;
 	}
 
 	/** Counts a request as running. */
@@ -312,7 +312,7 @@ export class ConcurrencyTable {
 		if (slot === NO_PLACE) return NO_PLACE;
 		const index = this.#freeWaiters.take();
 		if (index === NO_PLACE) {
-			this.#freeSlots.giveBack(slot);
+			this.#freeSlots.returnNumber(slot);
 			return NO_PLACE;
 		}
 		const waiter = this.#row * MAX_WAITING + index + 1;
@@ -379,13 +379,13 @@ export class ConcurrencyTable {
 	/** Adds an admitted request to its thread's list, which the thread takes without a lock. */
 	#addToAdmitted(waiter: number, row: number): void {
 		const words = this.#words;
-		const list = row * CONCURRENCY_ROW + ADMITTED;
+		const listIndex = row * CONCURRENCY_ROW + ADMITTED;
 		const at = this.#waiterAt(waiter);
-		let first: number;
+		let firstWaiter: number;
 		do {
-			first = Atomics.load(words, list);
-			words[at + NEXT] = first;
-		} while (Atomics.compareExchange(words, list, first, waiter) !== first);
+			firstWaiter = Atomics.load(words, listIndex);
+			words[at + NEXT] = firstWaiter;
+		} while (Atomics.compareExchange(words, listIndex, firstWaiter, waiter) !== firstWaiter);
 		this.#admittedRows.add(row);
 	}
 
@@ -444,7 +444,7 @@ export class ConcurrencyTable {
 			const at = this.#waiterAt(admittedWaiter);
 			const slot = words[at + SLOT]!;
 			Atomics.store(words, at + STATE, IDLE);
-			this.#freeWaiters.giveBack(admittedWaiter - 1 - this.#row * MAX_WAITING);
+			this.#freeWaiters.returnNumber(admittedWaiter - 1 - this.#row * MAX_WAITING);
 			callback(slot);
 		}
 	}
@@ -492,7 +492,7 @@ class FreeNumbers {
 		return this.#nextNumber < this.#count ? this.#nextNumber++ : NO_PLACE;
 	}
 
-	giveBack(number: number): void {
+	returnNumber(number: number): void {
 		this.#returned.push(number);
 	}
 }

@@ -32,7 +32,7 @@ export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 		if (result > NO_PLACE) return new Place(table, result);
 		const waiter = -2 - result;
 		return new Promise(resolve => {
-			// True once the wait has ended. Another request may then have the same number.
+			// True once the wait has ended. Another request may then have the same waiter number.
 			let isSettled = false;
 			const endWait = (outcome: 'timed_out' | 'left'): void => {
 				if (isSettled || !table.cancel(waiter)) return;

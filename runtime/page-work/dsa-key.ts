@@ -30,11 +30,11 @@ function sequenceElements(bytes: Buffer): Buffer[] {
 function elementsOf(bytes: Buffer, tag: number): Buffer[] {
 	if (bytes[0] !== tag) throw new Error(`expected tag ${tag} in a key`);
 	const elements: Buffer[] = [];
-	for (let at = headLength(bytes); at < bytes.length; ) {
-		const rest = bytes.subarray(at);
+	for (let offset = headLength(bytes); offset < bytes.length; ) {
+		const rest = bytes.subarray(offset);
 		const size = headLength(rest) + contentLength(rest);
 		elements.push(rest.subarray(0, size));
-		at += size;
+		offset += size;
 	}
 	return elements;
 }
@@ -69,8 +69,8 @@ function encodeElement(tag: number, content: Buffer): Buffer {
 function modularPower(base: bigint, exponent: bigint, modulus: bigint): bigint {
 	let result = 1n;
 	let square = base % modulus;
-	for (let rest = exponent; rest > 0n; rest >>= 1n) {
-		if (rest & 1n) result = (result * square) % modulus;
+	for (let remainingExponent = exponent; remainingExponent > 0n; remainingExponent >>= 1n) {
+		if (remainingExponent & 1n) result = (result * square) % modulus;
 		square = (square * square) % modulus;
 	}
 	return result;

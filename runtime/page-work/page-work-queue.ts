@@ -14,9 +14,9 @@ export type PageTaskReply = PageTaskResult | null;
 /** Queues tasks, and runs them on one thread. */
 export class PageWorkQueue {
 	readonly #threads: TaskThreads<ComputedTask, PageTaskResult>;
-	#pending = 0;
+	#pendingCount = 0;
 
-	/** `onFailure` is called with the reason if the thread died or was terminated. */
+	/** @param onFailure Called with the reason if the thread died or was terminated. */
 	constructor(onFailure: OnThreadFailure) {
 		const timeoutMessage = `a template function did not finish within ${TASK_LIMIT_MS} ms`;
 		this.#threads = new TaskThreads({
@@ -30,12 +30,12 @@ export class PageWorkQueue {
 
 	/** Runs a task and resolves to its result, or to null if too many tasks are waiting. */
 	async run(task: ComputedTask): Promise<PageTaskReply> {
-		if (this.#pending >= MAX_TASKS) return null;
-		this.#pending++;
+		if (this.#pendingCount >= MAX_TASKS) return null;
+		this.#pendingCount++;
 		try {
 			return (await this.#threads.run(task)) ?? { failure: 'the task was canceled' };
 		} finally {
-			this.#pending--;
+			this.#pendingCount--;
 		}
 	}
 

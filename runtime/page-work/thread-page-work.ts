@@ -5,7 +5,7 @@ import type { PageTask, PageWork } from '../../compiler/exchange/page-work.ts';
 import type { ComputedTask } from './do-page-task.ts';
 import type { PageTaskReply } from './page-work-queue.ts';
 
-/** Maximum concurrent lookups: each occupies a thread of the pool that also reads files. */
+/** Maximum number of concurrent lookups. Each lookup occupies a thread of the pool that also reads files. */
 const MAX_LOOKUPS = 8;
 /** Milliseconds after which a name lookup times out. */
 const LOOKUP_LIMIT_MS = 5000;
@@ -16,7 +16,7 @@ export class ThreadPageWork implements PageWork {
 	readonly #ask: (task: ComputedTask) => Promise<PageTaskReply>;
 	readonly #lookups = new Map<string, Promise<string>>();
 
-	/** `ask` sends a task to the main thread. */
+	/** @param ask Sends a task to the main thread. */
 	constructor(ask: (task: ComputedTask) => Promise<PageTaskReply>) {
 		this.#ask = ask;
 	}
@@ -31,8 +31,8 @@ export class ThreadPageWork implements PageWork {
 
 	/** Resolves a host name. Concurrent lookups of one name share the result. */
 	#addresses(host: string): Promise<string> {
-		const pending = this.#lookups.get(host);
-		if (pending) return withLookupLimit(pending, host);
+		const pendingLookup = this.#lookups.get(host);
+		if (pendingLookup) return withLookupLimit(pendingLookup, host);
 		if (this.#lookups.size >= MAX_LOOKUPS) return Promise.reject(tooManyError());
 		const lookupResult = lookup(host, { all: true }).then(
 			list => list.map(({ address }) => address).join(' '),

@@ -32,9 +32,9 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 	const send = (message: MessageFromWorker): void => {
 		if (message.type === 'tracing_opened') isTracing = true;
 		if (message.type !== 'memory_wanted') return;
-		const { key, request: wanted } = message;
+		const { key, request: memoryRequest } = message;
 		// Answers asynchronously, as another thread would.
-		setImmediate(() => leases.handleMemory(key, rows.take(key, wanted, 0)));
+		setImmediate(() => leases.handleMemory(key, rows.take(key, memoryRequest, 0)));
 	};
 	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
 	const port = {

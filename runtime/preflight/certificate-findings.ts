@@ -1,4 +1,4 @@
-/** Preflight check of certificate management and client verification. It finds what the compiler cannot. */
+/** Preflight check of certificate management and client verification. Finds problems that the compiler cannot find. */
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
@@ -43,10 +43,10 @@ export async function certificateFindings(
 	return findings;
 }
 
-async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, trustDeps: TrustDeps) {
+async function trustProblem({ trust_pool: pool, ...otherSettings }: ClientAuth, trustDeps: TrustDeps) {
 	try {
-		const local = pool && localPart(pool);
-		await loadClientTrust({ ...rest, ...(local ? { trust_pool: local } : {}) }, trustDeps);
+		const localPool = pool && localPart(pool);
+		await loadClientTrust({ ...otherSettings, ...(localPool ? { trust_pool: localPool } : {}) }, trustDeps);
 		return undefined;
 	} catch (error) {
 		return (error as Error).message;

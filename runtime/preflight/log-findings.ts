@@ -18,7 +18,7 @@ export function logFindings({ settings = {}, sites = [] }: Document, machine: Ta
 	};
 	for (const [name, log] of Object.entries(settings.logs ?? {})) check(log, `/settings/logs/${escapePointer(name)}`);
 	for (const [site, { logs = [] }] of sites.entries()) {
-		for (const [at, log] of logs.entries()) check(log, `/sites/${site}/logs/${at}`);
+		for (const [logIndex, log] of logs.entries()) check(log, `/sites/${site}/logs/${logIndex}`);
 	}
 	return findings;
 }
@@ -30,11 +30,11 @@ function logFinding(
 ): PreflightFinding | undefined {
 	try {
 		compileLogFormat(format ?? { encoder: 'default' }, 'json', expand);
-		const place = output && outputLocation(output, expand);
-		if (!place || !('file' in place)) return undefined;
-		const code = logFileProblem(place.file, workingDirectory);
+		const location = output && outputLocation(output, expand);
+		if (!location || !('file' in location)) return undefined;
+		const code = logFileProblem(location.file, workingDirectory);
 		if (code === undefined) return undefined;
-		const message = `The log file ${place.file} cannot be opened: ${code}.`;
+		const message = `The log file ${location.file} cannot be opened: ${code}.`;
 		if (code !== 'EACCES') return { code: 'log/output', severity: 'error', message };
 		// The server may run as a different user.
 		const hint = 'The current user cannot write there. The user that the server runs as must be able to.';

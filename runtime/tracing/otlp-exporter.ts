@@ -36,14 +36,14 @@ export function openOtlpExporter(
 	warn: (message: string) => void,
 ): SpanExporter {
 	listenToPackages(warn);
-	const delegate = delegateOf(environment, warn);
-	const resource = ownResource();
+	const delegate = createDelegate(environment, warn);
+	const resource = createResource();
 	return {
 		export(spans, timeoutMs) {
 			return new Promise((resolve, reject) => {
 				const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
 				delegate.export(
-					spans.map(span => readableSpan(span, resource)),
+					spans.map(span => toReadableSpan(span, resource)),
 					({ code, error }) => {
 						clearTimeout(timer);
 						if (code === ExportResultCode.SUCCESS) resolve();
@@ -63,14 +63,14 @@ export function openOtlpExporter(
 function listenToPackages(warn: (message: string) => void): void {
 	const forward = (message: string, ...details: unknown[]): void =>
 		warn([message, ...details.filter(detail => typeof detail === 'string')].join(' '));
-	const silent = (): void => {};
+	const ignore = (): void => {};
 	diag.setLogger(
-		{ error: forward, warn: forward, info: silent, debug: silent, verbose: silent },
+		{ error: forward, warn: forward, info: ignore, debug: ignore, verbose: ignore },
 		{ logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
 	);
 }
 
-function delegateOf(
+function createDelegate(
 	environment: { readonly [name: string]: string | undefined },
 	warn: (message: string) => void,
 ): ExporterDelegate {
@@ -95,16 +95,16 @@ function delegateOf(
 }
 
 /**
- * Returns the resource that describes this process. Its service name is that of the program unless the environment sets another
- * one.
+ * Returns the resource that describes this process. Its service name is the program's name unless the environment sets another
+ * name.
  */
-function ownResource(): Resource {
+function createResource(): Resource {
 	return defaultResource()
 		.merge(resourceFromAttributes({ [ATTR_SERVICE_NAME]: 'svc' }))
 		.merge(detectResources({ detectors: [envDetector] }));
 }
 
-function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
+function toReadableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 	const { traceId, state, parentId, parentIsRemote, startedAt, duration } = span;
 	const traceState = state === undefined ? undefined : new TraceState(state);
 	const context = { traceId, spanId: span.spanId, traceFlags: span.flags, ...(traceState ? { traceState } : {}) };
@@ -115,9 +115,9 @@ function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 		...(parentId === undefined
 			? {}
 			: { parentSpanContext: { traceId, spanId: parentId, traceFlags: span.flags, isRemote: parentIsRemote } }),
-		startTime: hrTime(startedAt),
-		endTime: hrTime(startedAt + duration),
-		duration: hrTime(duration),
+		startTime: toHrTime(startedAt),
+		endTime: toHrTime(startedAt + duration),
+		duration: toHrTime(duration),
 		status: { code: span.isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
 		attributes: span.attributes as Attributes,
 		links: [],
@@ -132,7 +132,7 @@ function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 }
 
 /** Converts milliseconds to seconds and nanoseconds. */
-function hrTime(milliseconds: number): HrTime {
+function toHrTime(milliseconds: number): HrTime {
 	const seconds = Math.floor(milliseconds / 1000);
 	return [seconds, Math.min(999_999_999, Math.round((milliseconds - seconds * 1000) * 1_000_000))];
 }

@@ -17,12 +17,12 @@ const DECIDING_DIGITS = 13;
 export function createSampler(environment: { readonly [name: string]: string | undefined }): Sampler {
 	if (isTracingDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
-	const root = rootSampler(name.replace(/^parentbased_/, ''), environment.OTEL_TRACES_SAMPLER_ARG);
-	if (KNOWN_SAMPLERS.has(name) && !name.startsWith('parentbased_')) return root;
-	return (traceId, parentSampled) => parentSampled ?? root(traceId, undefined);
+	const sampleRoot = rootSampler(name.replace(/^parentbased_/, ''), environment.OTEL_TRACES_SAMPLER_ARG);
+	if (KNOWN_SAMPLERS.has(name) && !name.startsWith('parentbased_')) return sampleRoot;
+	return (traceId, parentSampled) => parentSampled ?? sampleRoot(traceId, undefined);
 }
 
-/** Returns a sentence about what is wrong with an environment's sampler settings; undefined if nothing is. */
+/** Returns a sentence that says what is wrong with an environment's sampler settings; undefined if they are valid. */
 export function samplerProblem(environment: { readonly [name: string]: string | undefined }): string | undefined {
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
 	if (name !== '' && !KNOWN_SAMPLERS.has(name)) {
@@ -50,8 +50,8 @@ function rootSampler(name: string, argument: string | undefined): Sampler {
 	if (name !== 'traceidratio') return () => true;
 	const ratio = ratioOf(argument) ?? 1;
 	// In every kind of trace ID, the last digits are random (W3C Trace Context, level 2).
-	const bound = ratio * 16 ** DECIDING_DIGITS;
-	return traceId => Number.parseInt(traceId.slice(-DECIDING_DIGITS), 16) < bound;
+	const threshold = ratio * 16 ** DECIDING_DIGITS;
+	return traceId => Number.parseInt(traceId.slice(-DECIDING_DIGITS), 16) < threshold;
 }
 
 function ratioOf(argument: string | undefined): number | undefined {

@@ -33,7 +33,7 @@ export class SpanExport {
 	readonly #settings: BatchSettings;
 	readonly #queue: SpanRecord[] = [];
 	#exporter: Promise<SpanExporter | undefined> | undefined;
-	#exporting: Promise<void> | undefined;
+	#currentExport: Promise<void> | undefined;
 	#timer: NodeJS.Timeout | undefined;
 	#isClosed = false;
 	#isFailing = false;
@@ -58,7 +58,7 @@ export class SpanExport {
 			const records = JSON.parse(`[${text}]`) as SpanRecord[];
 			for (let i = 0; i < records.length && i < freeSpans; i++) this.#queue.push(records[i]!);
 		}
-		this.#drop(Math.max(0, spans - freeSpans));
+		this.#countDropped(Math.max(0, spans - freeSpans));
 		this.#schedule();
 	}
 
@@ -68,17 +68,17 @@ export class SpanExport {
 		clearTimeout(this.#timer);
 		if (!this.#exporter) return;
 		const finish = async (): Promise<void> => {
-			await this.#exporting;
+			await this.#currentExport;
 			// If no collector responds, every batch would wait for its timeout.
 			while (this.#queue.length > 0 && !this.#isFailing) await this.#exportBatch();
 			await (await this.#exporter)?.close();
 		};
 		await withinLimit(finish(), limitMs);
-		this.#drop(this.#queue.splice(0).length);
+		this.#countDropped(this.#queue.splice(0).length);
 	}
 
 	#schedule(): void {
-		if (this.#exporting || this.#queue.length === 0 || this.#isClosed) return;
+		if (this.#currentExport || this.#queue.length === 0 || this.#isClosed) return;
 		if (this.#queue.length >= this.#settings.batchSpans) {
 			clearTimeout(this.#timer);
 			this.#timer = undefined;
@@ -92,8 +92,8 @@ export class SpanExport {
 	}
 
 	#start(): void {
-		this.#exporting ??= this.#exportBatch().finally(() => {
-			this.#exporting = undefined;
+		this.#currentExport ??= this.#exportBatch().finally(() => {
+			this.#currentExport = undefined;
 			this.#schedule();
 		});
 	}
@@ -106,7 +106,7 @@ export class SpanExport {
 			await exporter.export(spans, this.#settings.timeoutMs);
 		} catch (error) {
 			this.#isFailing = true;
-			this.#drop(spans.length, error);
+			this.#countDropped(spans.length, error);
 			return;
 		}
 		this.exported += spans.length;
@@ -116,7 +116,7 @@ export class SpanExport {
 		this.#log('info', 'spans are exported again');
 	}
 
-	#drop(spans: number, error?: unknown): void {
+	#countDropped(spans: number, error?: unknown): void {
 		if (spans === 0) return;
 		this.dropped += spans;
 		this.#unloggedDrops += spans;
@@ -165,16 +165,16 @@ function withoutSecrets(message: string): string {
 }
 
 function batchSettings(environment: { readonly [name: string]: string | undefined }): BatchSettings {
-	const numberOf = (name: string, fallback: number, min: number, max: number): number => {
+	const readNumber = (name: string, fallback: number, min: number, max: number): number => {
 		const value = Number(environment[name] ?? '');
 		return environment[name]?.trim() && Number.isInteger(value) && value >= min && value <= max ? value : fallback;
 	};
-	const queue = numberOf('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 1_000_000);
+	const maxQueuedSpans = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 1_000_000);
 	return {
-		queueSpans: queue,
-		batchSpans: Math.min(queue, numberOf('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 100_000)),
-		delayMs: numberOf('OTEL_BSP_SCHEDULE_DELAY', 5000, 0, 3_600_000),
-		timeoutMs: numberOf('OTEL_BSP_EXPORT_TIMEOUT', 30_000, 1, 3_600_000),
+		queueSpans: maxQueuedSpans,
+		batchSpans: Math.min(maxQueuedSpans, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 100_000)),
+		delayMs: readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 0, 3_600_000),
+		timeoutMs: readNumber('OTEL_BSP_EXPORT_TIMEOUT', 30_000, 1, 3_600_000),
 	};
 }
 

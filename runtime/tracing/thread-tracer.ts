@@ -31,17 +31,17 @@ export class ThreadTracer implements Tracer {
 	}
 
 	newTraceId(): string {
-		const id = this.#digits(32);
+		const id = this.#takeDigits(32);
 		return id === ZERO_TRACE ? this.newTraceId() : id;
 	}
 
 	newSpanId(): string {
-		const id = this.#digits(16);
+		const id = this.#takeDigits(16);
 		return id === ZERO_SPAN ? this.newSpanId() : id;
 	}
 
 	/** Returns random digits from the supply, because generating them separately would dominate the cost of an ID. */
-	#digits(count: number): string {
+	#takeDigits(count: number): string {
 		let start = this.#usedDigits;
 		if (start + count > this.#digitPool.length) {
 			this.#digitPool = randomBytes(POOL_BYTES).toString('hex');

@@ -37,8 +37,8 @@ async function changeDatabases(
 	command: (database: string) => readonly string[],
 	existingName?: string,
 ): Promise<NssChangeResult> {
-	const databases = await databasesOf(machine);
-	let changed = 0;
+	const databases = await findDatabases(machine);
+	let changedCount = 0;
 	for (const database of databases) {
 		const listing = await machine.run('certutil', ['-L', '-d', `sql:${database}`, '-n', existingName ?? '-']);
 		if (listing.status === undefined) {
@@ -53,26 +53,26 @@ async function changeDatabases(
 				`The NSS database \`${database}\` could not be changed: ${output.split('\n').at(-1) ?? status}`,
 			);
 		}
-		changed++;
+		changedCount++;
 	}
-	return { changedCount: changed, foundCount: databases.length };
+	return { changedCount: changedCount, foundCount: databases.length };
 }
 
-async function databasesOf({ home }: MachineToTrust): Promise<string[]> {
+async function findDatabases({ home }: MachineToTrust): Promise<string[]> {
 	if (!home) return [];
 	const candidates = DATABASES.map(folder => path.join(home, folder));
 	for (const profiles of PROFILE_FOLDERS) {
 		const entries = await readdir(path.join(home, profiles)).catch(() => []);
 		candidates.push(...entries.map(entry => path.join(home, profiles, entry)));
 	}
-	const found: string[] = [];
+	const databases: string[] = [];
 	for (const candidate of candidates) {
 		// Databases without cert9.db have the old format, which current browsers do not read.
 		const isDatabase = await access(path.join(candidate, 'cert9.db')).then(
 			() => true,
 			() => false,
 		);
-		if (isDatabase) found.push(candidate);
+		if (isDatabase) databases.push(candidate);
 	}
-	return found;
+	return databases;
 }

@@ -48,9 +48,9 @@ export interface TrustReport {
 	readonly failures: readonly string[];
 }
 
-/** Adds the root to every trust store. If one fails, the others are still changed. */
+/** Adds the root to every trust store. If one store cannot be changed, the other stores are changed nevertheless. */
 export async function trustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
-	return reportOf(machine, {
+	return changeStores(machine, {
 		system: () => addToSystem(machine, root.name, root.pem),
 		nss: () => addToNss(machine, root.name, root.file),
 		doneText: `trusts \`${root.title}\` now`,
@@ -60,7 +60,7 @@ export async function trustRoot(machine: MachineToTrust, root: TrustedRoot): Pro
 
 /** Removes the root from every trust store. */
 export async function untrustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
-	return reportOf(machine, {
+	return changeStores(machine, {
 		system: () => removeFromSystem(machine, root.name),
 		nss: () => removeFromNss(machine, root.name),
 		doneText: `does not trust \`${root.title}\` any more`,
@@ -68,7 +68,7 @@ export async function untrustRoot(machine: MachineToTrust, root: TrustedRoot): P
 	});
 }
 
-async function reportOf(
+async function changeStores(
 	machine: MachineToTrust,
 	changes: {
 		readonly system: () => ReturnType<typeof addToSystem>;

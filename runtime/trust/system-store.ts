@@ -44,7 +44,7 @@ export type SystemStoreChange = 'changed' | 'unchanged' | 'no-store';
 
 /** Adds a certificate. `name` is its file name without extension. Rejects with {@link TrustError}. */
 export async function addToSystem(machine: MachineToTrust, name: string, pem: string): Promise<SystemStoreChange> {
-	const layout = await layoutOf(machine);
+	const layout = await findLayout(machine);
 	if (!layout) return 'no-store';
 	const file = path.join(machine.root, layout.folder, `${name}${layout.extension}`);
 	if ((await readFile(file, 'utf8').catch(() => undefined)) === pem) return 'unchanged';
@@ -67,7 +67,7 @@ export async function addToSystem(machine: MachineToTrust, name: string, pem: st
 
 /** Removes a certificate. Rejects with {@link TrustError}. */
 export async function removeFromSystem(machine: MachineToTrust, name: string): Promise<SystemStoreChange> {
-	const layout = await layoutOf(machine);
+	const layout = await findLayout(machine);
 	if (!layout) return 'no-store';
 	const folder = path.join(machine.root, layout.folder);
 	const file = `${name}${layout.extension}`;
@@ -80,7 +80,7 @@ export async function removeFromSystem(machine: MachineToTrust, name: string): P
 	return 'changed';
 }
 
-async function layoutOf(machine: MachineToTrust): Promise<StoreLayout | undefined> {
+async function findLayout(machine: MachineToTrust): Promise<StoreLayout | undefined> {
 	for (const layout of LAYOUTS) {
 		const exists = await access(path.join(machine.root, layout.folder)).then(
 			() => true,

@@ -1,6 +1,6 @@
 /** The error of changing trust stores. */
 
-/** A trust store could not be changed. The message is a full sentence for the user of the command. */
+/** Thrown if a trust store could not be changed. The message is a full sentence for the user of the command. */
 export class TrustError extends Error {
 	constructor(message: string) {
 		super(message);
