@@ -82,7 +82,6 @@ test('three machines admit at least the limit, and never more than the limit and
 			const bound = burst + MACHINES * batch;
 			const exact = model(wanted, interval, burst, false).admitted;
 			const shown = `${name}: ${times.length} of ${wanted.length} admitted, the model ${exact}; ${highest} of at most ${bound} at a time`;
-			console.log(shown);
 			assert.ok(highest <= bound + 0.5, shown);
 			// The machines take in replies a moment late, so that a little of the limit can be left.
 			assert.ok(times.length >= exact * 0.99 - 2, shown);
