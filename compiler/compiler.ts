@@ -1,4 +1,7 @@
-/** The compiler's entry point: takes text or JSON and returns a checked Document. It does no I/O except through its Reader. */
+/**
+ * The compiler's entry point: takes text or JSON and returns a checked Document. It reads files and the environment only through
+ * its Reader.
+ */
 
 import { CompilerSession } from './incremental/compiler-session.ts';
 import type { CompileOptions } from './pipeline/compile.ts';

@@ -16,7 +16,7 @@ export class ConcealedValues {
 	/** Maps each value to the text that replaces it. */
 	readonly #replacements = new Map<string, string>();
 
-	/** Wraps the reader so that every value it returns is remembered. */
+	/** Returns a reader that remembers every environment value that `reader` returns. */
 	watching(reader: Reader): Reader {
 		return {
 			workingDirectory: reader.workingDirectory,
@@ -32,7 +32,7 @@ export class ConcealedValues {
 		};
 	}
 
-	/** Returns the diagnostic with all remembered values replaced. */
+	/** Returns the diagnostic with the names of the variables instead of all remembered values. */
 	conceal(diagnostic: Diagnostic): Diagnostic {
 		if (this.#replacements.size === 0) return diagnostic;
 		const { message, label, hint, fix } = diagnostic;
@@ -42,7 +42,7 @@ export class ConcealedValues {
 			hint: this.#concealText(hint),
 		};
 		const isUnchanged = concealed.message === message && concealed.label === label && concealed.hint === hint;
-		// A fix whose edits would write a concealed value into the file is dropped.
+		// A fix that would write a concealed value into the file is dropped.
 		const fixReveals = fix?.edits.some(({ text }) => this.#concealText(text) !== text) ?? false;
 		if (isUnchanged && !fixReveals) return diagnostic;
 		return { ...diagnostic, ...concealed, fix: fixReveals ? undefined : fix };

@@ -4,7 +4,7 @@ import type { SourceSpan } from '../source/source.ts';
 /** An `error` rejects the configuration; a `warning` or `note` does not. */
 export type Severity = 'error' | 'warning' | 'note';
 
-/** The replacement of a range of text. */
+/** The replacement of a range of a text by another text. */
 export interface TextEdit {
 	readonly span: SourceSpan;
 	readonly text: string;
@@ -28,7 +28,10 @@ export interface RelatedPlace {
 	readonly message: string;
 }
 
-/** One finding. `code` is `area/what` and stable, for tools; `message` is one sentence that says what is wrong. */
+/**
+ * A problem that the compiler found. `code` has the form `area/what` and never changes, so that tools can rely on it; `message` is
+ * one sentence that says what is wrong.
+ */
 export interface Diagnostic {
 	readonly code: string;
 	readonly severity: Severity;

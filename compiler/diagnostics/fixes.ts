@@ -95,7 +95,7 @@ function isSame(one: TextEdit, other: TextEdit): boolean {
 	return one.span.start === other.span.start && one.span.end === other.span.end && one.text === other.text;
 }
 
-/** Reports whether two edits overlap. Two insertions at the same place overlap, because their order would be arbitrary. */
+/** Reports whether two edits overlap. Two insertions at the same place do, because their order would be arbitrary. */
 function overlaps({ span: one }: TextEdit, { span: other }: TextEdit): boolean {
 	if (isEmpty(one) || isEmpty(other)) return one.start <= other.end && other.start <= one.end;
 	return one.start < other.end && other.start < one.end;

@@ -4,8 +4,8 @@ import type { Diagnostic, Severity } from './diagnostic.ts';
 import { escapeControlCharacters, layOutTerminalLine, sliceColumns, type TerminalLine } from './terminal-text.ts';
 
 /** Maximum columns of source shown; longer lines are cut around the caret. */
-const maxFrameColumns = 100;
-/** Maximum UTF-16 units of a line that are laid out on each side of the caret. */
+const MAX_FRAME_COLUMNS = 100;
+/** Maximum UTF-16 units of a line, on each side of the caret, whose width is computed. */
 const maxUnitsPerSide = 4000;
 const ansi = '\u001b[';
 const severityColors: { readonly [severity in Severity]: string } = { error: '31', warning: '33', note: '36' };
@@ -51,7 +51,7 @@ function formatPlace(span: SourceSpan): string {
 	return `${escapeControlCharacters(span.source.name)}:${line}:${column}`;
 }
 
-/** Returns the part of a line to lay out, beginning at offset `from`, which is 0 except for very long lines. */
+/** Returns the part of a line whose width is computed. It begins at offset `from`, which is 0 unless the line is very long. */
 function lineTextFrom(span: SourceSpan, line: number, lineOffset: number): string {
 	const { lineStarts, text } = span.source;
 	const start = lineStarts[line - 1]! + lineOffset;
@@ -89,7 +89,9 @@ function addFrame(
 	};
 	if (line > 1) addNumberedLine(line - 1, layOutTerminalLine(lineTextFrom(span, line - 1, skippedUnits)));
 	addNumberedLine(line, layout);
-	const carets = '^'.repeat(Math.min(caretEnd - caretStart, Math.max(1, maxFrameColumns - (caretStart - leftColumn))));
+	const carets = '^'.repeat(
+		Math.min(caretEnd - caretStart, Math.max(1, MAX_FRAME_COLUMNS - (caretStart - leftColumn))),
+	);
 	const note = label === undefined ? carets : `${carets} ${escapeControlCharacters(label)}`;
 	lines.push(
 		`${paint(`${' '.repeat(gutter)} |`, '34')} ${' '.repeat(caretStart - leftColumn)}${paint(note, severityColor)}`,
@@ -100,25 +102,25 @@ function addFrame(
 	}
 }
 
-/** Returns the first column to show: 0 unless the line is long and the caret far to the right. */
+/** Returns the first column to show, which is 0 unless the line is long and the caret far to the right. */
 function firstVisibleColumn(line: TerminalLine, from: number, to: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
-	if (width <= maxFrameColumns || to <= maxFrameColumns - 1) return 0;
+	if (width <= MAX_FRAME_COLUMNS || to <= MAX_FRAME_COLUMNS - 1) return 0;
 	// Leaves room for some text before the caret, and for all of a short span.
-	const room = Math.max(10, Math.floor((maxFrameColumns - (to - from)) / 2));
-	return Math.max(0, Math.min(from - room, width - maxFrameColumns + 1));
+	const room = Math.max(10, Math.floor((MAX_FRAME_COLUMNS - (to - from)) / 2));
+	return Math.max(0, Math.min(from - room, width - MAX_FRAME_COLUMNS + 1));
 }
 
-/** Returns the part of a line that fits, starting at column `left`, with an ellipsis where text is cut off. */
+/** Returns the part of a line that fits, starting at column `leftColumn`, with an ellipsis wherever text is cut off. */
 function visiblePart(line: TerminalLine, leftColumn: number): string {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
-	if (leftColumn === 0 && width <= maxFrameColumns) return line.text;
+	if (leftColumn === 0 && width <= MAX_FRAME_COLUMNS) return line.text;
 	if (width <= leftColumn) return '';
-	const cutsRight = width > leftColumn + maxFrameColumns;
+	const cutsRight = width > leftColumn + MAX_FRAME_COLUMNS;
 	const inner = sliceColumns(
 		line.text,
 		leftColumn === 0 ? 0 : leftColumn + 1,
-		cutsRight ? leftColumn + maxFrameColumns - 1 : width,
+		cutsRight ? leftColumn + MAX_FRAME_COLUMNS - 1 : width,
 	);
 	return `${leftColumn === 0 ? '' : '…'}${inner}${cutsRight ? '…' : ''}`;
 }

@@ -4,7 +4,7 @@
  */
 
 /** Width of a tab in a code frame, in columns. */
-const tabColumns = 4;
+const TAB_COLUMNS = 4;
 
 /** A line that is ready to print, with the column of each of its UTF-16 offsets. */
 export interface TerminalLine {
@@ -13,14 +13,14 @@ export interface TerminalLine {
 	columnOf(offset: number): number;
 }
 
-const combining = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
-const pictographic = /^\p{Emoji_Presentation}$/u;
+const COMBINING = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+const PICTOGRAPHIC = /^\p{Emoji_Presentation}$/u;
 
 /** Returns the columns a character occupies: 0, 1 or 2 (Unicode East Asian Width `W` and `F`, and emoji). */
 function characterWidth(character: string): number {
 	const code = character.codePointAt(0)!;
 	if (code < 0x300) return 1;
-	if (combining.test(character)) return 0;
+	if (COMBINING.test(character)) return 0;
 	const isWide =
 		(code >= 0x1100 && code <= 0x115f) ||
 		(code >= 0x2e80 && code <= 0x303e) ||
@@ -32,7 +32,7 @@ function characterWidth(character: string): number {
 		(code >= 0xff00 && code <= 0xff60) ||
 		(code >= 0xffe0 && code <= 0xffe6) ||
 		(code >= 0x20000 && code <= 0x3fffd);
-	return isWide || pictographic.test(character) ? 2 : 1;
+	return isWide || PICTOGRAPHIC.test(character) ? 2 : 1;
 }
 
 /** Returns a visible symbol for a control character, so that a file cannot control the terminal that shows it. */
@@ -41,7 +41,7 @@ function visibleSymbol(character: string): string {
 	if (code < 0x20) return String.fromCodePoint(0x2400 + code);
 	if (code === 0x7f) return '\u2421';
 	if ((code >= 0x80 && code < 0xa0) || (code >= 0xd800 && code <= 0xdfff)) return '\ufffd';
-	// Direction overrides would reorder the text on the screen.
+	// Characters that change the direction of text would let a file reorder the text on the screen.
 	if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return '\ufffd';
 	return character;
 }
@@ -60,8 +60,8 @@ export function layOutTerminalLine(line: string): TerminalLine {
 	for (const character of content) {
 		for (let unit = 0; unit < character.length; unit++) columns.push(column);
 		if (character === '\t') {
-			text += ' '.repeat(tabColumns);
-			column += tabColumns;
+			text += ' '.repeat(TAB_COLUMNS);
+			column += TAB_COLUMNS;
 		} else {
 			const symbol = visibleSymbol(character);
 			text += symbol;

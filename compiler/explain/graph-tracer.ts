@@ -58,7 +58,7 @@ export class GraphTrace {
 	readonly #failures = new Set<unknown>();
 	readonly #entrySteps = new Map<HandlerEvent, number>();
 	#target: RequestTarget;
-	/** The handler that was entered last. */
+	/** The handler that was called last. */
 	#currentHandler: HandlerEvent | undefined = undefined;
 	#steps = 0;
 	#answeredBy = '';
@@ -98,8 +98,8 @@ export class GraphTrace {
 	/** Records that a handler has returned, after everything that it called. */
 	recordLeave(event: HandlerEvent, x: Exchange): void {
 		if (this.#currentHandler === event) this.#attributeChanges(x);
-		// A change that an outer handler makes after the inner ones have returned only restores the request, and does not affect the
-		// result.
+		// If an outer handler makes a change after the inner ones have returned, it only restores the request, which does not
+		// affect the result.
 		else this.#target = targetOf(x);
 		const isAnswered = x.answeredBy !== '' || x.aborted;
 		const isNew = x.answeredBy !== this.#answeredBy || this.#entrySteps.get(event)! > this.#answerStep;
@@ -109,7 +109,7 @@ export class GraphTrace {
 		this.#answerStep = ++this.#steps;
 	}
 
-	/** Records that a handler or matcher failed. Only the innermost failure counts. */
+	/** Records that a handler or matcher failed. Only the innermost failure is kept. */
 	recordFailure(event: HandlerEvent | MatcherEvent, error: unknown): void {
 		if (this.#failures.has(error)) return;
 		this.#failures.add(error);
@@ -118,11 +118,11 @@ export class GraphTrace {
 		this.events.push({ kind: 'failure', pointer: event.pointer, status, message });
 		this.answer = undefined;
 		this.#answeredBy = '';
-		// Error routes see the original request, so this change is not attributed to a handler.
+		// Error routes receive the original request, so the change back to it is not attributed to a handler.
 		this.#currentHandler = undefined;
 	}
 
-	/** Attributes changes since the last call to the handler that was entered last. */
+	/** Attributes all changes since the last call to the handler that was called last. */
 	#attributeChanges(x: Exchange): void {
 		const before = this.#target;
 		const after = targetOf(x);

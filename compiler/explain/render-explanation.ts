@@ -110,7 +110,7 @@ function upstreamText({ name, address, backup, among, policy, method, target }: 
 	return `${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`;
 }
 
-/** Returns the number of enclosing pipelines. */
+/** Returns the number of pipelines that enclose a place. */
 function nestingDepth({ pointer }: ExplainedPlace): number {
 	const pipelines = pointer.match(/\/pipeline(?=\/)/g)?.length ?? 0;
 	return Math.max(0, pipelines - 1);

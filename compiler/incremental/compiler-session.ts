@@ -1,4 +1,4 @@
-/** Compiles one configuration repeatedly, and reuses the results for its unchanged parts. */
+/** Compiles one configuration again and again, and reuses the results for its unchanged parts. */
 import type { ReadsBySite } from '../codegen/check-build.ts';
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
@@ -57,13 +57,13 @@ export class CompilerSession {
  */
 const MAX_PASSES = 4;
 
-/** The compilation phases with a memory: unchanged parts are not processed again. */
+/** The compilation phases for successive versions of a configuration: unchanged parts are not processed again. */
 class RememberingPhases implements CompilePhases {
 	readonly #stateless: StatelessPhases;
 	readonly #recordsPlaces: boolean;
 	readonly #checks: DocumentChecks;
 	#textMemory: { readonly dialect: Dialect; readonly memory: TextMemory } | undefined;
-	/** The sites of the last JSON document, by the JSON text of each. */
+	/** The sites of the last JSON document, by their JSON text. */
 	#jsonSites: ReadonlyMap<string, Site> = new Map();
 
 	constructor(options: CompileOptions) {

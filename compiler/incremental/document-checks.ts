@@ -1,4 +1,4 @@
-/** The phases after lowering, as a session runs them. Results for unchanged sites are remembered. */
+/** The phases after lowering, which reuse results for sites that have not changed since the last compilation. */
 import { checkBuild, type ReadsBySite } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import { CertificateCheck } from '../codegen/plan/certificate-check.ts';
@@ -10,7 +10,7 @@ import { checkDocument } from '../schema/validate.ts';
 import type { Reader } from '../source/reader.ts';
 import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 
-/** The sites for which listeners were last planned, and these listeners. */
+/** The result of the last planning of listeners, with its input. */
 interface PlannedListeners {
 	/** The settings with which the addresses and TLS of sites were planned. */
 	readonly settings: string;
@@ -18,10 +18,10 @@ interface PlannedListeners {
 	readonly plan: Plan;
 }
 
-/** Checks successive documents; sites are identified by object identity. */
+/** Checks successive documents. A site is unchanged if it is the same object. */
 export class DocumentChecks {
 	readonly #validSites = new WeakSet<Site>();
-	/** Sites that are known to build with the rest of the document as in {@link #shared}. */
+	/** Sites that are known to build together with the other parts of the document as in {@link #sharedText}. */
 	#builtSites: ReadsBySite = new WeakMap();
 	#sharedText = '';
 	#lastPlanned: PlannedListeners | undefined;
@@ -51,7 +51,7 @@ export class DocumentChecks {
 	}
 
 	/**
-	 * Plans the listeners. The last plan is reused if the addresses, `bind` and TLS of all sites are unchanged. `asked` holds the
+	 * Plans the listeners. Reuses the last plan if the addresses, `bind` and TLS of all sites are unchanged. `reads` holds the
 	 * reads that `reader` recorded.
 	 */
 	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan {

@@ -24,7 +24,7 @@ interface Expansion {
 
 /** Dependencies that the lowerings of all sites in one compilation share. */
 export interface LoweringDependencies {
-	/** Identifies what the lowering of every site may depend on; see {@link TreeLowering.context}. */
+	/** Identifies everything that the lowering of any site may depend on; see {@link TreeLowering.context}. */
 	readonly context: string;
 	/** Folder of the main file. */
 	readonly folder: string;
@@ -36,9 +36,9 @@ export interface LoweredSite {
 	readonly site: Site;
 	readonly dependencies: SiteDependencies;
 	readonly deps: LoweringDependencies;
-	/** Number of anonymous logs named before the site. */
+	/** Number of logs without a name that come before the site. Such logs are numbered, so the site's own numbers depend on it. */
 	readonly logsBefore: number;
-	/** Number of anonymous logs named by the site. */
+	/** Number of logs without a name in the site. */
 	readonly logs: number;
 	readonly reads: readonly RecordedRead[];
 	/** Places of the site's steps; empty unless they are requested. */
@@ -83,7 +83,7 @@ export class SiteMemory implements PieceMemory {
 	#inLooseLines = false;
 
 	/**
-	 * Starts a compilation. `main` is the path of the main file, and `root` stands for everything on which all sites depend.
+	 * Starts a compilation. `mainPath` is the path of the main file, and `rootKey` stands for everything on which all sites depend.
 	 * `addFile` receives the files that a reused site has read.
 	 */
 	begin(

@@ -90,7 +90,7 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	};
 }
 
-/** The dependencies of a site whose lowering depended only on its own lines, shared by all such sites, which are most sites. */
+/** The dependencies of a site whose lowering depended only on its own lines. Most sites share this object. */
 const NO_DEPENDENCIES: SiteDependencies = new SiteDependencies();
 const NO_READS: readonly RecordedRead[] = [];
 const NO_SPANS: readonly (SourceSpan | undefined)[] = [];
@@ -102,7 +102,7 @@ class SitesLowering {
 	readonly #reader: SiteReader;
 	readonly #origins: Origins;
 	readonly #lowering: TreeLowering;
-	/** Number of anonymous logs that precede each site. */
+	/** Number of logs without a name that come before each site. */
 	readonly #logsBefore: number[] = [];
 	/** Places of the steps of each site. */
 	readonly spans: (readonly (SourceSpan | undefined)[])[] = [];

@@ -74,11 +74,11 @@ export interface LoweredText {
 	readonly locate: CompileResult['locate'];
 	readonly parsedText: ParsedText | undefined;
 	readonly places: StepPlaces | undefined;
-	/** Holds the diagnostics so far, and receives those of later phases. */
+	/** Holds the diagnostics found so far, and receives those of later phases. */
 	readonly collector: DiagnosticCollector;
 }
 
-/** The phases that can skip unchanged sites. A session implements them with a memory of its last compilation. */
+/** The phases that can skip unchanged sites. A session implements them so that they reuse results of its last compilation. */
 export interface CompilePhases {
 	/** Parses, expands and lowers a configuration text. */
 	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText;
@@ -88,7 +88,7 @@ export interface CompilePhases {
 	validate(document: Document, report: Report): boolean;
 	/** Plans listeners and certificates. `reads` records the reads through `reader` during the call. */
 	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan;
-	/** Builds every site once, with fakes of the runtime. Returns the sites that can be built. */
+	/** Builds every site once as a trial, with fakes of the runtime. Returns the sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite;
 }
 
@@ -175,7 +175,7 @@ function planAndBuild(phases: CompilePhases, document: Document, report: Report,
 	return files ? { ...plan, files } : plan;
 }
 
-/** Returns a report that drops findings about withheld files, because nothing is known about these. */
+/** Returns a report that drops findings about files that the reader withholds, because nothing is known about them. */
 function withoutWithheld(report: Report): Report {
 	return diagnostic => {
 		if (!diagnostic.message.includes(WITHHELD)) report(diagnostic);
@@ -201,7 +201,7 @@ function digestReads(reads: readonly RecordedRead[]): string {
 	return hash('sha256', answers.join('\0'), 'base64');
 }
 
-/** The phases without memory of earlier compilations: each one processes everything. */
+/** The phases for a single compilation, which process everything. */
 export class StatelessPhases implements CompilePhases {
 	readonly #options: CompileOptions;
 

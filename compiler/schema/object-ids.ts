@@ -5,19 +5,19 @@ import { escapePointer } from './validate.ts';
 /** Returns the JSON pointers of all objects with an `@id`, by ID. Reports duplicates. */
 export function objectIds(document: unknown, report: Report): Map<string, string> {
 	const ids = new Map<string, string>();
-	collect(document, '', ids, report);
+	collectIds(document, '', ids, report);
 	return ids;
 }
 
-function collect(value: unknown, pointer: string, ids: Map<string, string>, report: Report): void {
+function collectIds(value: unknown, pointer: string, ids: Map<string, string>, report: Report): void {
 	if (typeof value !== 'object' || value === null) return;
 	if (Array.isArray(value)) {
-		for (let at = 0; at < value.length; at++) collect(value[at], `${pointer}/${at}`, ids, report);
+		for (let at = 0; at < value.length; at++) collectIds(value[at], `${pointer}/${at}`, ids, report);
 		return;
 	}
 	for (const [key, member] of Object.entries(value)) {
 		if (key !== '@id' || typeof member !== 'string') {
-			collect(member, `${pointer}/${escapePointer(key)}`, ids, report);
+			collectIds(member, `${pointer}/${escapePointer(key)}`, ids, report);
 			continue;
 		}
 		const earlier = ids.get(member);

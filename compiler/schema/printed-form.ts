@@ -31,7 +31,7 @@ export function printedForm(document: Document): Document {
 
 class Printer {
 	readonly #definitions: { readonly [name: string]: Schema };
-	readonly #orders = new Map<Schema, PrintRules>();
+	readonly #rulesBySchema = new Map<Schema, PrintRules>();
 
 	constructor(definitions: { readonly [name: string]: Schema }) {
 		this.#definitions = definitions;
@@ -40,9 +40,9 @@ class Printer {
 	/** Returns the value in its printed form. */
 	print(value: unknown, schema: Schema | undefined): unknown {
 		if (typeof value !== 'object' || value === null || !schema) return value;
-		const order = this.#orderFor(schema, value as Fields);
-		if (Array.isArray(value)) return this.#printList(value, order.items);
-		return this.#printObject(value as Fields, order);
+		const rules = this.#rulesFor(schema, value as Fields);
+		if (Array.isArray(value)) return this.#printList(value, rules.items);
+		return this.#printObject(value as Fields, rules);
 	}
 
 	#printList(list: readonly unknown[], items: Schema | undefined): readonly unknown[] {
@@ -81,16 +81,16 @@ class Printer {
 		return Object.fromEntries(sorted.map(key => [key, printedFields[key]]));
 	}
 
-	/** Returns the order for a value. Follows references and, in a union, the variant that the value's tag names. */
-	#orderFor(schema: Schema, value: Fields): PrintRules {
-		const order = this.#orderOf(schema);
-		if (order.tag === undefined) return order;
-		const variant = order.variants.get(String(value[order.tag]));
-		return variant ? this.#orderOf(variant) : order;
+	/** Returns the rules for a value. Follows references and, in a union, uses the variant that the value's tag names. */
+	#rulesFor(schema: Schema, value: Fields): PrintRules {
+		const rules = this.#rulesOf(schema);
+		if (rules.tag === undefined) return rules;
+		const variant = rules.variants.get(String(value[rules.tag]));
+		return variant ? this.#rulesOf(variant) : rules;
 	}
 
-	#orderOf(schema: Schema): PrintRules {
-		const cached = this.#orders.get(schema);
+	#rulesOf(schema: Schema): PrintRules {
+		const cached = this.#rulesBySchema.get(schema);
 		if (cached) return cached;
 		const target = this.#resolve(schema);
 		const properties = (target.properties ?? {}) as { readonly [key: string]: Schema };
@@ -103,7 +103,7 @@ class Printer {
 			};
 			if (variantProperties?.[tag!]?.const !== undefined) variants.set(variantProperties[tag!]!.const!, variant);
 		}
-		const order: PrintRules = {
+		const rules: PrintRules = {
 			positions: new Map(Object.keys(properties).map((key, index) => [key, index])),
 			defaults: new Map(
 				Object.entries(properties).flatMap(([key, { default: defaultValue }]) =>
@@ -116,8 +116,8 @@ class Printer {
 			tag,
 			variants,
 		};
-		this.#orders.set(schema, order);
-		return order;
+		this.#rulesBySchema.set(schema, rules);
+		return rules;
 	}
 
 	/** Resolves a reference. If a schema has untagged alternatives, returns the one that describes an object. */

@@ -28,21 +28,21 @@ import {
 import { documentSchema } from './schema.ts';
 import { escapePointer, valueAt } from './validate.ts';
 
-/** A string in a document that is a secret or contains some. */
+/** A string in a document that is, or contains, a secret. */
 export interface Secret {
 	/** The keys that lead from the document to the string. */
 	readonly path: readonly string[];
 	/** The parts of the string that are secrets. One part may be the whole string. */
 	readonly parts: readonly TextPart[];
-	/** The redacted string. */
+	/** The string with its secrets replaced by a placeholder. */
 	readonly redacted: string;
 	readonly mark: unknown;
 }
 
-/** The marks in the schema. They are collected once, because they depend only on the modules in this build. */
-const secretMarks: () => SchemaMarks = preparedOnce(() => new SchemaMarks(documentSchema(), 'secret'));
+/** The `secret` marks in the schema. They are collected once, because they depend only on the modules in this build. */
+const secretMarks: () => SchemaMarks = lazily(() => new SchemaMarks(documentSchema(), 'secret'));
 
-function preparedOnce<T extends object>(prepare: () => T): () => T {
+function lazily<T extends object>(prepare: () => T): () => T {
 	let prepared: T | undefined;
 	return () => {
 		prepared ??= prepare();
@@ -81,9 +81,9 @@ function secretPartsOf(
 	return isWhole ? [{ start: 0, end: value.length }] : findUrlSecrets(value);
 }
 
-/** Reports whether the context of a value makes it a secret. */
+/** Reports whether a value is a secret because of its mark and the values around it. */
 function isSecretInContext(mark: unknown, path: readonly string[], document: unknown): boolean {
-	// The mark of a list applies to the elements of the list.
+	// The mark of a list applies to each of its elements.
 	const valuePath = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
 	const ancestor = (levels: number): { readonly [key: string]: unknown } =>
 		valueAtPath(document, valuePath.slice(0, valuePath.length - levels)) as { [key: string]: unknown };
@@ -109,7 +109,7 @@ function isSecretInContext(mark: unknown, path: readonly string[], document: unk
 	}
 }
 
-/** Reports whether a key (the name of a variable, or a placeholder in braces) indicates a credential. */
+/** Reports whether a key, which is the name of a variable or a placeholder in braces, is likely to be that of a credential. */
 function isSecretKey(name: string): boolean {
 	return name.startsWith('{') ? refersToSecret(name) : isSecretVariable(name);
 }
@@ -145,7 +145,7 @@ export function redactSecrets<T>(
 	return holder.document;
 }
 
-/** Makes sure that the object or array under a key is a copy: copies it unless it has been copied before. Returns the copy. */
+/** Returns the object or array under a key, after replacing it by a copy unless it is already one of `copies`. */
 function copyOnce(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
 	const value = holder[key] as { [key: string]: unknown };
 	if (copies.has(value)) return value;
@@ -182,7 +182,7 @@ export function restoreSecrets<T>(document: T, stored: unknown, parentPath: read
 	return holder.document;
 }
 
-/** Reports every redacted secret. They occur if a document that was read from the Admin API is loaded again. */
+/** Reports an error for every secret that is redacted, as in a document that was read from the Admin API and is loaded again. */
 export function rejectRedactedSecrets(document: unknown, report: Report): void {
 	for (const { path, parts } of findSecrets(document)) {
 		const pointer = jsonPointer(path);

@@ -1,4 +1,4 @@
-/** Finds changes that need a restart, according to the `startup` marks in the schema. */
+/** Finds changes that take effect only after a restart, according to the `startup` marks in the schema. */
 
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Document } from '../document/document.ts';
@@ -12,7 +12,7 @@ export interface StartupChange {
 	readonly pointer: string;
 }
 
-/** Returns the changes that need a restart. An option that is `off` counts as absent. */
+/** Returns the changed settings that need a restart. An option that is `off` counts as absent. */
 export function startupChanges(running: Document, next: Document): StartupChange[] {
 	const changes: StartupChange[] = [];
 	for (const { id, schema, startup } of options) {

@@ -1,4 +1,4 @@
-/** Validates a document against its schema and rewords ajv's errors as diagnostics. */
+/** Validates a document against its schema, and turns the errors of the validator ajv into diagnostics. */
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
@@ -9,10 +9,13 @@ import { withIds } from '../document/with-ids.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
-/** Maximum number of names that a hint lists in full. */
+/** Maximum number of names that a hint lists; of more names, it lists the most similar ones. */
 const MAX_NAMES = 8;
 
-/** Maximum number of errors processed, which is more than are shown. Reducing the errors takes quadratic time. */
+/**
+ * Maximum number of ajv's errors to process. It is above the number of errors that are shown; the time to reduce errors grows with
+ * the square of their number.
+ */
 const MAX_ERRORS = 4000;
 
 /**
@@ -39,7 +42,7 @@ export function checkDocument(document: unknown, report: Report, validSites?: We
 	return false;
 }
 
-/** Checks a document without describing its mistakes. This makes the usual case, a valid document, fast. */
+/** Tells whether a document is valid, but not why. This makes the usual case, a valid document, fast. */
 const quickValidator: () => QuickCheck = lazily(() => quickChecks().root);
 
 /** Like {@link quickValidator}, for one site. */
@@ -47,7 +50,7 @@ const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definiti
 
 const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
 
-/** Finds every mistake, with all the information needed to describe it. */
+/** Finds every mistake, with what is needed to describe it. */
 const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
 
 function isValid(document: unknown, validSites: WeakSet<object>): boolean {
@@ -71,9 +74,12 @@ function lazily<T>(make: () => T): () => T {
 	};
 }
 
-/** Loads ajv. Called only for invalid documents, because for a small one, loading it takes as long as everything else. */
+/**
+ * Loads ajv. Called only for invalid documents, because loading it takes as long as everything else that is done for a small
+ * document.
+ */
 function loadAjv(): typeof import('ajv') {
-	// The bundle contains ajv, so there is no module to resolve there, and the bundle's own `require` returns it.
+	// The bundle contains ajv, so no module needs to be found, and the bundle's own `require` returns it.
 	return typeof require === 'function' ? require('ajv') : createRequire(import.meta.url)('ajv');
 }
 
@@ -257,7 +263,7 @@ const TAGS: {
 	policy: { noun: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
 };
 
-/** Returns a hint that lists the known names or, if there are many, those most similar to the written one. */
+/** Returns a hint that lists the known names or, if there are too many, those most similar to the written one. */
 function knownNamesHint(nouns: string, written: string, knownNames: readonly string[]): string {
 	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
 	if (knownNames.length <= MAX_NAMES) return `The ${nouns} are ${quoted(knownNames)}.`;
@@ -267,7 +273,10 @@ function knownNamesHint(nouns: string, written: string, knownNames: readonly str
 		: `The nearest ${nouns} are ${quoted(nearestNames(written, knownNames, 5))}; ${listAdvice}.`;
 }
 
-/** Returns the diagnostic for a document in the compatible server's JSON schema, instead of a list of unknown keys. */
+/**
+ * Returns the diagnostic for a document that follows the JSON schema of the compatible server. It replaces a long list of unknown
+ * keys.
+ */
 function otherSchemaMistake(): Diagnostic {
 	return {
 		code: 'document/other-schema',
@@ -318,7 +327,7 @@ function quoteOf({ data, parentSchema }: ErrorObject): string {
 	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
 
-/** Marks of values in which usually only a part is secret. */
+/** The values of `secret` for strings of which usually only a part is secret. */
 const PARTLY_SECRET: ReadonlySet<unknown> = new Set(['url', 'argument', 'expression', 'by-key', 'by-destination']);
 
 function quote(value: unknown): string {

@@ -15,7 +15,7 @@ export interface SubstitutedText {
 	end(offset: number): number;
 }
 
-/** Text without replacements. */
+/** A text in which nothing was replaced. */
 class UnchangedText implements SubstitutedText {
 	readonly text: string;
 

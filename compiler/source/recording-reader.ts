@@ -1,6 +1,6 @@
 /**
- * A reader that reads each file, folder or variable once and records the result, so that a later compilation can check whether it
- * has changed.
+ * A reader that reads each file, folder or variable once and records the result. A later compilation can then check whether
+ * anything has changed.
  */
 import { hash } from 'node:crypto';
 import { type FileKind, ReadError, type Reader } from './reader.ts';

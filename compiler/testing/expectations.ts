@@ -206,7 +206,10 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 	site: { usage: 'site <address>', min: 1, max: 1, lower: ([address]) => siteCheck(address.text) },
 };
 
-/** Returns the values of a field as texts; a list has several. If no name on the path matches exactly, case is ignored. */
+/**
+ * Returns the values of a field as texts: several if the field holds a list. If no name on the path matches exactly, case is
+ * ignored.
+ */
 function fieldValues(value: unknown, path: readonly string[]): string[] {
 	if (Array.isArray(value)) return value.flatMap(one => fieldValues(one, path));
 	const [name, ...rest] = path;

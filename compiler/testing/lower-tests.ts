@@ -40,7 +40,7 @@ export const UPSTREAM_BEHAVIORS = ['answers', 'fails', 'times'] as const;
 const UPSTREAM_USAGE = 'upstream [<name> | <address>] answers <status> [<body>] | fails | times out';
 
 const MAX_REPEAT = 10_000;
-/** Maximum pause after a step in milliseconds: a year. */
+/** Maximum pause after a step, in milliseconds: a year. */
 const MAX_PAUSE_MS = 366 * 86_400_000;
 
 /** Lowers the tests of a configuration. Tests with mistakes are omitted. */
@@ -94,9 +94,9 @@ interface StepDraft {
 	repeat: number;
 	pause: number;
 	readonly expectations: Expectation[];
-	/** True if there is an `expect`, even an invalid one. */
+	/** True if the step has an `expect` line, even an invalid one. */
 	hasExpectation: boolean;
-	/** The places of those words given so far that may be given only once. */
+	/** The places of the words given so far that may be given only once. */
 	readonly givenWords: Map<string, SourceSpan>;
 }
 
@@ -274,7 +274,7 @@ class TestReader {
 		}
 	}
 
-	/** Reports a TLS property given for a request without TLS. Returns true if the request uses TLS. */
+	/** Reports a TLS property that is given for a request without TLS. Returns true if the request uses TLS. */
 	#requireTls(word: Word, step: StepDraft): boolean {
 		if (step.url?.scheme !== 'http') return true;
 		this.#problem('test/no-tls', word.span, `\`${word.text}\` needs a URL that begins with \`https://\`.`);
@@ -386,7 +386,16 @@ class TestReader {
 		const { url, span, method, headers, body, from, at, protocol, sni, certificate } = step;
 		const { upstreams, busy, repeat, pause, cookies, expectations } = step;
 		const request = { method, url, headers, body, from, at, protocol, sni, certificate };
-		this.#steps.push({ request, span, upstreams, busy, repeat, pause, cookies, expectations });
+		this.#steps.push({
+			request,
+			span,
+			upstreams,
+			busy,
+			repetitions: repeat,
+			pauseMs: pause,
+			sendsCookies: cookies,
+			expectations,
+		});
 		if (step.hasExpectation) return;
 		this.#problem('test/no-expectation', span, 'This request has no expectations.', {
 			severity: 'warning',

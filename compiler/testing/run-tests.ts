@@ -78,7 +78,7 @@ export async function sendRequests(
 		now = step.request.at ?? now;
 		const busy = step.busy.map(({ zone }) => zone);
 		const script = new UpstreamScript(step.upstreams, undefined, busy);
-		for (let time = 1; time <= step.repeat; time++) {
+		for (let time = 1; time <= step.repetitions; time++) {
 			const result = await dryRun.run(withCookies(step, jar, now), script);
 			if (result?.response) jar.store(result.response.headers, step.request.url, now);
 			const continues = await onResult(step, result, time);
@@ -86,15 +86,15 @@ export async function sendRequests(
 			if (!continues) break;
 		}
 		onStepEnd(script, step);
-		now += step.pause;
+		now += step.pauseMs;
 	}
 }
 
 /** Returns the request of a step with its time and the client's cookies. Adds no cookies if the test sets the field itself. */
-function withCookies({ request, cookies }: TestStep, jar: CookieJar, now: number): DryRunRequest {
+function withCookies({ request, sendsCookies }: TestStep, jar: CookieJar, now: number): DryRunRequest {
 	const { url, headers } = request;
 	const isGiven = headers.some(([name]) => name.toLowerCase() === 'cookie');
-	const cookieValue = cookies && !isGiven ? jar.valueFor(url, now) : undefined;
+	const cookieValue = sendsCookies && !isGiven ? jar.valueFor(url, now) : undefined;
 	return { ...request, at: now, headers: cookieValue === undefined ? headers : [...headers, ['Cookie', cookieValue]] };
 }
 
@@ -147,7 +147,7 @@ async function findMismatches(
 	time: number,
 ): Promise<Diagnostic[]> {
 	const diagnostics: Diagnostic[] = [];
-	const position = step.repeat === 1 ? '' : `, at request ${time} of ${step.repeat}`;
+	const position = step.repetitions === 1 ? '' : `, at request ${time} of ${step.repetitions}`;
 	for (const { span, check } of step.expectations) {
 		const mismatch = await check(result, plan);
 		if (!mismatch) continue;
@@ -164,7 +164,10 @@ async function findMismatches(
 	return diagnostics;
 }
 
-/** Returns related places: the request if the test has several, and the row if the test is one of a table. */
+/**
+ * Returns places that help to explain a failed expectation: the request if the test has several, and the row if the test has a
+ * table.
+ */
 function relatedTo({ steps, row }: TestCase, { span }: TestStep): Diagnostic['related'] {
 	const related = [
 		...(steps.length > 1 ? [{ span, message: 'the request' }] : []),

@@ -1,4 +1,4 @@
-/** The compiled form of a `test` block: requests in order, and the expectations for each response. */
+/** The compiled form of a `test` block: requests in order, with the expectations for each response. */
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
@@ -26,11 +26,11 @@ export interface TestStep {
 	/** The zones of `limit_concurrent` that have no free place. */
 	readonly busy: readonly BusyZone[];
 	/** True to send the cookies that earlier responses of the test have set. */
-	readonly cookies: boolean;
+	readonly sendsCookies: boolean;
 	/** Number of times that the request is sent. */
-	readonly repeat: number;
+	readonly repetitions: number;
 	/** Milliseconds that pass after the step. */
-	readonly pause: number;
+	readonly pauseMs: number;
 	readonly expectations: readonly Expectation[];
 }
 

@@ -37,7 +37,7 @@ function workflowCommand(diagnostic: Diagnostic, name: string): string {
 	return `::${COMMANDS[severity]} ${properties.join(',')}::${escapeData(lines.join('\n'))}`;
 }
 
-/** Escapes text in the order that GitHub's runner expects: the percent sign first. */
+/** Escapes a text for GitHub's runner. The percent sign must be replaced first, because the other replacements contain it. */
 function escapeData(text: string): string {
 	return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }
