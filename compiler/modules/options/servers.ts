@@ -50,22 +50,29 @@ export const servers: GlobalOption = {
 		]),
 	].join('\n'),
 	lower: (line, settings, cx) => {
-		const [listener, extra] = line.words.slice(1);
-		if (extra) cx.count(line, line.words.slice(1), 0, 1, servers.usage);
+		const [listenerWord, extraWord] = line.words.slice(1);
+		if (extraWord) cx.count(line, line.words.slice(1), 0, 1, servers.usage);
 		const blocks = (settings.servers as ServerDraft[] | undefined) ?? [];
-		if (listener && parseServerListener(listener.text) === undefined) {
-			cx.problem('error', 'servers/listener', listener.span, `\`${listener.text}\` is not a listener address.`, {
-				hint: 'Write :443, 127.0.0.1:80 or [::1]:80.',
-			});
+		if (listenerWord && parseServerListener(listenerWord.text) === undefined) {
+			cx.problem(
+				'error',
+				'servers/listener',
+				listenerWord.span,
+				`\`${listenerWord.text}\` is not a listener address.`,
+				{
+					hint: 'Write :443, 127.0.0.1:80 or [::1]:80.',
+				},
+			);
 		}
-		if (blocks.some(block => block.listener === listener?.text)) {
-			const message = `cannot have 'servers' global options with duplicate listener addresses: ${listener?.text ?? ''}`;
-			cx.problem('error', 'servers/listener', (listener ?? line.words[0]!).span, message);
+		if (blocks.some(block => block.listener === listenerWord?.text)) {
+			const message = `cannot have 'servers' global options with duplicate listener addresses: ${listenerWord?.text ?? ''}`;
+			cx.problem('error', 'servers/listener', (listenerWord ?? line.words[0]!).span, message);
 		}
-		const server: ServerDraft = listener ? { listener: listener.text } : {};
+		const server: ServerDraft = listenerWord ? { listener: listenerWord.text } : {};
 		const handlers: { [name: string]: SubdirectiveHandler } = {};
 		for (const option of serverOptions) {
-			handlers[option.name] = (args, innerLine) => option.lower(innerLine, args, { server, settings, listener }, cx);
+			handlers[option.name] = (args, innerLine) =>
+				option.lower(innerLine, args, { server, settings, listener: listenerWord }, cx);
 		}
 		for (const name of UNAVAILABLE_SERVER_OPTIONS) {
 			handlers[name] ??= (_args, innerLine) => {
@@ -75,7 +82,8 @@ export const servers: GlobalOption = {
 		cx.subdirectives(line.block, handlers, 'servers', {
 			compatibleMessage: name => `unrecognized servers option '${name}'`,
 		});
-		// A block that only sets process-wide settings must not replace the general block for its listener.
+		// A block that sets only process-wide settings adds no item: for its listener, the item would replace the block for all
+		// listeners.
 		if (Object.keys(server).length > 0) settings.servers = [...blocks, cx.origin(server, line.span)];
 	},
 	schema: {

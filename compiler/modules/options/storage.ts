@@ -20,13 +20,13 @@ export const storage: GlobalOption = {
 		'```',
 	].join('\n'),
 	lower: (line, settings, cx) => {
-		const [name, ...args] = line.words.slice(1);
-		if (!name) {
+		const [nameWord, ...args] = line.words.slice(1);
+		if (!nameWord) {
 			cx.count(line, [], 1, 2, storage.usage);
 			return;
 		}
 		const storeIds = stores.map(({ id }) => id);
-		const id = cx.oneOf(name, storeIds, 'store');
+		const id = cx.oneOf(nameWord, storeIds, 'store');
 		const module = id === undefined ? undefined : storeById(id);
 		if (module) settings.storage = cx.origin({ store: module.id, ...module.lower(args, line, cx) }, line.span);
 	},

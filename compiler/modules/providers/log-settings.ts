@@ -1,4 +1,6 @@
-/** The settings of a `log`, in a site and in the global block: output, format, level and sampling. */
+/**
+ * Lowering and schema of the settings that `log` has both in a site and in the global block: output, format, level and sampling.
+ */
 
 import type { LogFormat, LogOutput, LogSampling } from '../../document/log-settings.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -11,7 +13,7 @@ import { LOG_OUTPUT_SCHEMA, lowerLogOutput } from './log-writers/log-output.ts';
 /** Levels in ascending order, as they are written in the document. */
 const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
 
-/** The schema of a log's properties in the document. */
+/** Schemas of a log's properties in the document. */
 export const LOG_SCHEMA_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', description: 'Logger name. Several sites may share it.' },
 	output: LOG_OUTPUT_SCHEMA,
@@ -48,33 +50,33 @@ export interface LogDraft {
 	sampling?: LogSampling;
 }
 
-/** Lowers the block of a `log`. `extraHandlers` are the sub-directives that only the caller's kind of block has. */
+/** Lowers the block of a `log`. `extraHandlers` handles the sub-directives that only the caller's block has. */
 export function lowerLogBlock(
 	line: Line,
 	cx: LowerContext,
 	extraHandlers: { readonly [name: string]: SubdirectiveHandler },
 ): LogDraft {
 	const draft: LogDraft = {};
-	const reportingRepeats = createRepeatReporter('log', cx);
+	const reportRepeats = createRepeatReporter('log', cx);
 	cx.subdirectives(
 		line.block,
 		{
-			output: reportingRepeats('output', (args, innerLine) => {
+			output: reportRepeats('output', (args, innerLine) => {
 				const output = lowerLogOutput(args, innerLine, cx);
 				if (output) draft.output = output;
 			}),
-			format: reportingRepeats('format', (args, innerLine) => {
+			format: reportRepeats('format', (args, innerLine) => {
 				const format = lowerLogFormat(args, innerLine, cx);
 				if (format) draft.format = cx.origin(format, innerLine.span);
 			}),
-			level: reportingRepeats('level', (args, innerLine) => {
+			level: reportRepeats('level', (args, innerLine) => {
 				const level = cx.count(innerLine, args, 1, 1, 'level DEBUG|INFO|WARN|ERROR')
 					? lowerLevel(args[0]!, cx)
 					: undefined;
 				if (level) draft.level = level;
 			}),
 			...extraHandlers,
-			sampling: reportingRepeats('sampling', (args, innerLine) => {
+			sampling: reportRepeats('sampling', (args, innerLine) => {
 				cx.count(innerLine, args, 0, 0, 'sampling { interval <duration>; first <number>; thereafter <number> }');
 				draft.sampling = lowerSampling(innerLine, cx);
 			}),
@@ -87,7 +89,9 @@ export function lowerLogBlock(
 	return draft;
 }
 
-/** Returns a function that wraps a sub-directive so that it is reported if it appears twice in a block. */
+/**
+ * Returns a function that wraps the handler of a sub-directive, so that repetitions of the sub-directive in a block are reported.
+ */
 function createRepeatReporter(
 	block: 'log' | 'sampling',
 	cx: LowerContext,
@@ -106,7 +110,7 @@ function createRepeatReporter(
 
 function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 	const sampling: { interval?: number; first?: number; thereafter?: number } = {};
-	const reportingRepeats = createRepeatReporter('sampling', cx);
+	const reportRepeats = createRepeatReporter('sampling', cx);
 	const numberHandler =
 		(name: 'first' | 'thereafter'): SubdirectiveHandler =>
 		(args, innerLine) => {
@@ -118,12 +122,12 @@ function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 	cx.subdirectives(
 		line.block,
 		{
-			interval: reportingRepeats('interval', (args, innerLine) => {
+			interval: reportRepeats('interval', (args, innerLine) => {
 				const value = cx.count(innerLine, args, 1, 1, 'interval <duration>') ? cx.duration(args[0]!) : undefined;
 				if (value !== undefined) sampling.interval = Math.max(1, Math.round(value));
 			}),
-			first: reportingRepeats('first', numberHandler('first')),
-			thereafter: reportingRepeats('thereafter', numberHandler('thereafter')),
+			first: reportRepeats('first', numberHandler('first')),
+			thereafter: reportRepeats('thereafter', numberHandler('thereafter')),
 		},
 		'sampling',
 	);

@@ -1,9 +1,10 @@
-/** The handlers available to a document's steps, from the registry of directives. */
+/** The handlers that steps of a document can name, derived from the registry of directives. */
 import type { HandlerDirective } from '../contract/directive.ts';
 import { directives } from './directives.ts';
 
 /**
- * The directives that compile to a handler of their own, by handler name. Directives that lower to other handlers are not included.
+ * The directives that have a handler of their own, by the handler's name. Directives that lower to handlers of other directives are
+ * not included.
  */
 export const HANDLERS: ReadonlyMap<string, HandlerDirective> = new Map(
 	directives.flatMap(directive =>

@@ -47,16 +47,19 @@ export const MATCHERS_BY_TYPE: ReadonlyMap<string, MatcherModule> = new Map(
 	matchers.map(matcher => [matcher.id, matcher]),
 );
 
-/** Returns the values of a matcher that only lists alternatives (see `lists` in matcher.ts); undefined for any other. */
+/**
+ * Returns the values of a matcher that consists of a list of alternatives (see `listedValues` in matcher.ts); undefined for any
+ * other matcher.
+ */
 export function listedValuesOf(
 	matcher: Matcher,
 ): { readonly kind: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
-	const lists = MATCHERS_BY_TYPE.get(matcher.type)?.listedValues;
-	return lists && { ...lists, values: matcher[lists.field] as readonly string[] };
+	const listTrait = MATCHERS_BY_TYPE.get(matcher.type)?.listedValues;
+	return listTrait && { ...listTrait, values: matcher[listTrait.field] as readonly string[] };
 }
 
-/** Returns the patterns of a matcher that only lists paths; undefined for any other. */
+/** Returns the patterns of a matcher that consists of a list of paths; undefined for any other matcher. */
 export function pathsOf(matcher: Matcher): { readonly field: string; readonly values: readonly string[] } | undefined {
-	const list = listedValuesOf(matcher);
-	return list?.kind === 'path' ? list : undefined;
+	const listedValues = listedValuesOf(matcher);
+	return listedValues?.kind === 'path' ? listedValues : undefined;
 }

@@ -17,20 +17,21 @@ export function preferredCoding(field: string | undefined, codings: readonly str
 			bestWeight = weight;
 		}
 	}
-	// Identity is always acceptable, but preferred only if listed.
+	// An uncompressed response (`identity`) is always acceptable, but preferred to a coding only if it is listed with a higher weight.
 	return bestWeight < (weights.get('identity') ?? 0) ? undefined : bestCoding;
 }
 
-const ELEMENT = /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$/i;
+const CODING_WITH_WEIGHT =
+	/^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$/i;
 
 function parseWeights(field: string): Map<string, number> {
 	const weights = new Map<string, number>();
 	for (const element of field.split(',')) {
-		const parts = ELEMENT.exec(element);
-		if (!parts) continue;
-		const name = parts[1]!.toLowerCase();
+		const elementMatch = CODING_WITH_WEIGHT.exec(element);
+		if (!elementMatch) continue;
+		const name = elementMatch[1]!.toLowerCase();
 		// Obsolete aliases are treated like the current names (RFC 9110 §8.4.1.3).
-		weights.set(name === 'x-gzip' ? 'gzip' : name, parts[2] === undefined ? 1 : Number(parts[2]));
+		weights.set(name === 'x-gzip' ? 'gzip' : name, elementMatch[2] === undefined ? 1 : Number(elementMatch[2]));
 	}
 	return weights;
 }

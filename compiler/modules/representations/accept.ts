@@ -5,8 +5,9 @@ const MEDIA_RANGE = /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+\/[!#$%&'*+.^_`|~0-9A-Za
 const WEIGHT = /;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*(?:;|$)/i;
 
 /**
- * Returns the first of `types` with the highest weight among those that the client names, by themselves or as `text/*`; undefined
- * if it names none. The wildcard for all types does not count, because programs without a preference send it.
+ * Returns the type among `types` to which the client gives the highest weight, by its name or by a range such as `text/*`; the
+ * first one if several have the same weight. Returns undefined if the client names none of them. The range for all types does not
+ * count, because programs without a preference send it.
  */
 export function preferredType<T extends string>(field: string | undefined, types: readonly T[]): T | undefined {
 	if (field === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Conditional requests: entity tags, HTTP dates and the precedence of preconditions (RFC 9110 §13). */
+/** Evaluates conditional requests: entity tags, HTTP dates and the precedence of preconditions (RFC 9110 §13). */
 import type { HeaderList } from '../../exchange/header-list.ts';
 
 /** The validators of a representation. */
@@ -9,7 +9,7 @@ export interface Validators {
 	readonly modified: number | undefined;
 }
 
-/** `proceed`: answer as usual; `not-modified`: 304; `failed`: 412. */
+/** How to answer a conditional request: `proceed` as without preconditions, `not-modified` with 304, `failed` with 412. */
 export type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
 
 const DAY_NAMES = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
@@ -60,9 +60,9 @@ function secondsOfDate(
 }
 
 /**
- * Reports whether a list of entity tags (`*`, `"a", W/"b"`) contains `etag`. With `isStrong`, tags are compared as in If-Match: a
- * weak tag equals nothing. Without it, only the opaque parts count (RFC 9110 §8.8.3.2). Parsing stops at the first malformed
- * member.
+ * Reports whether a list of entity tags (`*`, or `"a", W/"b"`) contains `etag`. If `isStrong`, tags are compared strongly, as in
+ * If-Match: a weak tag is never equal to another tag. Otherwise only the parts in quotes are compared (RFC 9110 §8.8.3.2). Parsing
+ * stops at the first malformed member.
  */
 export function etagListHas(list: string, etag: string | undefined, isStrong: boolean): boolean {
 	const text = list.trim();
@@ -78,22 +78,22 @@ export function etagListHas(list: string, etag: string | undefined, isStrong: bo
 			position += 1;
 			continue;
 		}
-		const memberIsWeak = text.startsWith('W/', position);
-		const tagStart = memberIsWeak ? position + 2 : position;
+		const isMemberWeak = text.startsWith('W/', position);
+		const tagStart = isMemberWeak ? position + 2 : position;
 		if (text[tagStart] !== '"') return false;
 		const tagEnd = text.indexOf('"', tagStart + 1);
 		if (tagEnd === -1) return false;
-		if (!(isStrong && memberIsWeak) && text.slice(tagStart, tagEnd + 1) === opaqueTag) return true;
+		if (!(isStrong && isMemberWeak) && text.slice(tagStart, tagEnd + 1) === opaqueTag) return true;
 		position = tagEnd + 1;
 	}
 	return false;
 }
 
-/** Returns the tags of a list verbatim; none for `*`. Parsing stops at the first malformed member. */
+/** Returns the entity tags in a list verbatim; an empty array for `*`. Parsing stops at the first malformed member. */
 export function parseEntityTags(list: string): string[] {
 	const tags: string[] = [];
-	const member = /[ \t,]*((?:W\/)?"[^"]*")/y;
-	for (let match = member.exec(list); match; match = member.exec(list)) tags.push(match[1]!);
+	const memberPattern = /[ \t,]*((?:W\/)?"[^"]*")/y;
+	for (let match = memberPattern.exec(list); match; match = memberPattern.exec(list)) tags.push(match[1]!);
 	return tags;
 }
 
@@ -103,7 +103,7 @@ const CONTENT_FIELDS: ReadonlySet<string> = new Set([
 	...['content-length', 'content-md5', 'content-digest', 'digest'],
 ]);
 
-/** Removes the fields that describe content, for a response without content. */
+/** Removes the header fields that describe content, for a response without content. */
 export function omitContentFields(headers: HeaderList): void {
 	headers.filter(name => !CONTENT_FIELDS.has(name.toLowerCase()));
 }
@@ -117,28 +117,31 @@ export function evaluatePreconditions(headers: HeaderList, validators: Validator
 	if (ifMatch !== undefined) {
 		if (!etagListHas(ifMatch, validators.etag, true)) return 'failed';
 	} else {
-		const since = singleDate(headers, 'if-unmodified-since', now);
+		const since = parseDateField(headers, 'if-unmodified-since', now);
 		if (since !== undefined && validators.modified !== undefined && validators.modified > since) return 'failed';
 	}
 	const ifNoneMatch = headers.combined('if-none-match');
 	if (ifNoneMatch !== undefined) {
 		return etagListHas(ifNoneMatch, validators.etag, false) ? 'not-modified' : 'proceed';
 	}
-	const since = singleDate(headers, 'if-modified-since', now);
+	const since = parseDateField(headers, 'if-modified-since', now);
 	if (since !== undefined && validators.modified !== undefined && validators.modified <= since) return 'not-modified';
 	return 'proceed';
 }
 
-/** Parses a date field. A repeated field is a list and not a date, so it is ignored (RFC 9110 §13.1.3). */
-function singleDate(headers: HeaderList, lowerName: string, now: number): number | undefined {
+/**
+ * Parses a header field whose value is a date, as seconds since the epoch. A repeated field is not a date, so it is ignored (RFC
+ * 9110 §13.1.3).
+ */
+function parseDateField(headers: HeaderList, lowerName: string, now: number): number | undefined {
 	const text = headers.combined(lowerName);
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
 }
 
 /**
- * Reports whether the Range field applies: there is no If-Range, or it identifies this very representation. Tags compare
- * strongly; a date must be equal and at least a second in the past, otherwise it is not a strong validator (RFC 9110 §13.1.5,
- * §8.8.2.2).
+ * Reports whether `Range` is to be obeyed: there is no If-Range, or its validator matches the current representation. Entity tags
+ * are compared strongly. A date must be equal to the modification date and at least a second in the past; otherwise it is not a
+ * strong validator (RFC 9110 §13.1.5, §8.8.2.2).
  */
 export function rangeApplies(headers: HeaderList, validators: Validators, now: number): boolean {
 	const ifRange = headers.combined('if-range')?.trim();

@@ -1,4 +1,4 @@
-/** The content types of files. */
+/** Content types by file extension. */
 import { TextTable } from '../../exchange/text-table.ts';
 import { EXTENSION_TYPES } from './extension-table.ts';
 
@@ -9,11 +9,11 @@ const CONTENT_TYPES = new TextTable(EXTENSION_TYPES);
  * text types; undefined if the extension is unknown or missing.
  */
 export function contentType(path: string): string | undefined {
-	const dot = path.lastIndexOf('.');
-	if (dot === -1 || path.indexOf('/', dot) !== -1) return undefined;
-	const extension = path.slice(dot + 1);
-	const contentTypeOfExtension = CONTENT_TYPES.get(extension, extension.length);
-	if (contentTypeOfExtension !== undefined) return contentTypeOfExtension;
+	const lastDot = path.lastIndexOf('.');
+	if (lastDot === -1 || path.indexOf('/', lastDot) !== -1) return undefined;
+	const extension = path.slice(lastDot + 1);
+	const exactCaseType = CONTENT_TYPES.get(extension, extension.length);
+	if (exactCaseType !== undefined) return exactCaseType;
 	const lowerExtension = extension.toLowerCase();
 	return CONTENT_TYPES.get(lowerExtension, lowerExtension.length);
 }

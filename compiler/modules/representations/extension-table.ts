@@ -4,7 +4,7 @@
  */
 import db from 'mime-db';
 
-/** Exceptions: extensions for which browsers and tools expect a type other than the type that ranks first. */
+/** Extensions for which browsers and tools expect another type than the one that {@link rank} prefers. */
 const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] = [
 	['asc', 'application/pgp-signature'],
 	['ico', 'image/x-icon'],
@@ -19,25 +19,28 @@ const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] =
 	['xml', 'text/xml'],
 ];
 
-/** Ranks registered types before types that only servers use, and standard names before experimental ones (`x-`). */
+/**
+ * Returns the rank of a type; higher is better. Registered types rank above types that only servers use, and standard names above
+ * experimental ones (`x-`).
+ */
 function rank(type: string, source: string | undefined): number {
 	const registeredRank = source === 'iana' ? 2 : 0;
 	return registeredRank + (type.includes('/x-') ? 0 : 1);
 }
 
 function chooseTypes(): ReadonlyMap<string, string> {
-	const table = new Map<string, string>();
-	const ranks = new Map<string, number>();
-	for (const [type, entry] of Object.entries(db)) {
-		for (const extension of entry.extensions ?? []) {
-			const newRank = rank(type, entry.source);
-			if (newRank <= (ranks.get(extension) ?? -1)) continue;
-			ranks.set(extension, newRank);
-			table.set(extension, withCharset(type));
+	const typeByExtension = new Map<string, string>();
+	const rankByExtension = new Map<string, number>();
+	for (const [type, mimeType] of Object.entries(db)) {
+		for (const extension of mimeType.extensions ?? []) {
+			const newRank = rank(type, mimeType.source);
+			if (newRank <= (rankByExtension.get(extension) ?? -1)) continue;
+			rankByExtension.set(extension, newRank);
+			typeByExtension.set(extension, withCharset(type));
 		}
 	}
-	for (const [extension, type] of PREFERRED_TYPES) table.set(extension, withCharset(type));
-	return table;
+	for (const [extension, type] of PREFERRED_TYPES) typeByExtension.set(extension, withCharset(type));
+	return typeByExtension;
 }
 
 function withCharset(type: string): string {

@@ -8,8 +8,8 @@ export interface ByteRange {
 }
 
 /**
- * Maximum number of ranges in a request; a request with more ranges is answered in full. Clients do not need more, and each range
- * costs a read and a part.
+ * Maximum number of ranges in a request. A request with more ranges is answered in full, because each range costs a read, and
+ * clients do not need more.
  */
 const MAX_RANGES = 32;
 /**
@@ -54,11 +54,11 @@ export function parseRange(field: string, size: number): readonly ByteRange[] | 
 	if (specCount === 0) return 'ignore';
 	if (requestedRanges.length === 0) return 'unsatisfiable';
 	if (requestedRanges.length === 1) return requestedRanges;
-	if (isAbusive(requestedRanges, size)) return 'ignore';
-	return coalesce(requestedRanges);
+	if (isAbusiveRequest(requestedRanges, size)) return 'ignore';
+	return mergeCloseRanges(requestedRanges);
 }
 
-function isAbusive(ranges: readonly ByteRange[], size: number): boolean {
+function isAbusiveRequest(ranges: readonly ByteRange[], size: number): boolean {
 	let bytes = 0;
 	let overlapCount = 0;
 	for (const [i, range] of ranges.entries()) {
@@ -68,23 +68,27 @@ function isAbusive(ranges: readonly ByteRange[], size: number): boolean {
 	return bytes > size || overlapCount > 2;
 }
 
-function coalesce(ranges: readonly ByteRange[]): readonly ByteRange[] {
-	const result: ByteRange[] = [];
+function mergeCloseRanges(ranges: readonly ByteRange[]): readonly ByteRange[] {
+	const mergedRanges: ByteRange[] = [];
 	for (const range of ranges) {
-		let merged = range;
-		let insertIndex = result.length;
-		for (let i = result.length - 1; i >= 0; i--) {
-			const other = result[i]!;
-			if (other.start > merged.end + MIN_GAP_BYTES || merged.start > other.end + MIN_GAP_BYTES) continue;
-			merged = { start: Math.min(other.start, merged.start), end: Math.max(other.end, merged.end) };
-			result.splice(i, 1);
+		let mergedRange = range;
+		let insertIndex = mergedRanges.length;
+		for (let i = mergedRanges.length - 1; i >= 0; i--) {
+			const earlierRange = mergedRanges[i]!;
+			if (earlierRange.start > mergedRange.end + MIN_GAP_BYTES || mergedRange.start > earlierRange.end + MIN_GAP_BYTES)
+				continue;
+			mergedRange = {
+				start: Math.min(earlierRange.start, mergedRange.start),
+				end: Math.max(earlierRange.end, mergedRange.end),
+			};
+			mergedRanges.splice(i, 1);
 			insertIndex = i;
-			// The merged range may also be close to earlier ranges.
-			i = result.length;
+			// The merged range may also be close to ranges that have already been compared.
+			i = mergedRanges.length;
 		}
-		result.splice(insertIndex, 0, merged);
+		mergedRanges.splice(insertIndex, 0, mergedRange);
 	}
-	return result;
+	return mergedRanges;
 }
 
 /** Returns the value of `Content-Range` for one range. */
@@ -96,8 +100,8 @@ export function contentRange(range: ByteRange, size: number): string {
 export type RangeBody = (range: ByteRange) => Body;
 
 /**
- * A `multipart/byteranges` body (RFC 9110 §14.6) of known length. `openRange` is called for each part in turn; `closeFile` is
- * called exactly once, at the end or on cancellation.
+ * Returns a `multipart/byteranges` body (RFC 9110 §14.6) of known length. Calls `openRange` for each range in turn, and `closeFile`
+ * exactly once: at the end of the body or when it is canceled.
  */
 export function multipartRanges(
 	ranges: readonly ByteRange[],
@@ -126,7 +130,7 @@ class MultipartSource implements BodySource {
 	readonly #tail: Uint8Array;
 	readonly #openRange: RangeBody;
 	readonly #closeFile: () => void;
-	#part: BodySource | undefined = undefined;
+	#partBody: BodySource | undefined = undefined;
 	#nextIndex = 0;
 	#state: 'head' | 'body' | 'tail' | 'done' = 'head';
 
@@ -147,7 +151,7 @@ class MultipartSource implements BodySource {
 	}
 
 	onIdle(): void {
-		this.#part?.onIdle?.();
+		this.#partBody?.onIdle?.();
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
@@ -166,22 +170,22 @@ class MultipartSource implements BodySource {
 	}
 
 	#pullPart(maxBytes: number | undefined): Uint8Array | null | Promise<Uint8Array | null> {
-		if (this.#part === undefined) {
+		if (this.#partBody === undefined) {
 			const body = this.#openRange(this.#ranges[this.#nextIndex]!);
 			if (!isStream(body)) {
 				this.#advance();
 				return typeof body === 'string' ? Buffer.from(body) : body === null ? this.pull() : body;
 			}
-			this.#part = body;
+			this.#partBody = body;
 		}
-		const bytes = this.#part.pull(maxBytes);
-		if (bytes instanceof Promise) return bytes.then(nextBytes => nextBytes ?? this.#partEnded());
-		return bytes ?? this.#partEnded();
+		const bytes = this.#partBody.pull(maxBytes);
+		if (bytes instanceof Promise) return bytes.then(nextBytes => nextBytes ?? this.#endPart());
+		return bytes ?? this.#endPart();
 	}
 
-	#partEnded(): Uint8Array | null | Promise<Uint8Array | null> {
+	#endPart(): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#state === 'done') return null;
-		this.#part = undefined;
+		this.#partBody = undefined;
 		this.#advance();
 		return this.pull();
 	}
@@ -194,12 +198,12 @@ class MultipartSource implements BodySource {
 	#finish(): void {
 		if (this.#state === 'done') return;
 		this.#state = 'done';
-		this.#part = undefined;
+		this.#partBody = undefined;
 		this.#closeFile();
 	}
 
 	cancel(reason?: unknown): void {
-		this.#part?.cancel(reason);
+		this.#partBody?.cancel(reason);
 		this.#finish();
 	}
 }

@@ -21,7 +21,7 @@ export type Operand = SourceRange &
 		| { readonly kind: 'field'; readonly operand: Operand; readonly name: string }
 	);
 
-/** An operand with arguments. */
+/** An operand, followed by the arguments with which it is called. */
 export interface Command extends SourceRange {
 	readonly operands: readonly Operand[];
 }
@@ -29,10 +29,10 @@ export interface Command extends SourceRange {
 /** A sequence of commands, each of which gets the value of the previous one as its last argument. */
 export interface Pipeline extends SourceRange {
 	readonly commands: readonly Command[];
-	/** Slots of the variables that receive the pipeline's value: one, or two for the index and the element of a `range`. */
+	/** Slots of the variables that receive the pipeline's value: none, one, or two for the index and the element of a `range`. */
 	readonly slots: readonly number[];
 	/** True for `:=`, false for `=`. A pipeline with either operator does not print its value. */
-	readonly declares: boolean;
+	readonly isDeclaration: boolean;
 }
 
 /** A node that is executed for its output or effect. */

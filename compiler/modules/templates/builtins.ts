@@ -1,4 +1,4 @@
-/** The built-in functions of the language, except `and` and `or`, which are evaluated separately. */
+/** The built-in functions of the template language, except `and` and `or`, whose arguments are evaluated only as needed. */
 import { escapeQueryText } from '../../exchange/uri-escape.ts';
 import { basicEqual, basicLess } from './compare.ts';
 import { formatValue, valueToText } from './format-value.ts';
@@ -40,12 +40,12 @@ export const BUILTINS: FunctionList = {
 	urlquery: defineFunction('any...', (run, values: Value[]) => escapeQueryText(joinAsText(run, values))),
 };
 
-/** Joins values as `print` does; a single value is only converted to a string. */
+/** Converts a single value to a string; joins several values as `print` does. */
 function joinAsText(run: TemplateRun, values: readonly Value[]): string {
 	return values.length === 1 ? valueToText(run, values[0]!) : joinPrinted(run, values);
 }
 
-/** Joins values, with a space between two neighbors if neither is a string. */
+/** Formats and joins values, with a space between adjacent values if neither is a string. */
 function joinPrinted(run: TemplateRun, values: readonly Value[]): string {
 	let result = '';
 	for (const [i, value] of values.entries()) {
@@ -111,7 +111,7 @@ const HTML_ESCAPES: { readonly [character: string]: string } = {
 	'\0': '\ufffd',
 };
 
-/** Escapes text for a JavaScript string, also inside HTML. */
+/** Escapes text for a JavaScript string, even one inside an HTML page. */
 function escapeJs(text: string): string {
 	return text.replace(/[\\'"<>&=\p{Cc}\u2028\u2029]/gu, c => {
 		if (c === '\\' || c === "'" || c === '"') return `\\${c}`;

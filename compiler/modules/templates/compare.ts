@@ -2,7 +2,7 @@
 import type { TemplateRun } from './run.ts';
 import { asDictionary, compareText, isList, isObject, typeName, type Value } from './value.ts';
 
-/** Implements `eq` for two values of one basic type; nil equals only nil. */
+/** Implements `eq` for two values of the same basic type. Fails for values that cannot be compared; nil is equal only to nil. */
 export function basicEqual(run: TemplateRun, a: Value, b: Value): boolean {
 	if (a === null || b === null) return a === b;
 	if (typeof a === 'object' || typeof b === 'object') {
@@ -15,7 +15,7 @@ export function basicEqual(run: TemplateRun, a: Value, b: Value): boolean {
 	return a === b;
 }
 
-/** Implements `lt` for two values: numbers of one kind, or strings. */
+/** Implements `lt` for two numbers of the same kind or two strings. Fails for all other values. */
 export function basicLess(run: TemplateRun, a: Value, b: Value): boolean {
 	if (typeof a !== typeof b) return run.fail('incompatible types for comparison');
 	if (typeof a === 'string') return compareText(a, b as string) < 0;
@@ -23,7 +23,7 @@ export function basicLess(run: TemplateRun, a: Value, b: Value): boolean {
 	return run.fail('invalid type for comparison');
 }
 
-/** Implements deep equality, which never fails. */
+/** Implements deep equality, which is defined for all values. */
 export function deepEqual(run: TemplateRun, a: Value, b: Value): boolean {
 	run.budget.spend(1);
 	if (a === b) return true;

@@ -1,4 +1,4 @@
-/** Compiles statements to closures. */
+/** Compiles the statements of templates to closures. */
 import type { SourceRange, Statement } from './ast.ts';
 import { type CompileScope, compileCommands, compilePipeline, type Evaluator, failAtPlace } from './evaluate.ts';
 import { printValue } from './format-value.ts';
@@ -6,7 +6,7 @@ import type { TemplateRun, VariableSlots } from './run.ts';
 import { LimitError } from './template-error.ts';
 import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
 
-/** The outcomes of a statement: execution continues normally, the enclosing loop ends, or its next iteration begins. */
+/** The outcomes of a statement: the next statement is executed, the enclosing loop ends, or the loop's next iteration begins. */
 const NORMAL = 0;
 const BREAK = 1;
 const CONTINUE = 2;
@@ -72,7 +72,10 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 	}
 }
 
-/** Adds the place in the template to the error if a limit is reached, even between two function calls. */
+/**
+ * Compiles a statement so that the error for a reached limit names the statement's place, even if the limit was not reached in a
+ * function call.
+ */
 function withPlaceInLimitError(scope: CompileScope, place: SourceRange, body: TemplateBody): TemplateBody {
 	return (run, dot, variables) => {
 		try {
@@ -90,13 +93,13 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 	const body = compileStatements(statement.body, scope);
 	const otherwise = compileStatements(statement.otherwise, scope);
 	const { slots } = pipeline;
-	const element = slots.at(-1);
-	const index = slots.length === 2 ? slots[0] : undefined;
+	const elementSlot = slots.at(-1);
+	const indexSlot = slots.length === 2 ? slots[0] : undefined;
 
 	const iterate = (run: TemplateRun, key: Value, value: Value, variables: VariableSlots): boolean => {
 		run.budget.spend(1);
-		if (element !== undefined) variables[element] = value;
-		if (index !== undefined) variables[index] = key;
+		if (elementSlot !== undefined) variables[elementSlot] = value;
+		if (indexSlot !== undefined) variables[indexSlot] = key;
 		return body(run, value, variables) !== BREAK;
 	};
 	return withPlaceInLimitError(scope, pipeline, (run, dot, variables) => {
@@ -108,7 +111,8 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 		}
 		if (typeof value === 'bigint') {
 			if (value <= 0n) return otherwise(run, dot, variables);
-			if (index !== undefined) failAtPlace(scope, pipeline, run, "can't use two variables to range over an integer");
+			if (indexSlot !== undefined)
+				failAtPlace(scope, pipeline, run, "can't use two variables to range over an integer");
 			for (let i = 0n; i < value; i++) if (!iterate(run, i, i, variables)) break;
 			return NORMAL;
 		}

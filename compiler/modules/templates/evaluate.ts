@@ -1,4 +1,4 @@
-/** Compiles pipelines to closures: operands, fields, calls. */
+/** Compiles the pipelines of templates, with their operands, fields and calls, to closures. */
 import type { Command, Operand, Pipeline, SourceRange } from './ast.ts';
 import {
 	argumentCountMistake,
@@ -20,13 +20,13 @@ export type Evaluator = (run: TemplateRun, dot: Value, variables: VariableSlots)
 /** A compiled command. `pipedValue` is the value of the previous command of the pipeline, if any. */
 type EvaluateCommand = (run: TemplateRun, dot: Value, variables: VariableSlots, pipedValue: Value) => Value;
 
-/** The context of a compilation. */
+/** The source of the template being compiled, and the functions that it can call. */
 export interface CompileScope {
 	readonly text: string;
 	readonly functions: FunctionTable;
 }
 
-/** Throws an error with its place: `template: name:line:column: executing "name" at <.X>: reason`. */
+/** Throws a TemplateFailure that names a place: `template: name:line:column: executing "name" at <.X>: reason`. */
 export function failAtPlace(
 	scope: CompileScope,
 	place: SourceRange,
@@ -171,14 +171,14 @@ function compileCall(
 		run.budget.spend(1);
 		const values: Value[] = [];
 		for (const [i, arg] of args.entries()) {
-			values.push(checkedArgument(scope, operands[i]!, run, fn, i, arg(run, dot, variables)));
+			values.push(checkArgument(scope, operands[i]!, run, fn, i, arg(run, dot, variables)));
 		}
-		if (isPiped) values.push(checkedArgument(scope, place, run, fn, args.length, pipedValue));
+		if (isPiped) values.push(checkArgument(scope, place, run, fn, args.length, pipedValue));
 		return withPlaceInErrors(scope, callRange, run, name, () => chargeResult(run, fn.call(run, values)));
 	};
 }
 
-function checkedArgument(
+function checkArgument(
 	scope: CompileScope,
 	place: SourceRange,
 	run: TemplateRun,
@@ -187,8 +187,10 @@ function checkedArgument(
 	value: Value,
 ): Value {
 	const kind = parameterKind(fn, index);
-	const converted = convertArgument(value, kind);
-	return converted === undefined ? failAtPlace(scope, place, run, argumentTypeMistake(value, kind)) : converted;
+	const convertedValue = convertArgument(value, kind);
+	return convertedValue === undefined
+		? failAtPlace(scope, place, run, argumentTypeMistake(value, kind))
+		: convertedValue;
 }
 
 /** Compiles `and` or `or`. Evaluation stops at the argument that decides the result, and that argument is the result. */

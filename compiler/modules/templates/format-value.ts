@@ -2,7 +2,7 @@
 import type { TemplateRun } from './run.ts';
 import { Callable, isList, sortedKeys, type Value } from './value.ts';
 
-/** Returns what an action prints for a value that is not a string. */
+/** Returns the text that an action such as `{{.X}}` prints for a value other than a string. */
 export function printValue(run: TemplateRun, value: Value): string {
 	if (value === null) return '<no value>';
 	if (value instanceof Callable) return run.fail(`can't print ${value.name} of type func`);

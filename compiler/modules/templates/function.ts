@@ -1,4 +1,7 @@
-/** The functions that templates call: their parameters, checked before a call, and their implementation. */
+/**
+ * Defines the functions that templates call: the types of their parameters, which are checked before a call, and their
+ * implementation.
+ */
 import type { TemplateRun } from './run.ts';
 import { asDictionary, isList, typeName, type Value } from './value.ts';
 
@@ -9,8 +12,8 @@ export interface TemplateFunction {
 	readonly parameters: readonly ParameterKind[];
 	/** True if the last parameter takes any number of arguments, including none. */
 	readonly isVariadic: boolean;
-	/** Implements the function for checked arguments. Throws FunctionError through `run.fail`. */
-	readonly call: (callBody: TemplateRun, args: readonly Value[]) => Value;
+	/** Runs the function with arguments that have been checked. Throws FunctionError. */
+	readonly call: (run: TemplateRun, args: readonly Value[]) => Value;
 }
 
 export type FunctionTable = ReadonlyMap<string, TemplateFunction>;
@@ -24,7 +27,7 @@ export type FunctionList = { readonly [name: string]: TemplateFunction };
  */
 export function defineFunction(
 	signature: string,
-	body: (callBody: TemplateRun, ...args: never[]) => Value,
+	body: (run: TemplateRun, ...args: never[]) => Value,
 ): TemplateFunction {
 	const words = signature === '' ? [] : signature.split(' ');
 	const isVariadic = words.at(-1)?.endsWith('...') ?? false;
@@ -87,7 +90,7 @@ const TYPE_NAMES: { readonly [kind in ParameterKind]: string } = {
 	dict: 'map[string]interface {}',
 };
 
-/** Returns the message for an argument of the wrong type. */
+/** Returns the message for an argument whose type is wrong for the parameter. */
 export function argumentTypeMistake(value: Value, kind: ParameterKind): string {
 	const expected = TYPE_NAMES[kind];
 	return value === null
@@ -95,24 +98,24 @@ export function argumentTypeMistake(value: Value, kind: ParameterKind): string {
 		: `wrong type for value; expected ${expected}; got ${typeName(value)}`;
 }
 
-/** Checks the arguments and calls the function. Throws FunctionError. */
-export function callChecked(callBody: TemplateRun, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
+/** Checks the arguments and calls the function. Throws FunctionError if the arguments are invalid or the function fails. */
+export function callChecked(run: TemplateRun, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
 	const mistake = argumentCountMistake(name, fn, args.length);
-	if (mistake) callBody.fail(mistake);
-	const converted = args.map((value, i) => {
+	if (mistake) run.fail(mistake);
+	const convertedArgs = args.map((value, i) => {
 		const kind = parameterKind(fn, i);
 		const argument = convertArgument(value, kind);
-		return argument === undefined ? callBody.fail(argumentTypeMistake(value, kind)) : argument;
+		return argument === undefined ? run.fail(argumentTypeMistake(value, kind)) : argument;
 	});
-	return chargeResult(callBody, fn.call(callBody, converted));
+	return chargeResult(run, fn.call(run, convertedArgs));
 }
 
 /** Charges the result of a call to the budget, and returns it. */
-export function chargeResult(callBody: TemplateRun, value: Value): Value {
-	if (typeof value === 'string') callBody.budget.chargeText(value.length);
+export function chargeResult(run: TemplateRun, value: Value): Value {
+	if (typeof value === 'string') run.budget.chargeText(value.length);
 	else if (typeof value === 'object' && value !== null) {
-		if (isList(value)) callBody.budget.chargeEntries(value.length);
-		else if (value instanceof Map) callBody.budget.chargeEntries(value.size);
+		if (isList(value)) run.budget.chargeEntries(value.length);
+		else if (value instanceof Map) run.budget.chargeEntries(value.size);
 	}
 	return value;
 }

@@ -5,7 +5,8 @@ import { TimeValue } from './time-value.ts';
 import { asDictionary, Callable, isList, isObject, sortedKeys, type Value } from './value.ts';
 
 /**
- * Returns the JSON of a value with sorted keys; `indent` is '' for a single line. `<`, `>` and `&` are escaped unless `isRaw`.
+ * Returns a value as JSON with sorted keys. `indent` is the indentation of each level; '' for a single line. `<`, `>` and `&` are
+ * escaped unless `isRaw`.
  */
 export function toJson(run: TemplateRun, value: Value, indent: string, isRaw: boolean): string {
 	const text = encode(run, value, indent, indent === '' ? '' : '\n');
@@ -48,10 +49,10 @@ function encode(run: TemplateRun, value: Value, indent: string, newline: string)
 	}
 	run.budget.leave();
 	if (!isList(value) && !entries) return JSON.stringify((value as { text(): string }).text());
-	const [open, close] = isList(value) ? '[]' : '{}';
+	const [openBracket, closeBracket] = isList(value) ? '[]' : '{}';
 	return parts.length === 0
-		? `${open}${close}`
-		: `${open}${innerNewline}${parts.join(`,${innerNewline}`)}${newline}${close}`;
+		? `${openBracket}${closeBracket}`
+		: `${openBracket}${innerNewline}${parts.join(`,${innerNewline}`)}${newline}${closeBracket}`;
 }
 
 /** Parses JSON. Numbers become floats, as in Go. Throws SyntaxError. */
@@ -59,24 +60,27 @@ export function fromJson(text: string): Value {
 	return toTemplateValue(JSON.parse(text), false);
 }
 
-/** Converts plain data, as returned by a front matter parser. If `integers`, whole numbers become integers. */
-export function toTemplateValue(data: unknown, integers: boolean): Value {
+/**
+ * Converts plain JavaScript data, such as the result of a parser, to a value. If `convertsIntegers`, whole numbers become integers
+ * instead of floats.
+ */
+export function toTemplateValue(data: unknown, convertsIntegers: boolean): Value {
 	switch (typeof data) {
 		case 'string':
 		case 'boolean':
 		case 'bigint':
 			return data;
 		case 'number':
-			return integers && Number.isSafeInteger(data) ? BigInt(data) : data;
+			return convertsIntegers && Number.isSafeInteger(data) ? BigInt(data) : data;
 		case 'object':
 			break;
 		default:
 			return null;
 	}
 	if (data === null) return null;
-	if (Array.isArray(data)) return data.map(item => toTemplateValue(item, integers));
+	if (Array.isArray(data)) return data.map(item => toTemplateValue(item, convertsIntegers));
 	if (data instanceof Date) return new TimeValue(data.getTime(), 'UTC');
 	if (data instanceof Map)
-		return new Map([...data].map(([key, item]) => [String(key), toTemplateValue(item, integers)]));
-	return new Map(Object.entries(data).map(([key, item]) => [key, toTemplateValue(item, integers)]));
+		return new Map([...data].map(([key, item]) => [String(key), toTemplateValue(item, convertsIntegers)]));
+	return new Map(Object.entries(data).map(([key, item]) => [key, toTemplateValue(item, convertsIntegers)]));
 }

@@ -14,7 +14,7 @@ export interface TemplateSource {
 	readonly data?: readonly DataInsertion[];
 }
 
-/** Delimiters of actions. */
+/** The delimiters of actions, such as `{{` and `}}`. */
 export interface Delimiters {
 	readonly open: string;
 	readonly close: string;
@@ -40,7 +40,7 @@ export type TemplatePiece =
 	| { readonly kind: 'text'; readonly text: string }
 	| { readonly kind: 'action'; readonly tokens: readonly Token[]; readonly start: number; readonly end: number };
 
-/** Maximum number of characters of a template, including data. */
+/** Maximum number of characters of a template's source. */
 const MAX_SOURCE_LENGTH: number = 10 * 1024 * 1024;
 
 const SPACE = /[ \t\r\n]/;
@@ -49,9 +49,9 @@ const NUMBER =
 	/[+-]?(?:0[xX][0-9a-fA-F_]+(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?\d+)?|0[bB][01_]+|0[oO][0-7_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)/y;
 const OPERATORS = [':=', '=', '|', '(', ')', ','];
 
-/** Splits a source. Throws TemplateSyntaxError. */
+/** Splits a template's source into literal text and actions. Throws TemplateSyntaxError. */
 export function splitTemplate(source: TemplateSource, delimiters: Delimiters): TemplatePiece[] {
-	return new Splitter(source, delimiters).splitPieces();
+	return new TemplateSplitter(source, delimiters).splitPieces();
 }
 
 /** Returns the line of an offset, starting at 1. */
@@ -62,47 +62,47 @@ export function lineOfOffset(text: string, offset: number): number {
 	return line;
 }
 
-class Splitter {
+class TemplateSplitter {
 	readonly #text: string;
 	readonly #data: readonly DataInsertion[];
-	readonly #open: string;
-	readonly #close: string;
+	readonly #openDelimiter: string;
+	readonly #closeDelimiter: string;
 	#position = 0;
-	/** Index of the next insertion at or after the current position. */
-	#nextInsertion = 0;
+	/** Index in `#data` of the first insertion that has not been used. */
+	#nextInsertionIndex = 0;
 
 	constructor(source: TemplateSource, { open, close }: Delimiters) {
 		this.#text = source.text;
 		this.#data = source.data ?? [];
-		this.#open = open;
-		this.#close = close;
+		this.#openDelimiter = open;
+		this.#closeDelimiter = close;
 	}
 
 	splitPieces(): TemplatePiece[] {
 		if (this.#text.length > MAX_SOURCE_LENGTH) {
 			throw new TemplateSyntaxError(1, `the text is longer than ${MAX_SOURCE_LENGTH} characters`);
 		}
-		const splitPieces: TemplatePiece[] = [];
-		let trimNext = false;
+		const pieces: TemplatePiece[] = [];
+		let trimsNextText = false;
 		for (;;) {
 			const actionStart = this.#findOpen();
 			let text = this.#literal(actionStart === -1 ? this.#text.length : actionStart);
-			if (trimNext) text = text.replace(/^[ \t\r\n]+/, '');
+			if (trimsNextText) text = text.replace(/^[ \t\r\n]+/, '');
 			if (actionStart === -1) {
-				if (text !== '') splitPieces.push({ kind: 'text', text });
-				return splitPieces;
+				if (text !== '') pieces.push({ kind: 'text', text });
+				return pieces;
 			}
-			this.#position = actionStart + this.#open.length;
+			this.#position = actionStart + this.#openDelimiter.length;
 			const trimsAfter = this.#text[this.#position] === '-' && SPACE.test(this.#text[this.#position + 1] ?? '');
 			if (trimsAfter) {
 				text = trimEnd(text);
 				this.#position++;
 			}
-			if (text !== '') splitPieces.push({ kind: 'text', text });
+			if (text !== '') pieces.push({ kind: 'text', text });
 			const action = this.#parseComment(actionStart) ?? this.#parseAction(actionStart);
-			if (action.tokens.length > 1) splitPieces.push({ kind: 'action', ...action });
+			if (action.tokens.length > 1) pieces.push({ kind: 'action', ...action });
 			else if (!action.isComment) this.#fail(actionStart, 'missing value for command');
-			trimNext = action.trimsAfter;
+			trimsNextText = action.trimsAfter;
 		}
 	}
 
@@ -110,9 +110,13 @@ class Splitter {
 	#findOpen(): number {
 		let searchStart = this.#position;
 		for (;;) {
-			const delimiterStart = this.#text.indexOf(this.#open, searchStart);
+			const delimiterStart = this.#text.indexOf(this.#openDelimiter, searchStart);
 			if (delimiterStart === -1) return -1;
-			if (!this.#data.some(({ offset }) => offset > delimiterStart && offset < delimiterStart + this.#open.length))
+			if (
+				!this.#data.some(
+					({ offset }) => offset > delimiterStart && offset < delimiterStart + this.#openDelimiter.length,
+				)
+			)
 				return delimiterStart;
 			searchStart = delimiterStart + 1;
 		}
@@ -123,14 +127,14 @@ class Splitter {
 		return this.#withData(this.#position, end);
 	}
 
-	/** Returns the text from `start` to `end`, including its data. All data up to `end` counts as used. */
+	/** Returns the text from `start` to `end` with the data that is inserted in it. Data up to `end` will not be inserted again. */
 	#withData(start: number, end: number): string {
 		let text = '';
 		let textStart = start;
 		// Data at the beginning of an action belongs to the text before the action. Data at the end of an action belongs to the
 		// text after it.
-		while (this.#nextInsertion < this.#data.length && this.#data[this.#nextInsertion]!.offset <= end) {
-			const { offset, value } = this.#data[this.#nextInsertion++]!;
+		while (this.#nextInsertionIndex < this.#data.length && this.#data[this.#nextInsertionIndex]!.offset <= end) {
+			const { offset, value } = this.#data[this.#nextInsertionIndex++]!;
 			text += this.#text.slice(textStart, offset) + value;
 			textStart = offset;
 		}
@@ -146,8 +150,9 @@ class Splitter {
 		const trimsAfter = this.#trimsAfter();
 		if (trimsAfter)
 			this.#position += /^[ \t\r\n]+/.exec(this.#text.slice(this.#position, this.#position + 64))![0].length + 1;
-		if (!this.#text.startsWith(this.#close, this.#position)) this.#fail(start, 'comment ends before closing delimiter');
-		this.#position += this.#close.length;
+		if (!this.#text.startsWith(this.#closeDelimiter, this.#position))
+			this.#fail(start, 'comment ends before closing delimiter');
+		this.#position += this.#closeDelimiter.length;
 		this.#refuseData(start, this.#position);
 		return { tokens: [], start, end: this.#position, trimsAfter, isComment: true };
 	}
@@ -161,7 +166,7 @@ class Splitter {
 
 	#trimsAfter(): boolean {
 		const whiteSpace = /^[ \t\r\n]+-/.exec(this.#text.slice(this.#position, this.#position + 64));
-		return whiteSpace !== null && this.#text.startsWith(this.#close, this.#position + whiteSpace[0].length);
+		return whiteSpace !== null && this.#text.startsWith(this.#closeDelimiter, this.#position + whiteSpace[0].length);
 	}
 
 	#parseAction(start: number): ActionPiece {
@@ -175,13 +180,13 @@ class Splitter {
 				this.#text[this.#position] === '-' && this.#position > tokenStart && this.#closesAt(this.#position + 1);
 			if (trimsAfter || this.#closesAt(this.#position)) {
 				if (depth > 0) this.#fail(start, 'unclosed left paren');
-				this.#position += this.#close.length + (trimsAfter ? 1 : 0);
+				this.#position += this.#closeDelimiter.length + (trimsAfter ? 1 : 0);
 				this.#refuseData(tokenStart, this.#position);
 				tokens.push({ kind: 'end', text: '', start: this.#position, end: this.#position, isSpaced: true });
 				return { tokens, start, end: this.#position, trimsAfter, isComment: false };
 			}
 			if (this.#position >= this.#text.length) this.#fail(start, 'unclosed action');
-			const token = this.#token(isSpaced);
+			const token = this.#readToken(isSpaced);
 			if (token.kind !== 'string') this.#refuseData(tokenStart, token.end);
 			if (token.text === '(' && token.kind === 'operator') depth++;
 			if (token.text === ')' && token.kind === 'operator' && --depth < 0)
@@ -191,29 +196,29 @@ class Splitter {
 	}
 
 	#closesAt(offset: number): boolean {
-		return this.#text.startsWith(this.#close, offset);
+		return this.#text.startsWith(this.#closeDelimiter, offset);
 	}
 
-	/** Fails if there is data inside an action, where it would become part of the program. */
+	/** Fails if data is to be inserted between `start` and `end`, inside an action, where it would become part of the template. */
 	#refuseData(start: number, end: number): void {
-		const insertion = this.#data[this.#nextInsertion];
+		const insertion = this.#data[this.#nextInsertionIndex];
 		if (insertion && insertion.offset < end) this.#fail(start, 'request data inside an action');
 	}
 
-	#token(isSpaced: boolean): Token {
+	#readToken(isSpaced: boolean): Token {
 		const start = this.#position;
 		const c = this.#text[start]!;
 		const createToken = (kind: TokenKind, text: string, end: number): Token => {
 			this.#position = end;
 			return { kind, text, start, end, isSpaced };
 		};
-		if (c === '"') return this.#quoted(isSpaced);
+		if (c === '"') return this.#readQuotedString(isSpaced);
 		if (c === '`') {
 			const end = this.#text.indexOf('`', start + 1);
 			if (end === -1) this.#fail(start, 'unterminated raw quoted string');
 			return createToken('string', this.#withData(start + 1, end).replaceAll('\r', ''), end + 1);
 		}
-		if (c === "'") return this.#character(isSpaced);
+		if (c === "'") return this.#readCharacter(isSpaced);
 		if (c === '$') {
 			const name = this.#match(WORD, start + 1) ?? '';
 			return createToken('variable', `$${name}`, start + 1 + name.length);
@@ -244,7 +249,7 @@ class Splitter {
 		return pattern.exec(this.#text)?.[0];
 	}
 
-	#quoted(isSpaced: boolean): Token {
+	#readQuotedString(isSpaced: boolean): Token {
 		const start = this.#position;
 		let value = '';
 		let offset = start + 1;
@@ -258,7 +263,7 @@ class Splitter {
 			}
 			value += this.#withData(partStart, offset);
 			if (c === '"') break;
-			const escaped = this.#escape(offset);
+			const escaped = this.#decodeEscape(offset);
 			value += escaped.value;
 			offset = escaped.end;
 			partStart = offset;
@@ -268,14 +273,14 @@ class Splitter {
 		return { kind: 'string', text: value, start, end: offset + 1, isSpaced };
 	}
 
-	#character(isSpaced: boolean): Token {
+	#readCharacter(isSpaced: boolean): Token {
 		const start = this.#position;
 		const codePoint = this.#text.codePointAt(start + 1);
 		if (codePoint === undefined || codePoint === 39 || codePoint === 10)
 			this.#fail(start, 'malformed character constant');
 		const { value, end } =
 			codePoint === 92
-				? this.#escape(start + 1)
+				? this.#decodeEscape(start + 1)
 				: { value: String.fromCodePoint(codePoint!), end: start + 1 + (codePoint! > 0xffff ? 2 : 1) };
 		if (this.#text[end] !== "'") this.#fail(start, 'malformed character constant');
 		this.#position = end + 1;
@@ -283,10 +288,10 @@ class Splitter {
 	}
 
 	/**
-	 * Decodes an escape in a quoted string or character. `\xNN` and octal escapes are code points, and not bytes as in Go, because
+	 * Decodes an escape in a string or character constant. `\xNN` and octal escapes denote code points, not bytes as in Go, because
 	 * strings here are text.
 	 */
-	#escape(offset: number): { value: string; end: number } {
+	#decodeEscape(offset: number): { value: string; end: number } {
 		const c = this.#text[offset + 1] ?? '';
 		const escapeIndex = 'abfnrtv\\\'"'.indexOf(c);
 		if (escapeIndex !== -1 && c !== '') return { value: '\x07\b\f\n\r\t\v\\\'"'[escapeIndex]!, end: offset + 2 };

@@ -1,9 +1,9 @@
-/** Parses numbers and characters in templates. */
+/** Parses the number and character constants of templates. */
 import { type Value, wrapInt64 } from './value.ts';
 
 /**
- * Parses an integer (`1`, `0x1F`, `0b1`, `0o7`, `017`, `1_000`) or a float (`1.5`, `1e3`, `0x1p4`); undefined for anything
- * else.
+ * Parses an integer (`1`, `0x1F`, `0b1`, `0o7`, `017`, `1_000`) or a float (`1.5`, `1e3`, `0x1p4`). Returns undefined for other
+ * text.
  */
 export function parseNumber(numberText: string): bigint | number | undefined {
 	const isNegative = numberText[0] === '-';
@@ -31,12 +31,15 @@ function parseInteger(text: string): bigint | undefined {
 }
 
 function parseHexFloat(text: string): number | undefined {
-	const parts = /^0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)$/.exec(text);
-	if (!parts) return undefined;
-	return Number.parseInt(`0${parts[1]}${parts[2]}`, 16) * 2 ** (Number(parts[3]) - 4 * parts[2]!.length);
+	const hexFloatMatch = /^0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)$/.exec(text);
+	if (!hexFloatMatch) return undefined;
+	return (
+		Number.parseInt(`0${hexFloatMatch[1]}${hexFloatMatch[2]}`, 16) *
+		2 ** (Number(hexFloatMatch[3]) - 4 * hexFloatMatch[2]!.length)
+	);
 }
 
-/** Converts a character constant to its code point. */
+/** Returns the code point of a character constant as an integer. */
 export function parseCharacter(character: string): Value {
 	return BigInt(character.codePointAt(0)!);
 }

@@ -11,25 +11,25 @@ import {
 import { parseCharacter, parseNumber } from './literals.ts';
 import { TemplateSyntaxError } from './template-error.ts';
 
-/** Maximum nesting of blocks and of parentheses. */
+/** Maximum depth to which blocks and parentheses may be nested. */
 const MAX_NESTING = 100;
 
 const END_OF_BLOCK = new Set(['end', 'else']);
 
 /**
- * Parses a source. `isFunction` returns true for a known function, and for any other name the reason why it is unavailable. Throws
- * TemplateSyntaxError.
+ * Parses a template's source. `isFunction` returns true for the name of a function, and for any other name the reason why it cannot
+ * be called. Throws TemplateSyntaxError.
  */
 export function parseTemplate(
 	source: TemplateSource,
 	delimiters: Delimiters,
 	isFunction: (name: string) => true | string,
 ): ParsedTemplate {
-	const parser = new Parser(source.text, splitTemplate(source, delimiters), isFunction);
+	const parser = new TemplateParser(source.text, splitTemplate(source, delimiters), isFunction);
 	return { statements: parser.parseAll(), definitions: parser.definitions };
 }
 
-class Parser {
+class TemplateParser {
 	readonly definitions = new Map<string, readonly Statement[]>();
 	readonly #text: string;
 	readonly #pieces: readonly TemplatePiece[];
@@ -38,7 +38,7 @@ class Parser {
 	#tokens: readonly Token[] = [];
 	#tokenIndex = 0;
 	/** Names of the variables in scope, by slot. */
-	#names: string[] = ['$'];
+	#variableNames: string[] = ['$'];
 	#loopDepth = 0;
 	#nesting = 0;
 
@@ -49,16 +49,16 @@ class Parser {
 	}
 
 	parseAll(): readonly Statement[] {
-		const statements = this.#statements(undefined);
+		const statements = this.#parseStatements(undefined);
 		if (this.#tokens.length > 0) this.#fail(this.#tokens[0]!, `unexpected {{${this.#tokens[0]!.text}}}`);
 		return statements;
 	}
 
 	/**
-	 * Parses statements up to the action that ends them, whose tokens become the current ones. `blockStart` is the first token of
-	 * the enclosing block.
+	 * Parses statements up to the action that ends their block; its tokens are then in `#tokens`. `blockStart` is the first token of
+	 * the block; undefined outside of blocks.
 	 */
-	#statements(blockStart: Token | undefined): readonly Statement[] {
+	#parseStatements(blockStart: Token | undefined): readonly Statement[] {
 		const statements: Statement[] = [];
 		while (this.#pieceIndex < this.#pieces.length) {
 			const piece = this.#pieces[this.#pieceIndex++]!;
@@ -70,7 +70,7 @@ class Parser {
 			this.#tokenIndex = 0;
 			const first = this.#peek();
 			if (first.kind === 'word' && END_OF_BLOCK.has(first.text)) return statements;
-			const statement = this.#statement(first);
+			const statement = this.#parseStatement(first);
 			if (statement) statements.push(statement);
 		}
 		this.#tokens = [];
@@ -78,20 +78,20 @@ class Parser {
 		return statements;
 	}
 
-	#statement(first: Token): Statement | undefined {
+	#parseStatement(first: Token): Statement | undefined {
 		if (first.kind === 'word') {
 			switch (first.text) {
 				case 'if':
 				case 'with':
 				case 'range':
-					return this.#control(this.#takeToken(), first.text) as Statement;
+					return this.#parseControl(this.#takeToken(), first.text) as Statement;
 				case 'define':
-					this.#define(this.#takeToken());
+					this.#parseDefine(this.#takeToken());
 					return undefined;
 				case 'block':
-					return this.#block(this.#takeToken());
+					return this.#parseBlock(this.#takeToken());
 				case 'template':
-					return this.#template(this.#takeToken());
+					return this.#parseTemplateCall(this.#takeToken());
 				case 'break':
 				case 'continue': {
 					this.#takeToken();
@@ -101,15 +101,15 @@ class Parser {
 				}
 			}
 		}
-		return { kind: 'print', pipeline: this.#pipelineToEnd('command') };
+		return { kind: 'print', pipeline: this.#parsePipelineToEnd('command') };
 	}
 
-	#control<Kind extends 'if' | 'with' | 'range'>(blockStart: Token, kind: Kind): ControlStatement<Kind> {
+	#parseControl<Kind extends 'if' | 'with' | 'range'>(blockStart: Token, kind: Kind): ControlStatement<Kind> {
 		this.#enterBlock(blockStart);
-		const variableCount = this.#names.length;
-		const pipeline = this.#pipelineToEnd(kind);
+		const variableCount = this.#variableNames.length;
+		const pipeline = this.#parsePipelineToEnd(kind);
 		if (kind === 'range') this.#loopDepth++;
-		const body = this.#withScope(() => this.#statements(blockStart));
+		const body = this.#withScope(() => this.#parseStatements(blockStart));
 		if (kind === 'range') this.#loopDepth--;
 		let otherwise: readonly Statement[] = [];
 		const endToken = this.#takeToken();
@@ -117,47 +117,47 @@ class Parser {
 			const next = this.#peek();
 			if (next.kind === 'word' && next.text === kind && kind !== 'range') {
 				// `{{else if}}` has no `{{end}}` of its own.
-				otherwise = [this.#control(this.#takeToken(), kind) as Statement];
-				this.#names.length = variableCount;
+				otherwise = [this.#parseControl(this.#takeToken(), kind) as Statement];
+				this.#variableNames.length = variableCount;
 				this.#nesting--;
 				return { kind, pipeline, body, otherwise };
 			}
 			this.#expectEnd('else');
-			otherwise = this.#withScope(() => this.#statements(blockStart));
+			otherwise = this.#withScope(() => this.#parseStatements(blockStart));
 			if (this.#takeToken().text === 'else') this.#fail(blockStart, 'expected end; found {{else}}');
 		}
 		this.#expectEnd('end');
-		this.#names.length = variableCount;
+		this.#variableNames.length = variableCount;
 		this.#nesting--;
 		return { kind, pipeline, body, otherwise };
 	}
 
-	/** Parses the inside of a block: variables declared there go out of scope at its end. */
+	/** Runs `parse` for the inside of a block. Variables that are declared there go out of scope at its end. */
 	#withScope<T>(parse: () => T): T {
-		const variableCount = this.#names.length;
+		const variableCount = this.#variableNames.length;
 		const result = parse();
-		this.#names.length = variableCount;
+		this.#variableNames.length = variableCount;
 		return result;
 	}
 
-	#define(blockStart: Token): void {
+	#parseDefine(blockStart: Token): void {
 		if (this.#nesting > 0) this.#fail(blockStart, 'unexpected {{define}} inside a block');
 		const name = this.#takeToken();
-		if (name.kind !== 'string') this.#unexpected(name, 'define clause');
+		if (name.kind !== 'string') this.#failUnexpected(name, 'define clause');
 		this.#expectEnd('define clause');
-		this.#definitionBody(blockStart, name.text);
+		this.#parseDefinitionBody(blockStart, name.text);
 	}
 
-	/** Parses a template definition: its statements have their own variables. */
-	#definitionBody(blockStart: Token, name: string): void {
+	/** Parses the body of a template definition, whose statements have variables of their own. */
+	#parseDefinitionBody(blockStart: Token, name: string): void {
 		this.#enterBlock(blockStart);
-		const [names, loops] = [this.#names, this.#loopDepth];
-		this.#names = ['$'];
+		const [names, loops] = [this.#variableNames, this.#loopDepth];
+		this.#variableNames = ['$'];
 		this.#loopDepth = 0;
-		const statements = this.#statements(blockStart);
+		const statements = this.#parseStatements(blockStart);
 		if (this.#takeToken().text === 'else') this.#fail(blockStart, 'unexpected {{else}}');
 		this.#expectEnd('end');
-		[this.#names, this.#loopDepth] = [names, loops];
+		[this.#variableNames, this.#loopDepth] = [names, loops];
 		this.#nesting--;
 		// An empty definition does not replace one that is not empty.
 		if (!this.definitions.has(name) || !isBlank(statements)) {
@@ -168,29 +168,29 @@ class Parser {
 		}
 	}
 
-	#block(blockStart: Token): Statement {
+	#parseBlock(blockStart: Token): Statement {
 		const name = this.#takeToken();
-		if (name.kind !== 'string') this.#unexpected(name, 'block clause');
-		const pipeline = this.#pipelineToEnd('block clause');
-		this.#definitionBody(blockStart, name.text);
+		if (name.kind !== 'string') this.#failUnexpected(name, 'block clause');
+		const pipeline = this.#parsePipelineToEnd('block clause');
+		this.#parseDefinitionBody(blockStart, name.text);
 		return { kind: 'template', name: name.text, pipeline, start: blockStart.start, end: name.end };
 	}
 
-	#template(blockStart: Token): Statement {
+	#parseTemplateCall(blockStart: Token): Statement {
 		const name = this.#takeToken();
-		if (name.kind !== 'string') this.#unexpected(name, 'template clause');
-		const pipeline = this.#peek().kind === 'end' ? undefined : this.#pipelineToEnd('template clause');
+		if (name.kind !== 'string') this.#failUnexpected(name, 'template clause');
+		const pipeline = this.#peek().kind === 'end' ? undefined : this.#parsePipelineToEnd('template clause');
 		return { kind: 'template', name: name.text, pipeline, start: blockStart.start, end: name.end };
 	}
 
 	/** Parses a pipeline up to the end of the action. */
-	#pipelineToEnd(context: string): Pipeline {
-		const pipeline = this.#pipeline(context, context === 'range');
+	#parsePipelineToEnd(context: string): Pipeline {
+		const pipeline = this.#parsePipeline(context, context === 'range');
 		this.#expectEnd(context);
 		return pipeline;
 	}
 
-	#pipeline(context: string, isRange: boolean): Pipeline {
+	#parsePipeline(context: string, isRange: boolean): Pipeline {
 		const first = this.#peek();
 		const declaredVariables: Token[] = [];
 		let declares = false;
@@ -211,7 +211,7 @@ class Parser {
 		}
 		const commands: Command[] = [];
 		for (;;) {
-			commands.push(this.#command(context));
+			commands.push(this.#parseCommand(context));
 			if (!isOperator(this.#peek(), '|')) break;
 			this.#takeToken();
 			if (this.#peek().kind === 'end') this.#fail(this.#peek(), `missing value for ${context}`);
@@ -222,28 +222,28 @@ class Parser {
 				this.#fail(operands[0]!, `non executable command in pipeline stage ${i + 1}`);
 			}
 		}
-		const slots = declaredVariables.map(token => (declares ? this.#declare(token) : this.#slot(token)));
-		return { commands, slots, declares, start: first.start, end: commands.at(-1)!.end };
+		const slots = declaredVariables.map(token => (declares ? this.#declareVariable(token) : this.#slotOf(token)));
+		return { commands, slots, isDeclaration: declares, start: first.start, end: commands.at(-1)!.end };
 	}
 
-	#declare(token: Token): number {
+	#declareVariable(token: Token): number {
 		if (token.text === '$') this.#fail(token, 'cannot declare $');
-		return this.#names.push(token.text) - 1;
+		return this.#variableNames.push(token.text) - 1;
 	}
 
-	#slot(token: Token): number {
-		const slot = this.#names.lastIndexOf(token.text);
+	#slotOf(token: Token): number {
+		const slot = this.#variableNames.lastIndexOf(token.text);
 		if (slot === -1) this.#fail(token, `undefined variable "${token.text}"`);
 		return slot;
 	}
 
-	#command(context: string): Command {
+	#parseCommand(context: string): Command {
 		const operands: Operand[] = [];
 		for (;;) {
 			const token = this.#peek();
 			if (token.kind === 'end' || isOperator(token, '|') || isOperator(token, ')')) break;
-			if (!token.isSpaced && operands.length > 0) this.#unexpected(token, 'operand');
-			operands.push(this.#operand(context));
+			if (!token.isSpaced && operands.length > 0) this.#failUnexpected(token, 'operand');
+			operands.push(this.#parseOperand(context));
 		}
 		if (operands.length === 0) this.#fail(this.#peek(), `missing value for ${context}`);
 		const first = operands[0]!;
@@ -251,8 +251,8 @@ class Parser {
 		return { operands, start: first.start, end: operands.at(-1)!.end };
 	}
 
-	#operand(context: string): Operand {
-		let operand = this.#term(context);
+	#parseOperand(context: string): Operand {
+		let operand = this.#parseTerm(context);
 		for (let next = this.#peek(); next.kind === 'field' && !next.isSpaced; next = this.#peek()) {
 			this.#takeToken();
 			if (operand.kind === 'nil' || operand.kind === 'literal') {
@@ -263,7 +263,7 @@ class Parser {
 		return operand;
 	}
 
-	#term(context: string): Operand {
+	#parseTerm(context: string): Operand {
 		const token = this.#takeToken();
 		const { start, end } = token;
 		switch (token.kind) {
@@ -272,7 +272,7 @@ class Parser {
 			case 'field':
 				return { kind: 'field', operand: { kind: 'dot', start, end }, name: token.text, start, end };
 			case 'variable':
-				return { kind: 'variable', slot: this.#slot(token), start, end };
+				return { kind: 'variable', slot: this.#slotOf(token), start, end };
 			case 'string':
 				return { kind: 'literal', value: token.text, start, end };
 			case 'character':
@@ -283,20 +283,20 @@ class Parser {
 				return { kind: 'literal', value: value!, start, end };
 			}
 			case 'word':
-				return this.#word(token);
+				return this.#parseWord(token);
 			default:
 				break;
 		}
-		if (!isOperator(token, '(')) this.#unexpected(token, context);
+		if (!isOperator(token, '(')) this.#failUnexpected(token, context);
 		this.#enterBlock(token);
-		const pipeline = this.#pipeline('parenthesized pipeline', false);
+		const pipeline = this.#parsePipeline('parenthesized pipeline', false);
 		const closingParen = this.#takeToken();
-		if (!isOperator(closingParen, ')')) this.#unexpected(closingParen, 'parenthesized pipeline');
+		if (!isOperator(closingParen, ')')) this.#failUnexpected(closingParen, 'parenthesized pipeline');
 		this.#nesting--;
 		return { kind: 'pipeline', pipeline, start, end: closingParen.end };
 	}
 
-	#word(token: Token): Operand {
+	#parseWord(token: Token): Operand {
 		const { text, start, end } = token;
 		if (text === 'true' || text === 'false') return { kind: 'literal', value: text === 'true', start, end };
 		if (text === 'nil') return { kind: 'nil', start, end };
@@ -313,7 +313,7 @@ class Parser {
 		return this.#tokens[this.#tokenIndex]!;
 	}
 
-	/** Returns the next token; stays at the token that ends the action. */
+	/** Returns the current token and advances to the next one, except at the token that ends the action. */
 	#takeToken(): Token {
 		const token = this.#tokens[this.#tokenIndex]!;
 		if (token.kind !== 'end') this.#tokenIndex++;
@@ -322,10 +322,10 @@ class Parser {
 
 	#expectEnd(context: string): void {
 		const token = this.#peek();
-		if (token.kind !== 'end') this.#unexpected(token, context);
+		if (token.kind !== 'end') this.#failUnexpected(token, context);
 	}
 
-	#unexpected(token: Token, context: string): never {
+	#failUnexpected(token: Token, context: string): never {
 		const tokenText = token.kind === 'end' ? 'the end of the action' : `"${this.#text.slice(token.start, token.end)}"`;
 		this.#fail(token, `unexpected ${tokenText} in ${context}`);
 	}

@@ -3,7 +3,7 @@ import { formatFloat, formatValue, padExponent } from './format-value.ts';
 import type { TemplateRun } from './run.ts';
 import { typeName, type Value } from './value.ts';
 
-/** Maximum width and precision of a verb. */
+/** Maximum width and precision of a verb; larger ones are reduced to it. */
 const MAX_WIDTH = 10_000;
 
 interface Verb {
@@ -82,11 +82,11 @@ export function formatPrintf(run: TemplateRun, format: string, args: readonly Va
 
 function formatVerb(run: TemplateRun, verb: Verb, value: Value): string {
 	const { letter } = verb;
-	if (letter === 'T') return pad(verb, typeName(value));
+	if (letter === 'T') return padToWidth(verb, typeName(value));
 	if (letter === 'v') return formatDefault(run, verb, value);
 	switch (typeof value) {
 		case 'boolean':
-			if (letter === 't') return pad(verb, String(value));
+			if (letter === 't') return padToWidth(verb, String(value));
 			break;
 		case 'bigint': {
 			const text = formatInteger(verb, value);
@@ -111,7 +111,7 @@ function formatVerb(run: TemplateRun, verb: Verb, value: Value): string {
 	return `%!${letter}(${typeName(value)}=${formatValue(run, value)})`;
 }
 
-/** Formats each value of a list with the verb. */
+/** Formats each value of a list with the verb, in brackets. */
 function formatEach(run: TemplateRun, verb: Verb, list: readonly Value[]): string {
 	const parts: string[] = [];
 	let length = 0;
@@ -128,23 +128,23 @@ function formatEach(run: TemplateRun, verb: Verb, list: readonly Value[]): strin
 }
 
 function formatDefault(run: TemplateRun, verb: Verb, value: Value): string {
-	if (verb.hasSharp) return pad(verb, goSyntax(run, value));
+	if (verb.hasSharp) return padToWidth(verb, formatGoSyntax(run, value));
 	if (typeof value === 'bigint') return formatInteger({ ...verb, letter: 'd' }, value)!;
 	if (typeof value === 'number') {
 		if (verb.precision === undefined) return formatSigned(verb, formatFloat(value));
 		return formatFloatVerb({ ...verb, letter: 'g' }, value)!;
 	}
 	if (typeof value === 'string') return formatText({ ...verb, letter: 's' }, value)!;
-	return pad(verb, formatValue(run, value));
+	return padToWidth(verb, formatValue(run, value));
 }
 
-/** Implements `%#v`. */
-function goSyntax(run: TemplateRun, value: Value): string {
+/** Formats a value in Go's syntax, for `%#v`. */
+function formatGoSyntax(run: TemplateRun, value: Value): string {
 	if (typeof value === 'string') return quoteString(value);
 	if (Array.isArray(value)) {
 		run.budget.enter();
 		run.budget.spend(value.length);
-		const text = `[]interface {}{${value.map(item => goSyntax(run, item)).join(', ')}}`;
+		const text = `[]interface {}{${value.map(item => formatGoSyntax(run, item)).join(', ')}}`;
 		run.budget.checkLength(text.length);
 		run.budget.leave();
 		return text;
@@ -176,11 +176,11 @@ function formatInteger(verb: Verb, value: bigint): string | undefined {
 			digits = (hasSharp ? '0X' : '') + magnitude.toString(16).toUpperCase();
 			break;
 		case 'c':
-			return pad(verb, character(value));
+			return padToWidth(verb, character(value));
 		case 'q':
-			return pad(verb, `'${character(value)}'`);
+			return padToWidth(verb, `'${character(value)}'`);
 		case 'U':
-			return pad(verb, `U+${magnitude.toString(16).toUpperCase().padStart(4, '0')}`);
+			return padToWidth(verb, `U+${magnitude.toString(16).toUpperCase().padStart(4, '0')}`);
 		default:
 			return undefined;
 	}
@@ -211,9 +211,7 @@ function formatFloatVerb(verb: Verb, value: number): string | undefined {
 	}
 }
 
-/**
- * Formats a number of any size with a fixed number of decimal places, for which `toFixed` alone would use exponents from 1e21 on.
- */
+/** Formats a number with a fixed number of decimal places and never with an exponent, which `toFixed` uses from 1e21 on. */
 function formatFixed(value: number, digits: number): string {
 	if (Math.abs(value) < 1e21) return value.toFixed(digits);
 	return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
@@ -227,16 +225,19 @@ function formatSignificant(value: number, digits: number): string {
 }
 
 function formatText(verb: Verb, text: string): string | undefined {
-	const truncated = verb.precision === undefined ? text : [...text].slice(0, verb.precision).join('');
+	const truncatedText = verb.precision === undefined ? text : [...text].slice(0, verb.precision).join('');
 	switch (verb.letter) {
 		case 's':
-			return pad(verb, truncated);
+			return padToWidth(verb, truncatedText);
 		case 'q':
-			return pad(verb, verb.hasSharp && !/[`\n\r]/.test(truncated) ? `\`${truncated}\`` : quoteString(truncated));
+			return padToWidth(
+				verb,
+				verb.hasSharp && !/[`\n\r]/.test(truncatedText) ? `\`${truncatedText}\`` : quoteString(truncatedText),
+			);
 		case 'x':
-			return pad(verb, Buffer.from(truncated).toString('hex'));
+			return padToWidth(verb, Buffer.from(truncatedText).toString('hex'));
 		case 'X':
-			return pad(verb, Buffer.from(truncated).toString('hex').toUpperCase());
+			return padToWidth(verb, Buffer.from(truncatedText).toString('hex').toUpperCase());
 		default:
 			return undefined;
 	}
@@ -255,16 +256,16 @@ function escapeCharacter(c: string): string {
 	return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-/** Formats a number with its sign and padding. */
+/** Adds the sign and the padding that the verb requires to a formatted number. */
 function formatSigned(verb: Verb, text: string): string {
 	const isNegative = text.startsWith('-');
 	const sign = isNegative ? '-' : verb.hasPlus ? '+' : verb.hasSpace ? ' ' : '';
 	const digits = text.replace(/^[+-]/, '');
-	if (!verb.hasZero || verb.width === undefined) return pad(verb, sign + digits);
+	if (!verb.hasZero || verb.width === undefined) return padToWidth(verb, sign + digits);
 	return sign + digits.padStart(verb.width - sign.length, '0');
 }
 
-function pad(verb: Verb, text: string): string {
+function padToWidth(verb: Verb, text: string): string {
 	if (verb.width === undefined) return text;
 	const missingWidth = verb.width - [...text].length;
 	if (missingWidth <= 0) return text;

@@ -1,4 +1,4 @@
-/** One execution of a template: its output, its budget, and the templates that it can call. */
+/** The state of one execution of a template: its output, its budget, and the templates that it can call. */
 import type { TemplateBody } from './compile.ts';
 import { FunctionError, LimitError } from './template-error.ts';
 import type { Value } from './value.ts';
@@ -23,7 +23,7 @@ export const DEFAULT_EXECUTION_BOUNDS: ExecutionBounds = {
 	entries: 100_000,
 };
 
-/** Maximum nesting of template calls and of values; more could overflow the stack. */
+/** Maximum depth to which template calls and values may be nested; deeper nesting could overflow the stack. */
 const MAX_DEPTH = 100;
 
 /** The remaining budget of one execution. Included templates and repetitions (see `restart`) spend from the same budget. */
@@ -32,7 +32,7 @@ export class ExecutionBudget {
 	readonly #steps: { stepsLeft: number };
 	#depth = 0;
 
-	/** `steps` may be shared by several executions. */
+	/** @param steps The remaining steps, which several executions may share. */
 	constructor(
 		bounds: ExecutionBounds = DEFAULT_EXECUTION_BOUNDS,
 		steps: { stepsLeft: number } = { stepsLeft: bounds.steps },
@@ -47,7 +47,7 @@ export class ExecutionBudget {
 		if (this.#steps.stepsLeft < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
 	}
 
-	/** Charges a new string to the budget. */
+	/** Charges the budget for a new string of this length. */
 	chargeText(length: number): void {
 		this.checkLength(length);
 		this.spend(length >> 7);
@@ -63,7 +63,7 @@ export class ExecutionBudget {
 		}
 	}
 
-	/** Charges a list or dictionary that was built or traversed. */
+	/** Charges the budget for building or traversing a list or dictionary with this many entries. */
 	chargeEntries(count: number): void {
 		if (count > this.bounds.entries) throw new LimitError(`a list has more than ${this.bounds.entries} entries`);
 		this.spend(count >> 2);
@@ -84,7 +84,7 @@ export class ExecutionBudget {
 	}
 }
 
-/** Dependencies of an execution. */
+/** What an execution needs from the program that embeds the template language. */
 export interface RunDependencies {
 	/** Returns the time, in milliseconds since 1970. */
 	now(): number;
@@ -95,7 +95,7 @@ export interface RunDependencies {
 	 * time. Omitted if executions are never repeated.
 	 */
 	once?<T extends Value>(compute: () => T): T;
-	/** State for the functions that the embedder adds; the language does not use it. */
+	/** State for functions that the embedding program adds. The language itself does not use it. */
 	readonly host: unknown;
 }
 
@@ -103,13 +103,13 @@ export interface RunDependencies {
 export class TemplateRun {
 	readonly budget: ExecutionBudget;
 	readonly deps: RunDependencies;
-	/** Name of the source whose actions are running and of the template in it, for messages. */
+	/** Name, for messages, of the source whose actions are running. `templateName` is the name of the template in it. */
 	parseName: string;
 	templateName: string;
 	/** The templates that can be called, by name: the templates of the executed source and of imported sources. */
 	readonly templates = new Map<string, { readonly body: TemplateBody; readonly parseName: string }>();
 	readonly #pieces: string[] = [];
-	#length = 0;
+	#outputLength = 0;
 
 	constructor(name: string, budget: ExecutionBudget, deps: RunDependencies) {
 		this.parseName = name;
@@ -119,10 +119,10 @@ export class TemplateRun {
 	}
 
 	/** Appends to the output. */
-	write(chargeText: string): void {
-		this.#length += chargeText.length;
-		this.budget.checkLength(this.#length);
-		this.#pieces.push(chargeText);
+	write(text: string): void {
+		this.#outputLength += text.length;
+		this.budget.checkLength(this.#outputLength);
+		this.#pieces.push(text);
 	}
 
 	/** Returns the output. */

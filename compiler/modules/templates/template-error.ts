@@ -26,7 +26,7 @@ export class TemplateSyntaxError extends TemplateFailure {
 	}
 }
 
-/** Thrown by a function for unusable arguments; the place of the call is added when it is caught. */
+/** Thrown by a function for unusable arguments. The caller adds the place of the call in the template. */
 export class FunctionError extends Error {}
 
 /** Thrown when a limit of the sandbox is reached; nothing in the template can catch it. */

@@ -1,4 +1,4 @@
-/** Byte offsets in strings as UTF-8: the template language counts bytes, as Go does. */
+/** Lengths and slices of strings in bytes of UTF-8, because the template language counts bytes, as Go does. */
 
 /** Returns the length of a string in bytes. */
 export function byteLength(text: string): number {

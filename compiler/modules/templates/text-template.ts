@@ -20,7 +20,7 @@ export interface TextTemplate {
 	readonly definitions: ReadonlyMap<string, TemplateBody>;
 }
 
-/** The language that templates are compiled in: delimiters and functions. */
+/** The variant of the template language: its delimiters and functions. */
 export interface TemplateLanguage {
 	readonly delimiters: Delimiters;
 	readonly functions: FunctionTable;
@@ -59,8 +59,8 @@ export interface TemplateExecution {
 }
 
 /**
- * Executes a template and returns its output. Throws TemplateFailure, and errors of the embedder's functions (including
- * Suspension).
+ * Executes a template and returns its output. Throws TemplateFailure, and whatever functions of the embedding program throw, such
+ * as Suspension.
  */
 export function executeTextTemplate(template: TextTemplate, execution: TemplateExecution): string {
 	const { name, data, budget, deps } = execution;
@@ -81,7 +81,7 @@ export function executeTextTemplate(template: TextTemplate, execution: TemplateE
 	}
 }
 
-/** Makes the templates that a source defines callable in a run. */
+/** Makes the templates that a source defines callable during an execution. */
 export function addTemplates(run: TemplateRun, template: TextTemplate, name: string): void {
 	for (const [definedName, body] of template.definitions) run.templates.set(definedName, { body, parseName: name });
 }

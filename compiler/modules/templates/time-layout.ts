@@ -7,7 +7,7 @@ export const MONTH_NAMES: readonly string[] = [
 	...['January', 'February', 'March', 'April', 'May', 'June', 'July'],
 	...['August', 'September', 'October', 'November', 'December'],
 ];
-/** Names of the days, from Sunday. */
+/** Names of the days of the week, starting with Sunday. */
 export const DAY_NAMES: readonly string[] = [
 	'Sunday',
 	'Monday',
@@ -18,7 +18,7 @@ export const DAY_NAMES: readonly string[] = [
 	'Saturday',
 ];
 
-const ELEMENT =
+const LAYOUT_ELEMENT =
 	/January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|01|02|03|04|05|06|__2|_2(?!006)|2006|2|15|1|3|4|5|PM|pm|-07:00|-0700|-07|Z07:00|Z0700|Z07|[.,](?:0+|9+)(?!\d)/g;
 
 function pad(value: number, length: number, fill = '0'): string {
@@ -29,7 +29,7 @@ function pad(value: number, length: number, fill = '0'): string {
 export function timePattern(layout: string): string {
 	let pattern = '';
 	let end = 0;
-	for (const match of layout.matchAll(ELEMENT)) {
+	for (const match of layout.matchAll(LAYOUT_ELEMENT)) {
 		pattern += RegExp.escape(layout.slice(end, match.index)) + elementPattern(match[0]);
 		end = match.index + match[0].length;
 	}
@@ -53,7 +53,7 @@ export function formatTime(time: number, layout: string, zone: Zone): string {
 	const year = date.getUTCFullYear();
 	const month = MONTH_NAMES[date.getUTCMonth()]!;
 	const weekday = DAY_NAMES[date.getUTCDay()]!;
-	return layout.replace(ELEMENT, element => {
+	return layout.replace(LAYOUT_ELEMENT, element => {
 		switch (element) {
 			case 'January':
 				return month;
@@ -129,7 +129,7 @@ function formatFraction(element: string, date: Date): string {
 	return significantDigits === '' ? '' : element[0] + significantDigits;
 }
 
-interface Fields {
+interface TimeFields {
 	year: number;
 	month: number;
 	day: number;
@@ -137,27 +137,27 @@ interface Fields {
 	minute: number;
 	second: number;
 	milliseconds: number;
-	afternoon: boolean | undefined;
+	isAfternoon: boolean | undefined;
 	zone: Zone | undefined;
 }
 
 /** Parses a time and its zone by a layout; undefined if the text does not match. */
 export function parseTime(text: string, layout: string, zone: Zone): { time: number; zone: Zone } | undefined {
-	const fields: Fields = {
+	const fields: TimeFields = {
 		...{ year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0, milliseconds: 0 },
-		afternoon: undefined,
+		isAfternoon: undefined,
 		zone: undefined,
 	};
 	let textPosition = 0;
 	let layoutPosition = 0;
-	for (const match of layout.matchAll(ELEMENT)) {
+	for (const match of layout.matchAll(LAYOUT_ELEMENT)) {
 		const literal = layout.slice(layoutPosition, match.index);
 		if (!text.startsWith(literal, textPosition)) return undefined;
 		textPosition += literal.length;
 		layoutPosition = match.index + match[0].length;
-		const consumed = readElement(match[0], text.slice(textPosition), fields);
-		if (consumed === undefined) return undefined;
-		textPosition += consumed;
+		const consumedLength = readElement(match[0], text.slice(textPosition), fields);
+		if (consumedLength === undefined) return undefined;
+		textPosition += consumedLength;
 		// A fraction may follow the seconds even if the layout has none, as in Go.
 		const extraFraction =
 			/^[05]{1,2}$/.test(match[0]) && !/^[.,][09]/.test(layout.slice(layoutPosition))
@@ -166,7 +166,7 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 		if (extraFraction) textPosition += readElement('.9', extraFraction[0], fields)!;
 	}
 	if (text.slice(textPosition) !== layout.slice(layoutPosition)) return undefined;
-	if (fields.afternoon !== undefined) fields.hour = (fields.hour % 12) + (fields.afternoon ? 12 : 0);
+	if (fields.isAfternoon !== undefined) fields.hour = (fields.hour % 12) + (fields.isAfternoon ? 12 : 0);
 	const { year, month, day, hour, minute, second, milliseconds } = fields;
 	if (month > 12 || month < 1 || hour > 23 || minute > 59 || second > 59) return undefined;
 	const date = new Date(0);
@@ -185,7 +185,7 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
  * Parses one element at the start of the text into the fields. Returns the length consumed, or undefined if the text does not
  * match.
  */
-function readElement(element: string, text: string, fields: Fields): number | undefined {
+function readElement(element: string, text: string, fields: TimeFields): number | undefined {
 	const matchElement = (pattern: RegExp, store: (matched: string) => boolean | undefined): number | undefined => {
 		const matched = pattern.exec(text)?.[0];
 		return matched === undefined || store(matched) === false ? undefined : matched.length;
@@ -253,7 +253,7 @@ function readElement(element: string, text: string, fields: Fields): number | un
 		case 'PM':
 		case 'pm':
 			return matchElement(/^[AaPp][Mm]/, matched => {
-				fields.afternoon = matched[0]!.toLowerCase() === 'p';
+				fields.isAfternoon = matched[0]!.toLowerCase() === 'p';
 			});
 		default:
 			break;

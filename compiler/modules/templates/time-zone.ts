@@ -1,4 +1,4 @@
-/** Offsets and names of time zones. */
+/** Computes the offsets and names of time zones. */
 
 /** A time zone: `Local`, `UTC`, a name such as `Europe/Paris`, or a fixed offset such as `+02:00`. */
 export type Zone = string;
@@ -22,7 +22,7 @@ export function isZone(zone: Zone): boolean {
 }
 
 /** Returns the offset and short name of a zone at a time in milliseconds since 1970. */
-export function zoneFacts(zone: Zone, time: number): ZoneFacts {
+export function zoneFacts(zone: Zone, timeMs: number): ZoneFacts {
 	if (zone === 'UTC') return { offsetMinutes: 0, name: 'UTC' };
 	const fixedOffset = FIXED_OFFSET.exec(zone);
 	if (fixedOffset) {
@@ -33,13 +33,13 @@ export function zoneFacts(zone: Zone, time: number): ZoneFacts {
 		};
 	}
 	if (zone === 'Local') {
-		const offset = -new Date(time).getTimezoneOffset();
-		return { offsetMinutes: offset, name: offset === 0 ? 'UTC' : shortName(undefined, time) };
+		const offset = -new Date(timeMs).getTimezoneOffset();
+		return { offsetMinutes: offset, name: offset === 0 ? 'UTC' : shortName(undefined, timeMs) };
 	}
-	const longName = zonePart(zone, time, 'longOffset');
+	const longName = zonePart(zone, timeMs, 'longOffset');
 	const offset = /GMT([+-])(\d{2}):(\d{2})/.exec(longName);
 	const minutes = offset ? (Number(offset[2]) * 60 + Number(offset[3])) * (offset[1] === '-' ? -1 : 1) : 0;
-	return { offsetMinutes: minutes, name: shortName(zone, time) };
+	return { offsetMinutes: minutes, name: shortName(zone, timeMs) };
 }
 
 function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'short', locale = 'en-US'): string {
@@ -47,7 +47,7 @@ function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'sh
 	return format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
-/** English locales: each has abbreviations, such as `CET`, for the zones of its own region. */
+/** English locales. Each has abbreviations, such as `CET`, for the time zones of its own region. */
 const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-IN', 'en-ZA', 'en-NZ'];
 
 /** Returns the short name of a zone, such as `CET`. A zone without one gets its offset, such as `+05`, as in Go. */

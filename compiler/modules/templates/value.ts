@@ -4,7 +4,7 @@
  */
 import type { TemplateRun } from './run.ts';
 
-/** A value. `null` is nil, and the value of a missing key. */
+/** A value. `null` stands for nil and for the value of a missing key. */
 export type Value =
 	| null
 	| boolean
@@ -111,7 +111,7 @@ export function sortedKeys(dictionary: Dictionary): string[] {
 	return [...dictionary.keys()].sort(compareText);
 }
 
-/** Compares two strings by code point, which is the order of their UTF-8 bytes. */
+/** Compares two strings by code points, which gives the order of their UTF-8 bytes. */
 export function compareText(a: string, b: string): number {
 	if (a === b) return 0;
 	const length = Math.min(a.length, b.length);

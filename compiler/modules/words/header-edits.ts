@@ -10,15 +10,15 @@ import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
-/** A field and its value, both templates. */
+/** The name and the value of a header field. Both are templates. */
 export interface FieldValue {
 	readonly name: string;
 	readonly value: string;
 }
 
 /**
- * A replacement in every value of a field; the name `*` means every field. `find` is a regular expression, and `$1` and `${name}`
- * in `replace` insert its groups.
+ * A replacement in all values of a header field. The name `*` means all fields. `find` is a regular expression, and `$1` and
+ * `${name}` in `replace` insert its groups.
  */
 export interface FieldReplacement {
 	readonly name: string;
@@ -26,7 +26,7 @@ export interface FieldReplacement {
 	readonly replace: string;
 }
 
-/** Edits, made in this order: clear, add, set, delete, replace, default. */
+/** Edits of header fields. They are made in the order clear, add, set, delete, replace, default. */
 export interface HeaderEdits {
 	readonly clear?: true;
 	readonly add?: readonly FieldValue[];
@@ -100,8 +100,8 @@ export function lowerHeaderEdit(
 	messageKind: 'request' | 'response',
 	cx: LowerContext,
 ): HeaderEdits {
-	const [startsWithStar, secondWord, thirdWord] = words as [Word, Word | undefined, Word | undefined];
-	const firstText = cx.template(startsWithStar).replace(/:$/, '');
+	const [firstWord, secondWord, thirdWord] = words as [Word, Word | undefined, Word | undefined];
+	const firstText = cx.template(firstWord).replace(/:$/, '');
 	const isCompatfile = cx.dialect === 'compatfile';
 	// `>` defers an edit. It has no effect where edits cannot be deferred.
 	const text = isCompatfile && /^>./.test(firstText) ? firstText.slice(1) : firstText;
@@ -109,7 +109,7 @@ export function lowerHeaderEdit(
 	const name = operator === '' ? text : text.slice(1);
 	const earlierEdits = edits ?? {};
 	if (name === '' || !isFieldName(name, operator === '-' || thirdWord !== undefined)) {
-		cx.problem('error', 'header/invalid-name', startsWithStar.span, `\`${name}\` is not the name of a header field.`);
+		cx.problem('error', 'header/invalid-name', firstWord.span, `\`${name}\` is not the name of a header field.`);
 		return earlierEdits;
 	}
 	if (operator === '-') {
@@ -121,7 +121,7 @@ export function lowerHeaderEdit(
 				secondWord.span,
 				'Removing a field takes no value.',
 				{
-					hint: `Write only \`${startsWithStar.text}\`.`,
+					hint: `Write only \`${firstWord.text}\`.`,
 				},
 			);
 		}
@@ -131,7 +131,7 @@ export function lowerHeaderEdit(
 	}
 	if (operator === '?' && messageKind === 'request') {
 		const message = `${text}: the default header modifier ('?') can only be used on response headers; for conditional manipulation of request headers, use matchers`;
-		cx.problem('error', 'header/default-on-request', startsWithStar.span, message);
+		cx.problem('error', 'header/default-on-request', firstWord.span, message);
 		return earlierEdits;
 	}
 	if (thirdWord && operator !== '') {
@@ -139,7 +139,7 @@ export function lowerHeaderEdit(
 			isCompatfile ? 'warning' : 'error',
 			'arguments/too-many',
 			thirdWord.span,
-			`\`${startsWithStar.text}\` takes only one value.`,
+			`\`${firstWord.text}\` takes only one value.`,
 		);
 		if (!isCompatfile) return earlierEdits;
 	} else if (thirdWord) {
@@ -153,7 +153,7 @@ export function lowerHeaderEdit(
 		};
 	}
 	if (!secondWord && !isCompatfile) {
-		cx.problem('error', 'header/no-value', startsWithStar.span, `\`${name}\` has no value.`, {
+		cx.problem('error', 'header/no-value', firstWord.span, `\`${name}\` has no value.`, {
 			hint: `Write \`${name} ""\` for an empty value, or \`-${name}\` to remove the field.`,
 		});
 		return earlierEdits;
@@ -167,7 +167,7 @@ export function lowerHeaderEdit(
 /** Applies the edits to a list of fields. */
 export type HeaderEdit = (x: Exchange, headers: HeaderList) => void;
 
-/** Compiles edits to one closure. Control characters in placeholder values become spaces; text is sent as UTF-8. */
+/** Compiles edits to one function. Control characters in the values of placeholders become spaces, and text is sent as UTF-8. */
 export function compileHeaderEdits(edits: HeaderEdits, cx: CompileContext): HeaderEdit {
 	const steps: HeaderEdit[] = [];
 	if (edits.clear) steps.push((_x, headers) => headers.clear());
@@ -193,21 +193,22 @@ export function compileHeaderEdits(edits: HeaderEdits, cx: CompileContext): Head
 type PairEdit = (headers: HeaderList, name: string, value: string) => void;
 
 function compilePair({ name, value }: FieldValue, cx: CompileContext, applyEdit: PairEdit): HeaderEdit {
-	const names = cx.template(name, 'keep');
-	const values = compileFieldValue(value, cx, 'keep');
-	const field = names.constant;
+	const nameTemplate = cx.template(name, 'keep');
+	const valueTemplate = compileFieldValue(value, cx, 'keep');
+	const constantName = nameTemplate.constant;
 	// The value of an environment variable is known only on the machine that runs the server.
-	if (field === undefined || (name.includes('{') && !isToken(field))) {
+	if (constantName === undefined || (name.includes('{') && !isToken(constantName))) {
 		return (x, headers) => {
-			const renderedName = names.render(x);
+			const renderedName = nameTemplate.render(x);
 			// A name built from request data is skipped if it is invalid.
-			if (isToken(renderedName)) applyEdit(headers, renderedName, values.render(x));
+			if (isToken(renderedName)) applyEdit(headers, renderedName, valueTemplate.render(x));
 		};
 	}
-	if (!isToken(field)) return cx.refuse(`\`${field}\` is not the name of a header field.`, 'header/invalid-name');
-	const { constant } = values;
-	if (constant !== undefined) return (_x, headers) => applyEdit(headers, field, constant);
-	return (x, headers) => applyEdit(headers, field, values.render(x));
+	if (!isToken(constantName))
+		return cx.refuse(`\`${constantName}\` is not the name of a header field.`, 'header/invalid-name');
+	const { constant } = valueTemplate;
+	if (constant !== undefined) return (_x, headers) => applyEdit(headers, constantName, constant);
+	return (x, headers) => applyEdit(headers, constantName, valueTemplate.render(x));
 }
 
 function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
@@ -229,14 +230,14 @@ function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
 }
 
 function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileContext): HeaderEdit {
-	const names = cx.template(name, 'keep');
-	const constant = names.constant?.toLowerCase();
+	const nameTemplate = cx.template(name, 'keep');
+	const constant = nameTemplate.constant?.toLowerCase();
 	const search = compileSearch(find, cx);
 	const replacement = compilePatternReplacement(replace, cx, 'keep');
 	return (x, headers) => {
 		const expression = search(x);
 		if (!expression) return;
-		const searchedName = constant ?? names.render(x).toLowerCase();
+		const searchedName = constant ?? nameTemplate.render(x).toLowerCase();
 		headers.map((field, value) => {
 			if (name !== '*' && !isSameFieldName(field, searchedName)) return value;
 			// Values that are not valid UTF-8 can be searched, too, and their bytes are preserved.

@@ -20,7 +20,7 @@ export interface LimitZone {
 	readonly dry_run?: boolean;
 	/** Client addresses and ranges that are not limited. */
 	readonly allow?: readonly string[];
-	/** Requests that are limited; by default, all. */
+	/** Selects the requests that are limited. Default: all requests. */
 	readonly when?: Matcher;
 	/** Maximum number of keys in memory. */
 	readonly max_keys?: number;
@@ -36,12 +36,12 @@ export interface ZoneDirective<Z extends LimitZone> {
 	/** Prefix of the codes of problems. */
 	readonly code: string;
 	/** Number of words that form the limit after the zone's name. */
-	readonly limitWords: number;
-	/** Lowers the limit in the first line. */
+	readonly limitWordCount: number;
+	/** Lowers the words of a limit that are written on the directive's own line. */
 	lowerLimit(words: readonly Word[], zone: Draft<Z>, cx: LowerContext): void;
 	/** Returns the handlers of the lines that only the zones of this directive have. */
 	zoneHandlers(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
-	/** Names of the lines that contain a limit. */
+	/** First words of the lines that set a limit. */
 	readonly limitLines: readonly string[];
 	/**
 	 * Checks the lines of a zone together, and returns the zone unless it is incomplete.
@@ -166,21 +166,21 @@ export function zoneOrigin<Z extends LimitZone>(zone: Z, line: Line, cx: LowerCo
 	return cx.origin(zone, line.span, keyLine && { key: keyLine.words.at(-1)!.span });
 }
 
-/** Lowers the zones of a directive: the zone of its first line, and the zones in its block. */
+/** Lowers the zones of a directive: the zone that is named on its own line, and the zones in its block. */
 export function lowerZones<Z extends LimitZone>(
 	line: Line,
 	args: readonly Word[],
 	directive: ZoneDirective<Z>,
 	cx: LowerContext,
 ): Z[] {
-	const { usage, zoneUsage, code, limitWords, limitLines } = directive;
+	const { usage, zoneUsage, code, limitWordCount, limitLines } = directive;
 	const zones: Z[] = [];
 	const draft: Draft<Z> = {};
-	const [nameWord, ...limitWordsGiven] = args;
+	const [nameWord, ...limitArgs] = args;
 	if (nameWord) {
 		if (isZoneName(nameWord, code, cx)) draft.name = nameWord.text;
-		if (limitWordsGiven.length > 0 && cx.count(line, args, 1 + limitWords, 1 + limitWords, usage))
-			directive.lowerLimit(limitWordsGiven, draft, cx);
+		if (limitArgs.length > 0 && cx.count(line, args, 1 + limitWordCount, 1 + limitWordCount, usage))
+			directive.lowerLimit(limitArgs, draft, cx);
 	}
 	const names = new Set<string>();
 	let lineOutsideZone: Line | undefined;
@@ -207,7 +207,7 @@ export function lowerZones<Z extends LimitZone>(
 	const directiveWord = line.words[0]!;
 	cx.subdirectives(line.block, zoneHandlers, directiveWord.text);
 	if (nameWord) {
-		const zone = directive.finishZone(draft, line, limitWordsGiven.length > 0 || hasLine(line, limitLines), cx);
+		const zone = directive.finishZone(draft, line, limitArgs.length > 0 || hasLine(line, limitLines), cx);
 		if (zone) zones.unshift(zone);
 	} else if (lineOutsideZone) {
 		const { text, span } = lineOutsideZone.words[0]!;
@@ -228,7 +228,7 @@ function isZoneName({ text, span }: Word, code: string, cx: LowerContext): boole
 	return false;
 }
 
-/** Reports whether the block of a line has a line with one of these names, valid or not. */
+/** Reports whether the block of a line contains a line, valid or not, whose first word is one of these names. */
 function hasLine({ block }: Line, names: readonly string[]): boolean {
 	return block?.lines.some(({ words }) => names.includes(words[0]!.text)) === true;
 }

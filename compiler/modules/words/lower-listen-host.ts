@@ -11,7 +11,7 @@ import { lowerProtocols, PROTOCOLS_SCHEMA } from '../options/servers/protocols.t
 export const LISTEN_HOSTS_SCHEMA: Schema = {
 	type: 'array',
 	items: {
-		// `oneOf` is not used, because it reports one mistake several times.
+		// `oneOf` is not used here, because validation would then report each mistake several times.
 		type: ['string', 'object'],
 		required: ['host', 'protocols'],
 		additionalProperties: false,

@@ -1,4 +1,4 @@
-/** Scalars written as unquoted words. */
+/** Parses numbers and booleans that are written as unquoted words. */
 
 /** Parses an unquoted word as the first type that fits: integer, floating-point number, boolean, string. */
 export function parseScalar(text: string): VariableValue {

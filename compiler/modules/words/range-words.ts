@@ -1,4 +1,4 @@
-/** Words for IP addresses and ranges. */
+/** Lowers and compiles the words for IP addresses and ranges. */
 import { IpRanges, parseIpRange } from '../../exchange/ip-ranges.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';

@@ -1,4 +1,4 @@
-/** Parsers for proxy sub-directives with a single value. */
+/** Parses proxy sub-directives with a single value. */
 
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
@@ -38,7 +38,7 @@ export function parseSingleInteger(
 	return word && cx.integer(word, min, max);
 }
 
-/** Warns that a line is accepted but has no effect, and why. */
+/** Warns that a line has no effect. `reason` says why. */
 export function warnNoEffect(line: Line, reason: string, cx: LowerContext): void {
 	const word = line.words[0]!;
 	cx.problem('warning', 'upstream/no-effect', word.span, `\`${word.text}\` has no effect here: ${reason}.`, {
@@ -46,7 +46,7 @@ export function warnNoEffect(line: Line, reason: string, cx: LowerContext): void
 	});
 }
 
-/** Parses a share such as `20%` to a number, 0.2. The maximum is 1000%. */
+/** Parses a percentage such as `20%` as a fraction such as 0.2. The maximum is 1000%. */
 export function parsePercentage(word: Word, cx: LowerContext): number | undefined {
 	const match = /^(\d{1,4}(?:\.\d{1,3})?)%$/.exec(word.text);
 	const value = match ? Number(match[1]) / 100 : undefined;

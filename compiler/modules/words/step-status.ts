@@ -1,4 +1,4 @@
-/** The `status` of a step: a number, or a string with placeholders that evaluates to one. */
+/** Lowers and compiles the `status` of a step: a number, or a string with placeholders that evaluates to a status. */
 
 import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -16,8 +16,8 @@ export const STEP_STATUS_SCHEMA: Schema = {
 };
 
 /**
- * Reports an invalid status in a Compatfile. Returns the step that the compatible server generates for it, which fails every
- * request with 500; undefined for other words.
+ * Reports a word in a Compatfile that is not a status, and returns the step that the compatible server generates in this case,
+ * which fails every request with 500. Returns undefined for all other words.
  */
 export function failingStatusStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {
 	if (cx.dialect !== 'compatfile' || word.text.includes('{') || /^\d+$/.test(word.text)) return undefined;

@@ -60,7 +60,7 @@ export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 	usage: 'limit_concurrent [matcher] <zone> <requests> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n>; … }',
 	code: CODE_PREFIX,
-	limitWords: 1,
+	limitWordCount: 1,
 	limitLines: ['requests'],
 	lowerLimit: ([requests], zone, cx) => lowerRequests(requests!, zone, cx),
 	zoneHandlers: (zone, cx) => ({

@@ -110,7 +110,7 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	usage: 'rate_limit [matcher] <zone> <requests> per <window> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n> per <window>; … }',
 	code: CODE_PREFIX,
-	limitWords: 3,
+	limitWordCount: 3,
 	limitLines: ['requests', 'events', 'window'],
 	lowerLimit: lowerRequests,
 	zoneHandlers: (zone, cx) => ({

@@ -1,4 +1,4 @@
-/** `listener_wrappers` inside `servers`: what is read from a connection before HTTP, such as a PROXY header. */
+/** `listener_wrappers` inside `servers`: protocols that are handled on a connection before HTTP, such as the PROXY protocol. */
 import type { ListenerWrapper, ProxyPolicy, ProxyProtocolWrapper } from '../../../document/server-settings.ts';
 import { PROXY_POLICIES } from '../../../document/server-settings.ts';
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
@@ -26,11 +26,11 @@ export const listenerWrappers: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, 'listener_wrappers { … }')) return;
 		const wrappers: ListenerWrapper[] = [];
-		const plainWrapper = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], innerLine: Line) => {
+		const wrapperHandler = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], innerLine: Line) => {
 			cx.noBlock(innerLine);
 			if (cx.count(innerLine, words, 0, 0, wrapper)) wrappers.push(cx.origin({ wrapper }, innerLine.span));
 		};
-		const lowerTlsWrapper = plainWrapper('tls');
+		const lowerTlsWrapper = wrapperHandler('tls');
 		cx.subdirectives(
 			line.block,
 			{
@@ -38,7 +38,7 @@ export const listenerWrappers: ServerOption = {
 					if (cx.count(innerLine, words, 0, 0, 'proxy_protocol { … }'))
 						wrappers.push(lowerProxyProtocol(innerLine, cx));
 				},
-				http_redirect: plainWrapper('http_redirect'),
+				http_redirect: wrapperHandler('http_redirect'),
 				tls: (words, innerLine) => {
 					const { span } = innerLine.words[0]!;
 					if (wrappers.some(wrapper => wrapper.wrapper === 'tls')) {

@@ -1,7 +1,7 @@
 /** `log_credentials` inside `servers`: shows credentials in access logs. */
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** Shows credentials in access log entries. */
+/** Option inside `servers`; sets `settings.servers[].log_credentials` in the document. */
 export const logCredentials: ServerOption = {
 	name: 'log_credentials',
 	usage: 'log_credentials',

@@ -3,7 +3,7 @@ import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Maximum of `max_header_size` in bytes. A request head is stored in one block of memory, and no real request head is larger. */
 const MAX_HEADER_BYTES: number = 16 * 1024 * 1024;
-/** Minimum of `max_header_size` in bytes. A request line and a Host field need at least this. */
+/** Minimum of `max_header_size` in bytes. It leaves room for a request line and a `Host` field. */
 const MIN_HEADER_BYTES = 256;
 
 /** Option inside `servers`; sets `settings.servers[].max_header_size` in the document. */

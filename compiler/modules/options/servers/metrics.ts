@@ -1,4 +1,4 @@
-/** `metrics` inside `servers`: the obsolete place of the global option. */
+/** `metrics` inside `servers`: an obsolete way to write the global option `metrics`. */
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Option inside `servers`; sets `settings.metrics` in the document. */
@@ -8,17 +8,17 @@ export const serverMetrics: ServerOption = {
 	summary: 'The same as the global option `metrics`, in its obsolete place.',
 	lower: (line, args, { settings }, cx) => {
 		cx.count(line, args, 0, 0, serverMetrics.usage);
-		const value: { per_host?: boolean } = {};
+		const metricsSettings: { per_host?: boolean } = {};
 		cx.subdirectives(
 			line.block,
 			{
 				per_host: (words, innerLine) => {
-					if (cx.count(innerLine, words, 0, 0, 'per_host')) value.per_host = true;
+					if (cx.count(innerLine, words, 0, 0, 'per_host')) metricsSettings.per_host = true;
 				},
 			},
 			'metrics',
 		);
-		settings.metrics = { ...(settings.metrics as object | undefined), ...value };
+		settings.metrics = { ...(settings.metrics as object | undefined), ...metricsSettings };
 	},
 	schema: {},
 };

@@ -4,10 +4,10 @@ import type { Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** The versions that configurations may name. */
+/** The versions of HTTP that configurations may name. */
 const KNOWN_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 
-/** The default versions of a listener. */
+/** The versions of HTTP that a listener offers by default. */
 export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h3'];
 
 /** Schema of a list of protocols. */
@@ -44,7 +44,7 @@ export const protocols: ServerOption = {
 	schema: {
 		protocols: {
 			...PROTOCOLS_SCHEMA,
-			// The schema has no default, because a list that is written out with `h3` is rejected where HTTP/3 is unavailable.
+			// The schema has no default, because a document that lists `h3` explicitly is rejected where HTTP/3 is unavailable.
 			description:
 				'HTTP versions: h1, h2 and h3 over TLS, h2c without it. Default h1, h2, and h3 where it is available.',
 		},

@@ -1,9 +1,9 @@
-/** `quic` inside `servers`: limits on what clients of HTTP/3 may cost before and after their handshakes. */
+/** `quic` inside `servers`: limits on the connections, handshakes and packets of HTTP/3 clients. */
 import type { QuicSettings } from '../../../document/server-settings.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** A line of the block `quic`. */
+/** A limit that a line of the block `quic` sets: its range, default and documentation. */
 interface QuicLimit {
 	readonly min: number;
 	readonly max: number;

@@ -1,4 +1,6 @@
-/** `strict_sni_host` and `0rtt` inside `servers`: the agreement of SNI and host, and early data. */
+/**
+ * `strict_sni_host` and `0rtt` inside `servers`: whether the TLS server name and the requested host must be equal, and early data.
+ */
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Option inside `servers`; sets `settings.servers[].strict_sni_host` in the document. */
@@ -21,7 +23,7 @@ export const strictSniHost: ServerOption = {
 	schema: { strict_sni_host: { type: 'boolean', description: 'Answers 421 if host and server name differ.' } },
 };
 
-/** `0rtt off`: this server never accepts early data. */
+/** Option inside `servers`: accepts `0rtt off`, which has no effect, because this server never accepts early data. */
 export const earlyData: ServerOption = {
 	name: '0rtt',
 	usage: '0rtt off',

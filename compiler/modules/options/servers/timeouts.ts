@@ -4,7 +4,7 @@ import type { Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** Maximum timeout in milliseconds: ten years, which does not overflow any clock in use. */
+/** Maximum timeout in milliseconds: ten years. Larger values could overflow a clock. */
 const MAX_TIMEOUT_MS = 10 * 365 * 86_400_000;
 
 const timeSchema = (description: string) => ({ type: 'number', minimum: 0, maximum: MAX_TIMEOUT_MS, description });
@@ -42,8 +42,8 @@ export const timeouts: ServerOption = {
 				if (!cx.count(innerLine, words, 1, 2, `${field} <duration> [<bytes/s>]`)) return;
 				const value = lowerTime(words[0]!, cx);
 				if (value !== undefined) fields[field] = value;
-				const bytes = words[1] && cx.integer(words[1], 0);
-				if (bytes !== undefined) fields[rateField] = bytes;
+				const bytesPerSecond = words[1] && cx.integer(words[1], 0);
+				if (bytesPerSecond !== undefined) fields[rateField] = bytesPerSecond;
 			};
 		cx.subdirectives(
 			line.block,
@@ -99,7 +99,7 @@ export const timeouts: ServerOption = {
 	},
 };
 
-/** Parses the milliseconds of a time limit, which cannot be negative. */
+/** Parses a time limit as milliseconds, from 0 to {@link MAX_TIMEOUT_MS}. */
 function lowerTime(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || (value >= 0 && value <= MAX_TIMEOUT_MS)) return value;

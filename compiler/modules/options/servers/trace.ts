@@ -1,7 +1,7 @@
 /** `trace` inside `servers`: a debug entry for every handler that a request runs. */
 import type { ServerOption } from '../../contract/server-option.ts';
 
-/** Writes debug entries of `http.trace` for the handlers that ran. */
+/** Option inside `servers`; sets `settings.servers[].trace` in the document. The entries have the logger `http.trace`. */
 export const trace: ServerOption = {
 	name: 'trace',
 	usage: 'trace',

@@ -42,8 +42,8 @@ export const trustedProxiesSetting: GlobalOption = {
 };
 
 function lowerTrustedProxies(args: readonly Word[], name: Word, cx: LowerContext): string[] {
-	const [source, ...ranges] = args;
-	if (!source) {
+	const [sourceWord, ...rangeWords] = args;
+	if (!sourceWord) {
 		const message =
 			cx.dialect === 'compatfile'
 				? 'trusted_proxies expects an IP range source module name as its first argument'
@@ -53,13 +53,19 @@ function lowerTrustedProxies(args: readonly Word[], name: Word, cx: LowerContext
 		});
 		return [];
 	}
-	if (source.text !== 'static') {
-		cx.problem('error', 'option/unknown-ip-source', source.span, `\`${source.text}\` is not a source of addresses.`, {
-			hint: 'Write `static` followed by the ranges.',
-		});
+	if (sourceWord.text !== 'static') {
+		cx.problem(
+			'error',
+			'option/unknown-ip-source',
+			sourceWord.span,
+			`\`${sourceWord.text}\` is not a source of addresses.`,
+			{
+				hint: 'Write `static` followed by the ranges.',
+			},
+		);
 		return [];
 	}
-	return ranges.flatMap(word => {
+	return rangeWords.flatMap(word => {
 		if (word.text === 'private_ranges') return PRIVATE_RANGES;
 		if (parseIpRange(word.text)) return [word.text];
 		cx.problem('error', 'value/not-a-range', word.span, `\`${word.text}\` is not an address or range.`, {

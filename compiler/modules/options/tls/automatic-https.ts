@@ -42,7 +42,7 @@ export const autoHttps: GlobalOption = {
 	startup: false,
 };
 
-const localCertsFlag: GlobalOption = flagOption({
+const localCertsBase: GlobalOption = flagOption({
 	id: 'local_certs',
 	summary: 'Obtains all certificates from the internal authority.',
 	documentation: 'For development: no public authority is used.\n\n```\n{\n\tlocal_certs\n}\n```',
@@ -50,9 +50,9 @@ const localCertsFlag: GlobalOption = flagOption({
 
 /** Global option; sets `settings.local_certs` in the document. */
 export const localCerts: GlobalOption = {
-	...localCertsFlag,
+	...localCertsBase,
 	lower: (line, settings, cx) => {
-		localCertsFlag.lower(line, settings, cx);
+		localCertsBase.lower(line, settings, cx);
 		if (settings.cert_issuers === undefined) return;
 		const message = '`cert_issuer` and `local_certs` contradict each other.';
 		cx.problem('error', 'option/contradiction', line.words[0]!.span, message);

@@ -1,4 +1,4 @@
-/** Defines simple options: a flag, a single value, a duration. */
+/** Defines simple options, flags and options with a single value, and parses their values. */
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Word } from '../../../syntax/ast.ts';
@@ -12,7 +12,7 @@ export interface OptionDescription {
 	readonly documentation: string;
 }
 
-/** Returns an option that takes no arguments and is true if given. */
+/** Returns an option without arguments, which sets `settings.<id>` to true. */
 export function flagOption(description: OptionDescription): GlobalOption {
 	const { id } = description;
 	return {
@@ -28,7 +28,10 @@ export function flagOption(description: OptionDescription): GlobalOption {
 	};
 }
 
-/** Returns an option with one value. `read` parses the value; after reporting a mistake, it returns undefined. */
+/**
+ * Returns an option with one argument. `read` parses the argument to the value of `settings.<id>`; it returns undefined after
+ * reporting a mistake.
+ */
 export function valueOption(
 	description: OptionDescription & {
 		readonly usage: string;
@@ -52,7 +55,7 @@ export function valueOption(
 	};
 }
 
-/** Parses a duration to milliseconds; it must be positive. */
+/** Parses a positive duration as milliseconds. */
 export function parsePositiveDuration(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || value > 0) return value;

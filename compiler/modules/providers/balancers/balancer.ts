@@ -13,14 +13,17 @@ export interface BalancerView {
 	isAvailable(index: number): boolean;
 	/** Returns the number of requests in flight to the upstream. */
 	requestsInFlight(index: number): number;
-	/** Returns the upstream's address as text, on which hashes and cookies are based. */
+	/** Returns the text that identifies the upstream in hashes and cookies. */
 	dial(index: number): string;
 	/**
-	 * Returns the latency in milliseconds until a response begins: its recent peak, which decays over time. Undefined before
-	 * the first response.
+	 * Returns the recent peak, which decays over time, of the milliseconds until a response begins; undefined before the first
+	 * response.
 	 */
 	latency(index: number): number | undefined;
-	/** Increments the pool's counter and returns it; it starts with 1 and wraps around within 32 bits. */
+	/**
+	 * Increments the pool's 32-bit counter and returns its new value. The first value is 1; after the maximum, the counter wraps
+	 * around.
+	 */
 	nextTurn(): number;
 	/** Returns a random integer from 0 to `limit` − 1. */
 	random(limit: number): number;
@@ -35,13 +38,13 @@ export interface BalanceSettings {
 /** Chooses an available upstream and returns its index, or −1 if there is none. */
 export type UpstreamChoice = (view: BalancerView, x: Exchange) => number;
 
-/** Dependencies of a policy's compilation. */
+/** What the `compile` of a policy may use. */
 export interface BalancerContext {
 	/** Returns the client's address, determined through trusted proxies. */
 	readonly clientIp: (x: Exchange) => string;
 	/** Reports whether the peer is a trusted proxy (`trusted_proxies`). */
 	readonly trustsPeer: (x: Exchange) => boolean;
-	/** Compiles another policy; undefined compiles `random`. */
+	/** Compiles another policy, such as a fallback. Undefined settings mean `random`. */
 	readonly compileChoice: (settings: BalanceSettings | undefined) => UpstreamChoice;
 }
 
@@ -52,7 +55,10 @@ export interface Balancer {
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
-	/** Lowers the words after the policy's name, and the line's block, to its settings. `lowerOther` lowers another policy. */
+	/**
+	 * Lowers the words after the policy's name, and the block of the line, to the policy's settings. `lowerOther` lowers another
+	 * policy, such as a fallback.
+	 */
 	readonly lower: (
 		args: readonly Word[],
 		line: Line,

@@ -5,7 +5,9 @@ import { isToken } from '../../../exchange/field-syntax.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
 
-/** Maximum number of cached signatures, because placeholders and lookups can produce any number of addresses. */
+/**
+ * Maximum number of cached signatures. A maximum is needed because placeholders and lookups can produce any number of addresses.
+ */
 const MAX_SIGNATURES = 4096;
 
 export const cookie: Balancer = {
@@ -31,7 +33,7 @@ export const cookie: Balancer = {
 			settings.secret = args[1].text;
 			const variable = /\{env\.([^{}]+)\}/.exec(args[1].text);
 			if (variable) {
-				// If a placeholder were taken literally, everybody would know the secret.
+				// The placeholder's name would be the secret, and everybody could guess it.
 				const message = 'Placeholders in the secret are not resolved: it would be this literal text.';
 				const severity = cx.dialect === 'configfile' ? 'error' : 'warning';
 				cx.problem(severity, 'cookie/secret-placeholder', args[1].span, message, {
@@ -45,9 +47,9 @@ export const cookie: Balancer = {
 				fallback: fallbackSubdirective(settings, cx, lowerOther),
 				max_age: (words, innerLine) => {
 					if (!cx.count(innerLine, words, 1, 1, 'max_age <duration>')) return;
-					const maxAgeAttribute = cx.duration(words[0]!);
-					if (maxAgeAttribute === undefined) return;
-					if (maxAgeAttribute >= 1000) settings.max_age = maxAgeAttribute;
+					const maxAgeMs = cx.duration(words[0]!);
+					if (maxAgeMs === undefined) return;
+					if (maxAgeMs >= 1000) settings.max_age = maxAgeMs;
 					else
 						cx.problem('error', 'value/out-of-range', words[0]!.span, 'cookie max_age must be positive.', {
 							hint: 'Write a duration of a second or more.',
@@ -78,16 +80,16 @@ export const cookie: Balancer = {
 	compile: (settings, cx) => {
 		const name = (settings.name as string | undefined) ?? 'lb';
 		const secret = (settings.secret as string | undefined) ?? '';
-		const maxAge = settings.max_age as number | undefined;
+		const maxAgeMs = settings.max_age as number | undefined;
 		const fallback = cx.compileChoice(settings.fallback as BalanceSettings | undefined);
-		const maxAgeAttribute = maxAge === undefined ? '' : `; Max-Age=${Math.floor(maxAge / 1000)}`;
-		const signatures = new Map<string, string>();
+		const maxAgeAttribute = maxAgeMs === undefined ? '' : `; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
+		const signatureByAddress = new Map<string, string>();
 		const signatureOf = (address: string): string => {
-			let signature = signatures.get(address);
+			let signature = signatureByAddress.get(address);
 			if (signature === undefined) {
 				signature = createHmac('sha256', secret).update(address).digest('hex');
-				if (signatures.size >= MAX_SIGNATURES) signatures.clear();
-				signatures.set(address, signature);
+				if (signatureByAddress.size >= MAX_SIGNATURES) signatureByAddress.clear();
+				signatureByAddress.set(address, signature);
 			}
 			return signature;
 		};
@@ -100,8 +102,8 @@ export const cookie: Balancer = {
 				const sentDigest = digest(sentSignature);
 				for (let i = 0, size = view.size; i < size; i++) {
 					const signature = signatureOf(view.dial(i));
-					// Digests are only computed if the first characters match. The timing difference does not help anybody to forge
-					// a signature.
+					// Digests are computed only if the first characters are equal. The difference in time does not help anybody to forge a
+					// signature.
 					if (signature.charCodeAt(0) !== sentSignature.charCodeAt(0) || !view.isAvailable(i)) continue;
 					if (timingSafeEqual(digest(signature), sentDigest)) return i;
 				}
@@ -114,12 +116,12 @@ export const cookie: Balancer = {
 	},
 };
 
-function setCookie(x: Exchange, name: string, value: string, maxAgeAttribute: string, secure: boolean): void {
+function setCookie(x: Exchange, name: string, value: string, maxAgeAttribute: string, isSecure: boolean): void {
 	const { headers } = x.response;
-	// The cookie may have been set by an earlier attempt for the same exchange.
+	// An earlier attempt for the same exchange may already have set the cookie.
 	headers.filter((field, text) => field !== 'Set-Cookie' || !text.startsWith(`${name}=`));
-	const site = secure ? 'Secure; SameSite=None' : 'SameSite=Lax';
-	headers.add('Set-Cookie', `${name}=${value}; Path=/${maxAgeAttribute}; HttpOnly; ${site}`);
+	const securityAttributes = isSecure ? 'Secure; SameSite=None' : 'SameSite=Lax';
+	headers.add('Set-Cookie', `${name}=${value}; Path=/${maxAgeAttribute}; HttpOnly; ${securityAttributes}`);
 }
 
 function isOverTls(x: Exchange, trustsPeer: (x: Exchange) => boolean): boolean {

@@ -1,4 +1,4 @@
-/** The fallback of policies whose key is missing from a request. */
+/** The setting `fallback` of policies that select by a key: the policy for requests without the key. */
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';

@@ -28,18 +28,18 @@ export const header: Balancer = {
 	compile: (settings, cx) => {
 		const field = (settings.field as string).toLowerCase();
 		const fallback = cx.compileChoice(settings.fallback as BalanceSettings | undefined);
-		const read = compileField(field, cx);
+		const fieldValueOf = compileField(field, cx);
 		const choose = createRendezvousChooser();
 		return (view, x) => {
-			const value = read(x);
+			const value = fieldValueOf(x);
 			return value === undefined || value === '' ? fallback(view, x) : choose(view, value);
 		};
 	},
 };
 
 /**
- * Compiles a function that returns a field's value as sent to the upstream, because a client's claims about its own address must
- * not influence the selection.
+ * Compiles a function that returns a field's value as it is sent to the upstream. For fields such as `X-Forwarded-For`, what the
+ * client sent must not influence the selection.
  */
 function compileField(lowerName: string, cx: BalancerContext): (x: Exchange) => string | undefined {
 	if (lowerName === 'host') return x => x.request.authority;

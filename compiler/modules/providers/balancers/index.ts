@@ -20,14 +20,14 @@ export const balancers: readonly Balancer[] = [
 	...[ipHash, clientIpHash, uriHash, query, header, cookie],
 ];
 
-/** Returns the policy with an ID, or undefined. */
+/** Returns the policy with an ID; undefined if the ID is unknown. */
 function balancerById(id: string): Balancer | undefined {
 	return balancers.find(balancer => balancer.id === id);
 }
 
 /**
- * Compiles the policy of the settings; `random` if they are undefined. Throws RangeError for settings that match the schema but
- * cannot work.
+ * Compiles the policy that the settings name; `random` if the settings are undefined. Throws RangeError for settings that match the
+ * schema but cannot work.
  */
 export function compileBalance(
 	settings: BalanceSettings | undefined,

@@ -10,22 +10,23 @@ export const leastConn: Balancer = {
 	schema: { properties: {} },
 	compile: () => view => {
 		const size = view.size;
-		// An idle upstream always has the fewest requests. A few random draws find one quickly unless most upstreams are busy.
+		// An upstream without requests in flight always has the fewest. A few random draws find such an upstream quickly, unless most
+		// upstreams are busy.
 		for (let draws = size > 4 ? 4 : 0; draws > 0; draws--) {
 			const index = view.random(size);
 			if (view.requestsInFlight(index) === 0 && view.isAvailable(index)) return index;
 		}
 		let chosenIndex = -1;
-		let fewest = 0;
+		let fewestInFlight = 0;
 		let tieCount = 0;
 		for (let i = 0; i < size; i++) {
-			const active = view.requestsInFlight(i);
-			if ((chosenIndex !== -1 && active > fewest) || !view.isAvailable(i)) continue;
-			if (chosenIndex === -1 || active < fewest) {
+			const inFlight = view.requestsInFlight(i);
+			if ((chosenIndex !== -1 && inFlight > fewestInFlight) || !view.isAvailable(i)) continue;
+			if (chosenIndex === -1 || inFlight < fewestInFlight) {
 				chosenIndex = i;
-				fewest = active;
+				fewestInFlight = inFlight;
 				tieCount = 1;
-			} else if (active === fewest && view.random(++tieCount) === 0) {
+			} else if (inFlight === fewestInFlight && view.random(++tieCount) === 0) {
 				chosenIndex = i;
 			}
 		}

@@ -1,4 +1,4 @@
-/** Load-balancing policy `peak_ewma`: of two random upstreams, the one expected to answer sooner. */
+/** Load-balancing policy `peak_ewma`: draws two upstreams at random, and chooses the one that is expected to answer sooner. */
 import { type Balancer, type BalancerView, lowerWithoutSettings } from './balancer.ts';
 
 /** Latency in milliseconds assumed for an upstream that has requests in flight but has never answered. */
@@ -16,35 +16,35 @@ export const peakEwma: Balancer = {
 	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => view => {
-		let firstDrawn = -1;
-		let secondDrawn = -1;
+		let firstIndex = -1;
+		let secondIndex = -1;
 		const size = view.size;
 		// Upstreams are drawn at random first, because most are available and a pool may have hundreds.
-		for (let tries = 0; tries < 4 && secondDrawn === -1 && size > 1; tries++) {
+		for (let tries = 0; tries < 4 && secondIndex === -1 && size > 1; tries++) {
 			const index = view.random(size);
-			if (index === firstDrawn || !view.isAvailable(index)) continue;
-			if (firstDrawn === -1) firstDrawn = index;
-			else secondDrawn = index;
+			if (index === firstIndex || !view.isAvailable(index)) continue;
+			if (firstIndex === -1) firstIndex = index;
+			else secondIndex = index;
 		}
-		if (secondDrawn === -1) {
+		if (secondIndex === -1) {
 			let availableCount = 0;
-			firstDrawn = -1;
+			firstIndex = -1;
 			for (let i = 0; i < size; i++) {
 				if (!view.isAvailable(i)) continue;
 				const sampleSlot = availableCount < 2 ? availableCount : view.random(availableCount + 1);
 				availableCount++;
-				if (sampleSlot === 0) firstDrawn = i;
-				else if (sampleSlot === 1) secondDrawn = i;
+				if (sampleSlot === 0) firstIndex = i;
+				else if (sampleSlot === 1) secondIndex = i;
 			}
 		}
-		if (firstDrawn === -1 || secondDrawn === -1) return firstDrawn === -1 ? secondDrawn : firstDrawn;
-		return cost(view, firstDrawn) <= cost(view, secondDrawn) ? firstDrawn : secondDrawn;
+		if (firstIndex === -1 || secondIndex === -1) return firstIndex === -1 ? secondIndex : firstIndex;
+		return expectedDelayMs(view, firstIndex) <= expectedDelayMs(view, secondIndex) ? firstIndex : secondIndex;
 	},
 };
 
-function cost(view: BalancerView, index: number): number {
-	const active = view.requestsInFlight(index);
-	const latency = view.latency(index);
-	if (latency === undefined) return active === 0 ? 0 : UNKNOWN_LATENCY_MS * active;
-	return latency * (active + 1);
+function expectedDelayMs(view: BalancerView, index: number): number {
+	const inFlight = view.requestsInFlight(index);
+	const latencyMs = view.latency(index);
+	if (latencyMs === undefined) return inFlight === 0 ? 0 : UNKNOWN_LATENCY_MS * inFlight;
+	return latencyMs * (inFlight + 1);
 }

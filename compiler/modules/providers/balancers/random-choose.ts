@@ -25,7 +25,7 @@ export const randomChoose: Balancer = {
 	},
 	compile: ({ choose = 2 }) => {
 		const sampleSize = choose as number;
-		// Choices on a thread never overlap, so the array can be reused.
+		// The array is reused for each choice, because choices on a thread never overlap.
 		const drawnIndexes: number[] = [];
 		return view => {
 			drawnIndexes.length = 0;
@@ -35,20 +35,20 @@ export const randomChoose: Balancer = {
 				availableCount++;
 				if (drawnIndexes.length < sampleSize) drawnIndexes.push(i);
 				else {
-					const sampleSlot = view.random(availableCount);
-					if (sampleSlot < sampleSize) drawnIndexes[sampleSlot] = i;
+					const drawnSlot = view.random(availableCount);
+					if (drawnSlot < sampleSize) drawnIndexes[drawnSlot] = i;
 				}
 			}
 			let chosenIndex = -1;
-			let fewest = 0;
+			let fewestInFlight = 0;
 			let tieCount = 0;
 			for (const index of drawnIndexes) {
-				const active = view.requestsInFlight(index);
-				if (chosenIndex === -1 || active < fewest) {
+				const inFlight = view.requestsInFlight(index);
+				if (chosenIndex === -1 || inFlight < fewestInFlight) {
 					chosenIndex = index;
-					fewest = active;
+					fewestInFlight = inFlight;
 					tieCount = 1;
-				} else if (active === fewest && view.random(++tieCount) === 0) {
+				} else if (inFlight === fewestInFlight && view.random(++tieCount) === 0) {
 					chosenIndex = index;
 				}
 			}

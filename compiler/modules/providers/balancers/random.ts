@@ -15,8 +15,8 @@ export const random: Balancer = {
 function chooseAny(view: BalancerView): number {
 	const size = view.size;
 	if (size === 1) return view.isAvailable(0) ? 0 : -1;
-	const firstDrawn = size === 0 ? 0 : view.random(size);
-	if (size > 0 && view.isAvailable(firstDrawn)) return firstDrawn;
+	const drawnIndex = size === 0 ? 0 : view.random(size);
+	if (size > 0 && view.isAvailable(drawnIndex)) return drawnIndex;
 	// Reservoir sampling selects each available upstream with equal probability in one pass.
 	let chosenIndex = -1;
 	let availableCount = 0;

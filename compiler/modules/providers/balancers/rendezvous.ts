@@ -1,10 +1,12 @@
-/** Selection by hash: a key always maps to the same upstream, and few keys move when upstreams are added or removed. */
+/**
+ * Selection by hash: a key always maps to the same upstream, and few keys map to another one when upstreams are added or removed.
+ */
 import type { BalancerView } from './balancer.ts';
 import { XxHash64 } from './xxhash64.ts';
 
-/** Initial size in bytes of the buffer for the address, which precedes the key. */
+/** Size in bytes of the part of the buffer for an upstream's address, which precedes the key. */
 const ADDRESS_BUFFER_SIZE = 512;
-/** Initial size in bytes of the buffer for a key; grows as needed. */
+/** Initial size in bytes of the part of the buffer for the key. It grows as needed. */
 const KEY_BUFFER_SIZE = 1024;
 
 /**
@@ -15,23 +17,24 @@ const KEY_BUFFER_SIZE = 1024;
  */
 export function createRendezvousChooser(): (view: BalancerView, key: string) => number {
 	const hash = new XxHash64();
-	let bytes = Buffer.alloc(ADDRESS_BUFFER_SIZE + KEY_BUFFER_SIZE);
-	let data = new DataView(bytes.buffer, bytes.byteOffset);
+	let hashInput = Buffer.alloc(ADDRESS_BUFFER_SIZE + KEY_BUFFER_SIZE);
+	let hashInputView = new DataView(hashInput.buffer, hashInput.byteOffset);
 	return (view, key) => {
-		if (key.length > bytes.length - ADDRESS_BUFFER_SIZE) {
-			bytes = Buffer.alloc(ADDRESS_BUFFER_SIZE + 2 * key.length);
-			data = new DataView(bytes.buffer, bytes.byteOffset);
+		if (key.length > hashInput.length - ADDRESS_BUFFER_SIZE) {
+			hashInput = Buffer.alloc(ADDRESS_BUFFER_SIZE + 2 * key.length);
+			hashInputView = new DataView(hashInput.buffer, hashInput.byteOffset);
 		}
-		const end = ADDRESS_BUFFER_SIZE + bytes.write(key, ADDRESS_BUFFER_SIZE, 'latin1');
+		const inputEnd = ADDRESS_BUFFER_SIZE + hashInput.write(key, ADDRESS_BUFFER_SIZE, 'latin1');
 		let chosenIndex = -1;
 		let highestUpper = 0;
 		let highestLower = 0;
 		for (let i = 0, size = view.size; i < size; i++) {
 			if (!view.isAvailable(i)) continue;
 			const address = view.dial(i);
-			const start = ADDRESS_BUFFER_SIZE - Math.min(address.length, ADDRESS_BUFFER_SIZE);
-			for (let index = start, c = 0; index < ADDRESS_BUFFER_SIZE; index++, c++) bytes[index] = address.charCodeAt(c);
-			hash.hash(data, start, end);
+			const inputStart = ADDRESS_BUFFER_SIZE - Math.min(address.length, ADDRESS_BUFFER_SIZE);
+			for (let index = inputStart, c = 0; index < ADDRESS_BUFFER_SIZE; index++, c++)
+				hashInput[index] = address.charCodeAt(c);
+			hash.hash(hashInputView, inputStart, inputEnd);
 			const upper = hash.high >>> 0;
 			const lower = hash.low >>> 0;
 			if (chosenIndex !== -1 && (upper < highestUpper || (upper === highestUpper && lower <= highestLower))) continue;

@@ -11,9 +11,9 @@ export const roundRobin: Balancer = {
 	schema: { properties: {} },
 	compile: () => view => {
 		const size = view.size;
-		const start = view.nextTurn() >>> 0;
+		const firstTurn = view.nextTurn() >>> 0;
 		for (let i = 0; i < size; i++) {
-			const index = (start + i) % size;
+			const index = (firstTurn + i) % size;
 			if (view.isAvailable(index)) return index;
 		}
 		return -1;

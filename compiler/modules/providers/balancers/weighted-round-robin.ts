@@ -1,9 +1,9 @@
 /** Load-balancing policy `weighted_round_robin`: the available upstreams in turn, by weight. */
 import type { Balancer, UpstreamChoice } from './balancer.ts';
 
-const NO_WEIGHT = 'weighted_round_robin requires at least one upstream with a positive weight';
+const NO_WEIGHT_MESSAGE = 'weighted_round_robin requires at least one upstream with a positive weight';
 
-/** Maximum number of turns in one cycle; larger weights are scaled down. */
+/** Maximum number of turns in one cycle. If the sum of the weights is larger, they are scaled down. */
 const MAX_CYCLE = 4096;
 
 export const weightedRoundRobin: Balancer = {
@@ -33,7 +33,7 @@ export const weightedRoundRobin: Balancer = {
 			}
 		}
 		if (isValid && weights.every(weight => weight === 0)) {
-			cx.problem('error', 'balancing/no-weight', args[0]!.span, NO_WEIGHT);
+			cx.problem('error', 'balancing/no-weight', args[0]!.span, NO_WEIGHT_MESSAGE);
 		}
 		return cx.dialect === 'compatfile' ? { weights, spread: false } : { weights };
 	},
@@ -70,23 +70,22 @@ export const weightedRoundRobin: Balancer = {
 };
 
 /**
- * Compiles the selection of the compatible server, with consecutive turns for one upstream. Each turn selects among the available
- * upstreams by their weights, so that they share the turns of unavailable upstreams. A single weight applies to the first upstream
- * only.
+ * Compiles the selection of the compatible server: an upstream with weight n gets n consecutive turns. The turns of unavailable
+ * upstreams are shared among the available ones. With a single weight, only the first upstream is used.
  */
 function compileConsecutiveTurns(weights: readonly number[]): UpstreamChoice {
 	const turnEnds: number[] = [];
-	let sum = 0;
+	let weightSum = 0;
 	for (const weight of weights) {
-		sum += weight;
-		if (weight > 0) turnEnds.push(sum);
+		weightSum += weight;
+		if (weight > 0) turnEnds.push(weightSum);
 	}
-	if (sum === 0) throw new RangeError(NO_WEIGHT);
+	if (weightSum === 0) throw new RangeError(NO_WEIGHT_MESSAGE);
 	const availableIndexes: number[] = [];
 	return view => {
 		const size = view.size;
 		if (weights.length < 2) return size > 0 && view.isAvailable(0) ? 0 : -1;
-		const turn = (view.nextTurn() >>> 0) % sum;
+		const turn = (view.nextTurn() >>> 0) % weightSum;
 		availableIndexes.length = 0;
 		for (let i = 0; i < size && availableIndexes.length < turnEnds.length; i++) {
 			if ((weights[i] ?? 0) > 0 && view.isAvailable(i)) availableIndexes.push(i);
@@ -96,23 +95,23 @@ function compileConsecutiveTurns(weights: readonly number[]): UpstreamChoice {
 	};
 }
 
-/** Returns one cycle of turns as upstream indexes: each turn goes to the upstream that is furthest behind its share. */
+/** Returns the upstream indexes of one cycle of turns. Each turn goes to the upstream that is furthest behind its share. */
 function spreadTurns(configuredWeights: readonly number[]): readonly number[] {
 	const sum = configuredWeights.reduce((total, weight) => total + weight, 0);
-	if (sum === 0) throw new RangeError(NO_WEIGHT);
+	if (sum === 0) throw new RangeError(NO_WEIGHT_MESSAGE);
 	const divisor = configuredWeights.reduce(greatestCommonDivisor);
 	const scale = sum / divisor > MAX_CYCLE ? MAX_CYCLE / sum : 1 / divisor;
 	const weights = configuredWeights.map(weight => (weight === 0 ? 0 : Math.max(1, Math.round(weight * scale))));
-	const total = weights.reduce((sum, weight) => sum + weight, 0);
+	const cycleLength = weights.reduce((sum, weight) => sum + weight, 0);
 	const credits = weights.map(() => 0);
 	const cycle: number[] = [];
-	for (let turn = 0; turn < total; turn++) {
+	for (let turn = 0; turn < cycleLength; turn++) {
 		let chosenIndex = 0;
 		for (let i = 0; i < weights.length; i++) {
 			credits[i]! += weights[i]!;
 			if (credits[i]! > credits[chosenIndex]!) chosenIndex = i;
 		}
-		credits[chosenIndex]! -= total;
+		credits[chosenIndex]! -= cycleLength;
 		cycle.push(chosenIndex);
 	}
 	return cycle;

@@ -9,13 +9,13 @@ const PRIME_3 = [0x165667b1 | 0, 0x9e3779f9 | 0] as const;
 const PRIME_4 = [0x85ebca77 | 0, 0xc2b2ae63 | 0] as const;
 const PRIME_5 = [0x27d4eb2f | 0, 0x165667c5 | 0] as const;
 
-/** A hash computation. The halves of the result are fields, because returning both would allocate. */
+/** Computes hashes. The two halves of a result are fields, because returning both of them would allocate an object. */
 export class XxHash64 {
 	/** Upper 32 bits of the last hash, as a signed integer. */
 	high = 0;
 	/** Lower 32 bits of the last hash, as a signed integer. */
 	low = 0;
-	/** The four accumulators for inputs of 32 bytes and more: upper half, lower half, and so on. */
+	/** The four accumulators for inputs of at least 32 bytes, each as its upper half and its lower half. */
 	readonly #lanes = new Int32Array(8);
 
 	/** Hashes the bytes from `start` to `end` into `high` and `low`. */
@@ -64,7 +64,7 @@ export class XxHash64 {
 		this.#finish();
 	}
 
-	/** Hashes all complete stripes of 32 bytes, and returns where they end. */
+	/** Hashes all complete stripes of 32 bytes, and returns the position after the last one. */
 	#hashStripes(bytes: DataView, start: number, end: number): number {
 		const lanes = this.#lanes;
 		// The initial accumulators: prime 1 + prime 2, prime 2, 0 and −prime 1.

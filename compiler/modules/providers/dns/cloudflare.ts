@@ -1,7 +1,7 @@
 /** DNS provider `cloudflare`. */
 import type { DnsModule } from './dns-module.ts';
 
-/** Cloudflare, with an API token. */
+/** The DNS service of Cloudflare, used with an API token. */
 export const cloudflare: DnsModule = {
 	id: 'cloudflare',
 	usage: 'dns cloudflare <api-token> | cloudflare { api_token <token>; zone_token <token> }',

@@ -1,7 +1,7 @@
 /** DNS provider `digitalocean`. */
 import type { DnsModule } from './dns-module.ts';
 
-/** DigitalOcean, with a token. */
+/** The DNS service of DigitalOcean, used with an API token. */
 export const digitalocean: DnsModule = {
 	id: 'digitalocean',
 	usage: 'dns digitalocean <auth-token>',

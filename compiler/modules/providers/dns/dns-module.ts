@@ -12,13 +12,15 @@ export interface DnsProviderSettings {
 	readonly [setting: string]: unknown;
 }
 
-/** One setting of a provider. */
+/** A setting of a DNS provider. */
 export interface DnsSetting {
 	/** The property's key in the document, and its name in both dialects. */
 	readonly name: string;
 	readonly description: string;
 	readonly required?: boolean;
-	/** Set if the value is redacted when a document is read: completely, or only the secrets in a URL or an argument. */
+	/**
+	 * Set if the value is redacted when a document is shown: completely if true, otherwise only the secrets in the URL or argument.
+	 */
 	readonly secret?: true | 'url' | 'argument';
 	/** True if the setting takes all remaining words. */
 	readonly isList?: boolean;
@@ -44,11 +46,11 @@ export function dnsSettingProperties({ settings }: DnsModule): { readonly [name:
 	return Object.fromEntries(
 		settings.map(({ name, description, secret, isList, pattern }) => {
 			const text: Schema = { type: 'string', minLength: 1, ...(pattern === undefined ? {} : { pattern }) };
-			const secretMark = secret === undefined ? {} : { secret };
+			const secretField = secret === undefined ? {} : { secret };
 			return [
 				name,
 				{
-					...(isList ? { type: 'array', items: { ...text, ...secretMark } } : { ...text, ...secretMark }),
+					...(isList ? { type: 'array', items: { ...text, ...secretField } } : { ...text, ...secretField }),
 					description,
 				},
 			];
@@ -56,7 +58,7 @@ export function dnsSettingProperties({ settings }: DnsModule): { readonly [name:
 	);
 }
 
-/** Lowers the words after a provider's name and its block. */
+/** Lowers the words after a provider's name, and the block of the line, to the provider's settings. */
 export function lowerDnsSettings(
 	module: DnsModule,
 	args: readonly Word[],
@@ -64,7 +66,7 @@ export function lowerDnsSettings(
 	cx: LowerContext,
 ): { readonly [setting: string]: unknown } {
 	const values: { [setting: string]: unknown } = {};
-	const byName = new Map(module.settings.map(setting => [setting.name, setting]));
+	const settingByName = new Map(module.settings.map(setting => [setting.name, setting]));
 	const setValue = (setting: DnsSetting, words: readonly Word[], innerLine: Line): void => {
 		if (Object.hasOwn(values, setting.name)) {
 			cx.problem('error', 'dns/given-twice', innerLine.words[0]!.span, `\`${setting.name}\` is given more than once.`);
@@ -79,11 +81,11 @@ export function lowerDnsSettings(
 		}
 		values[setting.name] = setting.isList ? words.map(word => word.text) : firstWord?.text;
 	};
-	const lastSetting = byName.get(module.argumentSettings[module.argumentSettings.length - 1] ?? '');
+	const lastSetting = settingByName.get(module.argumentSettings[module.argumentSettings.length - 1] ?? '');
 	const maxArguments = lastSetting?.isList ? Number.POSITIVE_INFINITY : module.argumentSettings.length;
 	if (cx.count(line, args, 0, maxArguments, module.usage)) {
 		for (const [index, name] of module.argumentSettings.entries()) {
-			const setting = byName.get(name)!;
+			const setting = settingByName.get(name)!;
 			const words = setting.isList ? args.slice(index) : args.slice(index, index + 1);
 			if (words.length > 0) setValue(setting, words, line);
 		}
@@ -115,7 +117,7 @@ export function lowerDnsSettings(
 	return values;
 }
 
-/** Warns about a literal secret, which everybody who can read the file sees. */
+/** Warns about a secret that is written into the configuration, where everybody who can read the file sees it. */
 function warnOfLiteral(word: Word, cx: LowerContext): void {
 	const { source, start, end } = word.span;
 	if (cx.dialect === 'compatfile' || word.text.includes('{env.') || source.text.slice(start, end).includes('{$'))

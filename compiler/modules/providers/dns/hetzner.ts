@@ -1,7 +1,7 @@
 /** DNS provider `hetzner`. */
 import type { DnsModule } from './dns-module.ts';
 
-/** Hetzner Cloud DNS, with a token. */
+/** The DNS service of Hetzner Cloud, used with an API token. */
 export const hetzner: DnsModule = {
 	id: 'hetzner',
 	usage: 'dns hetzner <api-token>',

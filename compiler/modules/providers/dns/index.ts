@@ -14,7 +14,7 @@ import { route53 } from './route53.ts';
 /** All DNS providers, in the order of the manual. */
 export const dnsProviders: readonly DnsModule[] = [cloudflare, route53, digitalocean, hetzner, rfc2136, exec];
 
-const VARIANTS: readonly Schema[] = dnsProviders.map(module => ({
+const PROVIDER_SCHEMAS: readonly Schema[] = dnsProviders.map(module => ({
 	type: 'object',
 	description: module.summary,
 	properties: { provider: { const: module.id }, '@id': { type: 'string' }, ...dnsSettingProperties(module) },
@@ -26,14 +26,14 @@ export const DNS_PROVIDER_SCHEMA: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'provider' },
 	required: ['provider'],
-	oneOf: VARIANTS,
+	oneOf: PROVIDER_SCHEMAS,
 };
 
 /** Schema of a provider, or of `{"provider":"default"}` for the provider that the option `dns` names. */
 export const DNS_PROVIDER_OR_DEFAULT_SCHEMA: Schema = {
 	...DNS_PROVIDER_SCHEMA,
 	oneOf: [
-		...VARIANTS,
+		...PROVIDER_SCHEMAS,
 		{
 			type: 'object',
 			description: 'The provider that the option `dns` names.',
@@ -45,17 +45,17 @@ export const DNS_PROVIDER_OR_DEFAULT_SCHEMA: Schema = {
 };
 
 /**
- * Lowers `PROVIDER argument… { … }`; `args` begin with the provider's name and `line` has its block. Returns undefined after
+ * Lowers `PROVIDER argument… { … }`. `args` begins with the provider's name; the block is that of `line`. Returns undefined after
  * reporting a mistake.
  */
 export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerContext): DnsProviderSettings | undefined {
-	const [name, ...argumentWords] = args;
-	if (!name) {
+	const [providerWord, ...argumentWords] = args;
+	if (!providerWord) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'dns <provider> [<argument>…] [{ … }]');
 		return undefined;
 	}
 	const id = cx.oneOf(
-		name,
+		providerWord,
 		dnsProviders.map(module => module.id),
 		'DNS provider of this build',
 	);

@@ -1,7 +1,7 @@
 /** DNS provider `route53`. */
 import type { DnsModule } from './dns-module.ts';
 
-/** Amazon Route 53. */
+/** The DNS service Route 53 of Amazon Web Services. */
 export const route53: DnsModule = {
 	id: 'route53',
 	usage:

@@ -87,7 +87,7 @@ export const acme: IssuerModule = {
 	},
 };
 
-/** Returns the sub-directives of `issuer acme`, which fill the draft. */
+/** Returns the handlers of the sub-directives of `issuer acme`, which fill the draft. */
 function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler } {
 	const valueHandler =
 		(word: string, lowerValue: (word: Parameters<LowerContext['duration']>[0]) => void): SubdirectiveHandler =>
@@ -101,8 +101,8 @@ function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [na
 		};
 	const portHandler = (word: string): SubdirectiveHandler =>
 		valueHandler(word, value => {
-			const number = cx.integer(value, 1, 65_535);
-			if (number !== undefined) draft[word] = number;
+			const port = cx.integer(value, 1, 65_535);
+			if (port !== undefined) draft[word] = port;
 		});
 	return {
 		dir: valueHandler('dir', word => lowerUrl(draft, 'directory', word, cx)),

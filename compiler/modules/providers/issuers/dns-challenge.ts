@@ -43,7 +43,7 @@ export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
 	},
 };
 
-/** Options that have no effect without a provider, in the order of the compatible server's message. */
+/** Options that have no effect without a DNS provider, in the order in which the compatible server's message lists them. */
 export const DNS_CHALLENGE_OPTIONS: readonly string[] = [
 	'resolvers',
 	'propagation_delay',
@@ -52,7 +52,10 @@ export const DNS_CHALLENGE_OPTIONS: readonly string[] = [
 	'dns_challenge_override_domain',
 ];
 
-/** Returns the sub-directives that fill the draft. The name of each sub-directive in use is passed to `onUse`. */
+/**
+ * Returns the handlers of the sub-directives about DNS challenges, which fill the draft. Each handler passes the word of its
+ * sub-directive to `onUse`.
+ */
 export function dnsSubdirectives(
 	draft: IssuerDraft,
 	cx: LowerContext,
@@ -113,8 +116,8 @@ export function dnsSubdirectives(
 
 /** Reports whether a string is an IP address with an optional port. */
 function isNameServer(text: string): boolean {
-	const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
-	return [text, bracketed, text.replace(/:\d{1,5}$/, '')].some(
+	const bracketedHost = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
+	return [text, bracketedHost, text.replace(/:\d{1,5}$/, '')].some(
 		candidate => candidate !== undefined && parseIp(candidate) !== undefined,
 	);
 }

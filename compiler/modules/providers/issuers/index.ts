@@ -26,7 +26,7 @@ export const ISSUER_SCHEMA: Schema = {
 };
 
 /**
- * Lowers `ISSUER argument… { … }`; `args` begin with the issuer's name and `line` has its block. Returns undefined after
+ * Lowers `ISSUER argument… { … }`. `args` begins with the issuer's name; the block is that of `line`. Returns undefined after
  * reporting a mistake.
  */
 export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext): IssuerSettings | undefined {

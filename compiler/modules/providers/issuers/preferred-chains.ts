@@ -4,7 +4,7 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 
-/** `preferred_chains` in documents; exactly one field is set. */
+/** The setting `preferred_chains` in documents. Exactly one field is set. */
 export interface PreferredChains {
 	/** Selects the chain with the fewest bytes. */
 	readonly smallest?: boolean;
@@ -31,7 +31,7 @@ export const PREFERRED_CHAINS_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** Lowers `preferred_chains smallest` and its block. */
+/** Lowers the words and the block of `preferred_chains`. Returns undefined after reporting a mistake. */
 export function lowerPreferredChains(args: readonly Word[], line: Line, cx: LowerContext): PreferredChains | undefined {
 	const usage = 'preferred_chains smallest | { root_common_name <name>… | any_common_name <name>… }';
 	const draft: { smallest?: boolean; root_common_name?: string[]; any_common_name?: string[] } = {};

@@ -4,7 +4,7 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { AUTHORITY_ID_PATTERN } from '../../options/pki.ts';
 
-/** The internal authority that signs, and how. */
+/** Settings for signing with an internal certificate authority. */
 export interface SigningSettings {
 	/** ID of the internal authority; default `local`. */
 	ca?: string;
@@ -30,7 +30,7 @@ export const SIGNING_PROPERTIES: { readonly [name: string]: Schema } = {
 	sign_with_root: { type: 'boolean', default: false, description: 'Signs with the root instead of the intermediate.' },
 };
 
-/** Returns the sub-directives that fill the draft. */
+/** Returns the handlers of the sub-directives about signing, which fill the draft. */
 export function signingSubdirectives(
 	draft: SigningSettings,
 	cx: LowerContext,

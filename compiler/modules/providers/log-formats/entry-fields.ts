@@ -1,6 +1,6 @@
 /** The paths of the fields of access log entries, as `format text` names them. */
 
-/** Paths of the fields that do not depend on the directives of a site. Below a path that ends with `>*`, any name may occur. */
+/** Paths of the fields that do not depend on the directives of a site. `*` at the end of a path stands for any name. */
 export const ENTRY_FIELDS: readonly string[] = [
 	...['ts', 'level', 'logger', 'msg', 'bytes_read', 'user_id', 'duration', 'size', 'status', 'resp_headers>*'],
 	...['remote_ip', 'remote_port', 'client_ip', 'proto', 'method', 'host', 'uri', 'headers>*'].map(
@@ -23,14 +23,14 @@ const UNFILTERED_FIELDS: readonly string[] = ['ts', 'level', 'logger', 'msg'];
 export const FILTERABLE_FIELDS: readonly string[] = ENTRY_FIELDS.filter(field => !UNFILTERED_FIELDS.includes(field));
 
 /**
- * Reports whether entries can have a field at this path, which is in lower case. `addedPaths` are paths of further fields, below
- * which any name may occur.
+ * Reports whether entries can have a field, or an object of fields, at this path, which is in lower case. `addedPaths` are the
+ * paths of fields that directives add; any names may occur below them.
  */
 export function isEntryField(path: readonly string[], addedPaths: ReadonlySet<string>): boolean {
 	return isFieldAmong(ENTRY_FIELDS, path, addedPaths);
 }
 
-/** Reports whether filters can change a field at this path, like {@link isEntryField}. */
+/** Reports whether filters can change the field at this path. The parameters are those of {@link isEntryField}. */
 export function isFilterableField(path: readonly string[], addedPaths: ReadonlySet<string>): boolean {
 	return isFieldAmong(FILTERABLE_FIELDS, path, addedPaths);
 }
@@ -40,9 +40,11 @@ function isFieldAmong(
 	path: readonly string[],
 	addedPaths: ReadonlySet<string>,
 ): boolean {
-	const text = path.join('>');
-	const isOrHolds = (field: string): boolean => field === text || field.startsWith(`${text}>`);
+	const pathText = path.join('>');
+	const isOrHolds = (field: string): boolean => field === pathText || field.startsWith(`${pathText}>`);
 	if (path.some((_, index) => addedPaths.has(path.slice(0, index + 1).join('>')))) return true;
 	if ([...addedPaths].some(isOrHolds)) return true;
-	return knownFields.some(field => isOrHolds(field) || (field.endsWith('*') && text.startsWith(field.slice(0, -1))));
+	return knownFields.some(
+		field => isOrHolds(field) || (field.endsWith('*') && pathText.startsWith(field.slice(0, -1))),
+	);
 }

@@ -1,4 +1,4 @@
-/** Filters of `format filter`, which edit single log fields: lowering and schema. */
+/** Lowering and schema of the filters of `format filter`, which edit single fields of log entries. */
 
 import type { FilterReplacement, LogFilter, ParameterAction } from '../../../document/log-settings.ts';
 import type { Schema } from '../../../document/schema-type.ts';
@@ -87,36 +87,36 @@ const FILTER_NAMES = [
 	'multi_regexp',
 ] as const;
 
-/** Lowers lines `FIELD FILTER …`. Several `regexp`s for one field run in order. */
+/** Lowers lines `FIELD FILTER …` into `fields`. Several `regexp` lines for one field become one filter whose rules run in order. */
 export function lowerFilterFields(
 	lines: readonly Line[],
 	fields: { [path: string]: LogFilter },
 	cx: LowerContext,
 ): void {
 	for (const line of lines) {
-		const [field, word, ...args] = line.words as readonly [Word, Word, ...Word[]];
-		if (!word) {
+		const [fieldWord, filterWord, ...args] = line.words as readonly [Word, Word, ...Word[]];
+		if (!filterWord) {
 			cx.count(line, [], 1, 1, '<field> <filter> …');
 			continue;
 		}
-		const kind = cx.oneOf(word, FILTER_NAMES, 'log filter');
+		const kind = cx.oneOf(filterWord, FILTER_NAMES, 'log filter');
 		const filter = kind && lowerFilter(kind, args, line, cx);
 		if (!filter) continue;
-		const path = field.text;
-		const earlier = Object.hasOwn(fields, path) ? fields[path] : undefined;
-		let value = filter;
-		if (earlier?.filter === 'regexp' && filter.filter === 'regexp' && kind === 'regexp') {
-			value = { filter: 'regexp', rules: [...earlier.rules, ...filter.rules] };
-		} else if (earlier) {
-			const isMixed = earlier.filter === 'regexp' || filter.filter === 'regexp';
+		const path = fieldWord.text;
+		const earlierFilter = Object.hasOwn(fields, path) ? fields[path] : undefined;
+		let mergedFilter = filter;
+		if (earlierFilter?.filter === 'regexp' && filter.filter === 'regexp' && kind === 'regexp') {
+			mergedFilter = { filter: 'regexp', rules: [...earlierFilter.rules, ...filter.rules] };
+		} else if (earlierFilter) {
+			const isMixed = earlierFilter.filter === 'regexp' || filter.filter === 'regexp';
 			const message = isMixed
 				? `cannot mix regexp filters with other filter types for field ${path}`
 				: `field ${path} already has a filter; multiple non-regexp filters per field are not supported`;
-			cx.problem('error', 'log/filter-twice', field.span, message);
+			cx.problem('error', 'log/filter-twice', fieldWord.span, message);
 			continue;
 		}
-		cx.origin(value, line.span);
-		Object.defineProperty(fields, path, { value, enumerable: true, configurable: true, writable: true });
+		cx.origin(mergedFilter, line.span);
+		Object.defineProperty(fields, path, { value: mergedFilter, enumerable: true, configurable: true, writable: true });
 	}
 }
 

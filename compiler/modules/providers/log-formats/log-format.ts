@@ -1,4 +1,4 @@
-/** Formats of log entries: `console`, `json`, lines of text, and formats that wrap another format; lowering and schema. */
+/** Lowering and schema of the formats of log entries: `console`, `json`, lines of text, and formats that wrap another format. */
 
 import type { LogFormat, TextLogFormat } from '../../../document/log-settings.ts';
 import { DURATION_FORMATS, LEVEL_FORMATS, LOG_KEY_SETTINGS, type LogFilter } from '../../../document/log-settings.ts';
@@ -10,13 +10,13 @@ import { parseScalar } from '../../words/parse-scalar.ts';
 import { LOG_FILTER_SCHEMA, lowerFilterFields } from './log-filter.ts';
 import { convertTransformText, parseLogText } from './log-text.ts';
 
-/** Named time formats; any other value is a layout, such as `2006-01-02`. */
+/** Names of time formats. Any other value is a layout in Go's notation, such as `2006-01-02`. */
 const TIME_FORMATS = [
 	...(['unix_seconds_float', 'unix_milli_float', 'unix_nano', 'iso8601', 'rfc3339', 'rfc3339_nano'] as const),
 	...(['wall', 'wall_milli', 'wall_nano', 'common_log'] as const),
 ] as const;
 
-/** Names of formats in configurations. */
+/** Names of the formats of log entries in configurations. */
 const LOG_ENCODERS = ['console', 'json', 'common', 'combined', 'text', 'filter', 'append', 'journald'] as const;
 
 /** Names of formats in a Compatfile: `transform` is the name of `text` in a plugin of the compatible server. */
@@ -113,13 +113,14 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 
 /** Lowers `format ENCODER { … }` and `wrap ENCODER { … }`; returns undefined after reporting a mistake. */
 export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerContext): LogFormat | undefined {
-	const word = args[0];
-	const hasText = word?.text === 'text' || (cx.dialect === 'compatfile' && word?.text === 'transform');
-	const count = hasText ? 2 : 1;
-	if (!cx.count(line, args, count, count, `${line.words[0]!.text} ${FORMAT_USAGE}`) || !word) return undefined;
+	const formatWord = args[0];
+	const hasText = formatWord?.text === 'text' || (cx.dialect === 'compatfile' && formatWord?.text === 'transform');
+	const argumentCount = hasText ? 2 : 1;
+	if (!cx.count(line, args, argumentCount, argumentCount, `${line.words[0]!.text} ${FORMAT_USAGE}`) || !formatWord)
+		return undefined;
 	const encoderNames: readonly (typeof COMPATIBLE_ENCODERS)[number][] =
 		cx.dialect === 'compatfile' ? COMPATIBLE_ENCODERS : LOG_ENCODERS;
-	const encoder = cx.oneOf(word, encoderNames, 'log format');
+	const encoder = cx.oneOf(formatWord, encoderNames, 'log format');
 	switch (encoder) {
 		case undefined:
 			return undefined;
@@ -155,17 +156,17 @@ function lowerWrap(target: { wrap?: LogFormat }, cx: LowerContext): Subdirective
 function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): LogFormat {
 	const settings: { [name: string]: unknown } = {};
 	const valueHandler =
-		(name: string, scalar: (word: Word) => unknown): SubdirectiveHandler =>
+		(name: string, parseValue: (word: Word) => unknown): SubdirectiveHandler =>
 		(args, innerLine) => {
 			if (!cx.count(innerLine, args, 1, 1, `${name} <value>`)) return;
-			const value = scalar(args[0]!);
+			const value = parseValue(args[0]!);
 			if (value !== undefined) settings[name] = value;
 		};
 	const handlers: { [name: string]: SubdirectiveHandler } = {};
 	for (const key of [...LOG_KEY_SETTINGS, 'line_ending', 'time_format'])
 		handlers[key] = valueHandler(key, ({ text }) => text);
 	handlers.duration_format = valueHandler('duration_format', word =>
-		cx.oneOf(durationWord(word), DURATION_FORMATS, 'duration format'),
+		cx.oneOf(toShortDurationFormat(word), DURATION_FORMATS, 'duration format'),
 	);
 	handlers.level_format = valueHandler('level_format', word => cx.oneOf(word, LEVEL_FORMATS, 'level format'));
 	handlers.time_local = (args, innerLine) => {
@@ -209,7 +210,7 @@ function lowerTextSettings(
 			},
 			duration_format: (args, innerLine) => {
 				if (!cx.count(innerLine, args, 1, 1, 'duration_format <format>')) return;
-				const format = cx.oneOf(durationWord(args[0]!), DURATION_FORMATS, 'duration format');
+				const format = cx.oneOf(toShortDurationFormat(args[0]!), DURATION_FORMATS, 'duration format');
 				if (format) settings.duration_format = format;
 			},
 		},
@@ -218,8 +219,8 @@ function lowerTextSettings(
 	return settings;
 }
 
-/** Replaces the long name of a duration format by its short name. */
-function durationWord(word: Word): Word {
+/** Replaces the long name of a duration format with its short name. */
+function toShortDurationFormat(word: Word): Word {
 	const shortName = { second: 's', seconds: 's', millis: 'ms', milli: 'ms', nano: 'ns', nanos: 'ns' }[word.text];
 	return shortName === undefined ? word : { ...word, text: shortName };
 }

@@ -14,7 +14,7 @@ export type LogTextPart =
 	/** A placeholder, without braces, for which an entry has no field. */
 	| { readonly unknown: string };
 
-/** Parts of a line that are derived from several fields of an entry. */
+/** A part of a line that is computed from one or more fields of an entry. */
 export type ComputedField = (typeof COMPUTED_FIELDS)[number];
 
 const COMPUTED_FIELDS = ['time', 'request_line', 'host', 'path', 'query', 'scheme', 'level', 'logger', 'msg'] as const;
@@ -30,7 +30,7 @@ const COMPUTED_BY_PLACEHOLDER: { readonly [placeholder: string]: ComputedField }
 	...Object.fromEntries(COMPUTED_FIELDS.map(name => [name, name])),
 };
 
-/** Placeholders of requests, and the fields of an entry that have their values. */
+/** Paths of the fields of an entry that have the values of placeholders, by placeholder. */
 const FIELD_BY_PLACEHOLDER: { readonly [placeholder: string]: string } = {
 	'http.request.method': 'request>method',
 	'http.request.orig_method': 'request>method',
@@ -60,7 +60,7 @@ const COMMON_TEXT = '{request>client_ip} - {user_id} [{time}] "{request_line}" {
 /** The text of `format combined`, as in nginx's and Apache's `combined`. */
 const COMBINED_TEXT = `${COMMON_TEXT} "{request>headers>Referer}" "{request>headers>User-Agent}"`;
 
-/** Returns the text of a text format. */
+/** Returns the text of a format that writes lines of text. */
 export function logTextOf(format: Extract<LogFormat, { encoder: 'common' | 'combined' | 'text' }>): string {
 	if (format.encoder === 'text') return format.text;
 	return format.encoder === 'common' ? COMMON_TEXT : COMBINED_TEXT;
@@ -78,27 +78,27 @@ const PART_PATTERN = /\\([{}])|\{([^{}]+)\}/g;
 export function parseLogText(text: string): LogTextPart[] {
 	const parts: LogTextPart[] = [];
 	let literal = '';
-	let end = 0;
-	const flush = (): void => {
+	let literalStart = 0;
+	const addLiteralPart = (): void => {
 		if (literal !== '') parts.push({ literal });
 		literal = '';
 	};
 	for (const match of text.matchAll(PART_PATTERN)) {
-		literal += text.slice(end, match.index);
-		end = match.index + match[0].length;
+		literal += text.slice(literalStart, match.index);
+		literalStart = match.index + match[0].length;
 		if (match[1] !== undefined) {
 			literal += match[1];
 			continue;
 		}
-		flush();
+		addLiteralPart();
 		parts.push(parsePlaceholder(match[2]!));
 	}
-	literal += text.slice(end);
-	flush();
+	literal += text.slice(literalStart);
+	addLiteralPart();
 	return parts;
 }
 
-/** Returns the placeholders of a text, without braces, that stand for fields of an entry by their paths. */
+/** Returns the placeholders of a text that name fields of an entry by their paths. The names are without braces. */
 export function fieldsInLogText(text: string): { readonly name: string; readonly path: readonly string[] }[] {
 	return [...text.matchAll(PART_PATTERN)].flatMap(([, , name]) => {
 		const part = name === undefined ? undefined : parsePlaceholder(name);
@@ -106,7 +106,7 @@ export function fieldsInLogText(text: string): { readonly name: string; readonly
 	});
 }
 
-/** Returns the short placeholders that stand for a field of an entry. */
+/** Returns the names of the short placeholders for which an entry has a field. */
 export function shorthandsOfLogText(): readonly string[] {
 	return [...Object.keys(SHORTHANDS), ...COMPUTED_FIELDS].filter(name => !('unknown' in parsePlaceholder(name)));
 }
@@ -119,23 +119,22 @@ function parsePlaceholder(name: string): LogTextPart {
 	for (const [prefix, path] of Object.entries(FIELD_PREFIXES)) {
 		if (fullName.startsWith(prefix)) return parseFieldPath(path + fullName.slice(prefix.length));
 	}
-	// Names of fields have no dots, except names of header fields. Any other name with a dot is a placeholder for something that no
-	// entry has.
+	// Only names of header fields contain dots. Any other name with a dot is a placeholder for which entries have no field.
 	if (!name.includes('>') && (name.includes('.') || fullName !== name)) return { unknown: name };
 	return parseFieldPath(name);
 }
 
-/** Reads `request>headers>Accept>[0]`. */
+/** Parses the path of a field, such as `request>headers>Accept>[0]`. */
 function parseFieldPath(path: string): LogTextPart {
 	const names = path.split('>').map(name => name.toLowerCase());
-	const index = names.length > 1 ? /^\[(\d{1,4})\]$/.exec(names.at(-1)!) : null;
-	const fieldPath = index ? names.slice(0, -1) : names;
+	const indexMatch = names.length > 1 ? /^\[(\d{1,4})\]$/.exec(names.at(-1)!) : null;
+	const fieldPath = indexMatch ? names.slice(0, -1) : names;
 	// Entries have the host outside of the header fields, because it is not a header field in HTTP/2 and HTTP/3.
 	const entryPath = fieldPath.join('>') === 'request>headers>host' ? ['request', 'host'] : fieldPath;
-	return index ? { path: entryPath, index: Number(index[1]) } : { path: entryPath };
+	return indexMatch ? { path: entryPath, index: Number(indexMatch[1]) } : { path: entryPath };
 }
 
-/** Reports whether a line selects a format whose text names fields of log entries in braces, which are not placeholders. */
+/** Reports whether a line selects a format whose text contains names in braces that are fields of log entries, not placeholders. */
 export function namesLogFields([word, format]: readonly Word[]): boolean {
 	return (
 		(word?.text === 'format' || word?.text === 'wrap') && (format?.text === 'text' || format?.text === 'transform')

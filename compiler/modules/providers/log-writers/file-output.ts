@@ -1,4 +1,4 @@
-/** Log output `file`: a file that is rolled by size or time. */
+/** Lowering and schema of the log output `file`: a file that is rolled by size or time. */
 
 import type { FileOutput, LogRolling } from '../../../document/log-settings.ts';
 import type { Schema } from '../../../document/schema-type.ts';
@@ -107,7 +107,7 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 		});
 		return undefined;
 	};
-	/** Returns a sub-directive with one value. */
+	/** Returns the handler of a sub-directive with one argument. */
 	const valueHandler =
 		(usage: string, lowerValue: (word: Word) => void): SubdirectiveHandler =>
 		(words, innerLine) => {
@@ -146,15 +146,15 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 			if (keep !== undefined) rolling.keep = keep;
 		}),
 		roll_keep_for: valueHandler('roll_keep_for <duration>', word => {
-			const time = cx.duration(word);
-			if (time === undefined) return;
-			if (time >= 0) rolling.keep_for = Math.ceil(time / DAY_MS) * DAY_MS;
+			const keptForMs = cx.duration(word);
+			if (keptForMs === undefined) return;
+			if (keptForMs >= 0) rolling.keep_for = Math.ceil(keptForMs / DAY_MS) * DAY_MS;
 			else cx.problem('error', 'value/out-of-range', word.span, 'Files cannot be kept for a negative time.');
 		}),
 		roll_interval: valueHandler('roll_interval <duration>', word => {
-			const time = cx.duration(word);
-			if (time === undefined) return;
-			if (time >= 1000) rolling.interval = time;
+			const intervalMs = cx.duration(word);
+			if (intervalMs === undefined) return;
+			if (intervalMs >= 1000) rolling.interval = intervalMs;
 			else cx.problem('error', 'value/out-of-range', word.span, 'A log file can be rolled at most once a second.');
 		}),
 		roll_minutes: (words, innerLine) => {

@@ -1,4 +1,4 @@
-/** Log outputs: where entries are written; lowering and schema. */
+/** Lowering and schema of log outputs, which say where entries are written. */
 
 import type { LogOutput } from '../../../document/log-settings.ts';
 import type { Schema } from '../../../document/schema-type.ts';
@@ -7,7 +7,7 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import { FILE_PROPERTIES, FILE_USAGE, lowerFileOutput } from './file-output.ts';
 import { lowerNetOutput, NET_PROPERTIES, NET_USAGE } from './net-output.ts';
 
-/** Names of writers. */
+/** Names of the kinds of log outputs. */
 const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
 
 export const LOG_OUTPUT_SCHEMA: Schema = {
@@ -34,8 +34,8 @@ export function lowerLogOutput(args: readonly Word[], line: Line, cx: LowerConte
 	const writer = cx.oneOf(word, LOG_WRITERS, 'log writer');
 	if (!writer) return undefined;
 	if (writer === 'file' || writer === 'net') {
-		const lower = writer === 'file' ? lowerFileOutput : lowerNetOutput;
-		const settings = lower(args.slice(1), line, cx);
+		const lowerSettings = writer === 'file' ? lowerFileOutput : lowerNetOutput;
+		const settings = lowerSettings(args.slice(1), line, cx);
 		return settings && { writer, ...settings };
 	}
 	cx.subdirectives(line.block, {}, `output ${writer}`);

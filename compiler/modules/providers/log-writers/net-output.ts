@@ -15,15 +15,15 @@ export const NET_USAGE = 'net <address> [{ dial_timeout <duration>; soft_start }
 
 const TCP_OR_UDP = /^(?:(tcp|udp)[46]?\/)?(\[[0-9a-fA-F:.%]+\]|[^[\]:/\s]+):(\d{1,5})$/;
 
-/** Returns the parts of an address, or undefined if it is invalid. */
+/** Parses the address of a collector; returns undefined if it is invalid. */
 export function parseCollectorAddress(text: string): CollectorAddress | undefined {
 	const unixMatch = /^unix\/(.+)$/s.exec(text);
 	if (unixMatch) return unixMatch[1]!.includes('\0') ? undefined : { network: 'unix', path: unixMatch[1]! };
-	const parts = TCP_OR_UDP.exec(text);
-	const port = Number(parts?.[3]);
-	if (!parts || port < 1 || port > 65_535) return undefined;
-	const network = parts[1] === 'udp' ? 'udp' : 'tcp';
-	return { network, host: parts[2]!.replace(/^\[|\]$/g, ''), port };
+	const addressMatch = TCP_OR_UDP.exec(text);
+	const port = Number(addressMatch?.[3]);
+	if (!addressMatch || port < 1 || port > 65_535) return undefined;
+	const network = addressMatch[1] === 'udp' ? 'udp' : 'tcp';
+	return { network, host: addressMatch[2]!.replace(/^\[|\]$/g, ''), port };
 }
 
 /** Schemas of the fields of `net`. */
@@ -48,15 +48,17 @@ export const NET_PROPERTIES: { readonly [name: string]: Schema } = {
 /** Lowers the address and the block of `output net`; returns undefined after reporting a mistake. */
 export function lowerNetOutput(args: readonly Word[], line: Line, cx: LowerContext): NetOutput | undefined {
 	if (!cx.count(line, args, 1, 1, `output ${NET_USAGE}`)) return undefined;
-	const [word] = args as [Word];
+	const [addressWord] = args as [Word];
 	const settings: { dial_timeout?: number; soft_start?: true } = {};
 	cx.subdirectives(
 		line.block,
 		{
 			dial_timeout: (words, innerLine) => {
-				const time = cx.count(innerLine, words, 1, 1, 'dial_timeout <duration>') ? cx.duration(words[0]!) : undefined;
-				if (time === undefined) return;
-				if (time >= 1) settings.dial_timeout = Math.round(time);
+				const timeoutMs = cx.count(innerLine, words, 1, 1, 'dial_timeout <duration>')
+					? cx.duration(words[0]!)
+					: undefined;
+				if (timeoutMs === undefined) return;
+				if (timeoutMs >= 1) settings.dial_timeout = Math.round(timeoutMs);
 				else cx.problem('error', 'value/out-of-range', words[0]!.span, 'The timeout must be positive.');
 			},
 			soft_start: (words, innerLine) => {
@@ -65,11 +67,17 @@ export function lowerNetOutput(args: readonly Word[], line: Line, cx: LowerConte
 		},
 		'output net',
 	);
-	if (!word.text.includes('{') && !parseCollectorAddress(word.text)) {
-		cx.problem('error', 'log/bad-address', word.span, `\`${word.text}\` is not the address of a collector.`, {
-			hint: 'Write tcp/host:port, udp/host:port or unix//path.',
-		});
+	if (!addressWord.text.includes('{') && !parseCollectorAddress(addressWord.text)) {
+		cx.problem(
+			'error',
+			'log/bad-address',
+			addressWord.span,
+			`\`${addressWord.text}\` is not the address of a collector.`,
+			{
+				hint: 'Write tcp/host:port, udp/host:port or unix//path.',
+			},
+		);
 		return undefined;
 	}
-	return { address: cx.template(word), ...settings };
+	return { address: cx.template(addressWord), ...settings };
 }

@@ -1,7 +1,7 @@
 /** Store `file_system`: a folder. */
 import type { StoreModule } from './store-module.ts';
 
-/** A store in a folder, which several processes may share. */
+/** The kind of store that keeps its data in a folder, which several processes may share. */
 export const fileSystem: StoreModule = {
 	id: 'file_system',
 	usage: 'storage file_system [<folder>] | file_system { root <folder> }',

@@ -7,12 +7,12 @@ import type { StoreModule } from './store-module.ts';
 /** All kinds of stores, in the order of the manual. */
 export const stores: readonly StoreModule[] = [fileSystem, redis];
 
-/** Returns the kind of store with an ID, or undefined. */
+/** Returns the kind of store with an ID; undefined if the ID is unknown. */
 export function storeById(id: string): StoreModule | undefined {
 	return stores.find(store => store.id === id);
 }
 
-/** Schema of a store's settings. */
+/** Schema of the settings of a store of any kind. */
 export const STORE_SCHEMA: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'store' },

@@ -1,7 +1,7 @@
 /** Store `redis`: the Redis server of the option `cluster`. */
 import type { StoreModule } from './store-module.ts';
 
-/** A store in Redis, which machines share. */
+/** The kind of store that keeps its data in Redis, which several machines may share. */
 export const redis: StoreModule = {
 	id: 'redis',
 	usage: 'storage redis',

@@ -1,4 +1,7 @@
-/** Trust pools: the certificate authorities for verifying the certificates of clients and upstreams. */
+/**
+ * Lowering and schema of trust pools: the certificate authorities against which the certificates of clients and upstreams are
+ * verified.
+ */
 import { X509Certificate } from 'node:crypto';
 import type { Schema } from '../../../document/schema-type.ts';
 import type { StoreSettings } from '../../../document/store-settings.ts';
@@ -7,13 +10,22 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { STORE_SCHEMA, storeById, stores } from '../stores/index.ts';
 
-const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
+const SOURCE_NAMES = [
+	'inline',
+	'file',
+	'system',
+	'pki_root',
+	'pki_intermediate',
+	'storage',
+	'http',
+	'combined',
+] as const;
 
 const TEXTS_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
 
 const HTTP_URL_SCHEMA: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
 
-/** Schema of a pool, built recursively: `combined` contains pools of the same schema, at most two levels deep. */
+/** Schema of a trust pool. A pool `combined` contains other pools, at most two levels deep, so the schema is built recursively. */
 export const TRUST_POOL_SCHEMA: Schema = poolSchema(2);
 
 function poolSchema(depth: number): Schema {
@@ -72,14 +84,17 @@ function sourceSchema(
 	};
 }
 
-/** Lowers the words after `trust_pool`: `SOURCE ARGS… [{ … }]`. `line` has the block. */
+/**
+ * Lowers the words after `trust_pool`: `SOURCE ARGS… [{ … }]`. The block is that of `line`; `depth` is the number of `combined`
+ * pools around this one.
+ */
 export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerContext, depth = 0): TrustPool | undefined {
 	const [name, ...argumentWords] = args;
 	if (!name) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'trust_pool <source> …');
 		return undefined;
 	}
-	const source = cx.oneOf(name, SOURCES, 'source of trusted certificates');
+	const source = cx.oneOf(name, SOURCE_NAMES, 'source of trusted certificates');
 	switch (source) {
 		case undefined:
 			return undefined;
@@ -124,7 +139,7 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 
 function lowerStoragePool(argumentWords: readonly Word[], line: Line, cx: LowerContext): TrustPool {
 	let storage: StoreSettings | undefined;
-	const words = collectValues(argumentWords, line, cx, 'keys', false, [], {
+	const keyWords = collectValues(argumentWords, line, cx, 'keys', false, [], {
 		storage: ([name, ...args], innerLine) => {
 			if (!name) {
 				cx.count(innerLine, [], 1, 2, 'storage <store> [<argument>…]');
@@ -135,7 +150,7 @@ function lowerStoragePool(argumentWords: readonly Word[], line: Line, cx: LowerC
 			if (module) storage = { store: module.id, ...module.lower(args, innerLine, cx) };
 		},
 	});
-	const keys = words.flatMap(subdirective => {
+	const keys = keyWords.flatMap(subdirective => {
 		if (/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/.test(subdirective.text)) return [subdirective.text];
 		cx.problem('error', 'tls/store-key', subdirective.span, `\`${subdirective.text}\` is not a valid key of a store.`, {
 			hint: 'Keys look like paths without a leading slash: `pki/authorities/local/root.crt`.',
@@ -170,7 +185,10 @@ function lowerCombinedPool(
 	return { source: 'combined', of: pools };
 }
 
-/** Returns the values of a source: its arguments, and the values of a sub-directive that may be given several times. */
+/**
+ * Returns the values of a trust pool's source: the arguments, and the values that the sub-directive `subdirective` gives in the
+ * block.
+ */
 function collectValues(
 	args: readonly Word[],
 	line: Line,
@@ -206,7 +224,7 @@ function collectValues(
 	return words;
 }
 
-/** Returns a list with a DER certificate in base64; an empty list after reporting a mistake. */
+/** Checks that a word is a DER certificate in base64. Returns a list with its text; an empty list after reporting a mistake. */
 export function parseDerCertificate(subdirective: Word, cx: LowerContext): string[] {
 	try {
 		new X509Certificate(Buffer.from(subdirective.text, 'base64'));

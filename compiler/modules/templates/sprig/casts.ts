@@ -8,20 +8,20 @@ export function toInteger(value: Value): bigint {
 		case 'bigint':
 			return value;
 		case 'number':
-			return truncate(value);
+			return truncateToInteger(value);
 		case 'boolean':
 			return value ? 1n : 0n;
 		case 'string': {
 			const number = parseNumber(value.trim());
 			if (number === undefined) return 0n;
-			return typeof number === 'bigint' ? number : truncate(number);
+			return typeof number === 'bigint' ? number : truncateToInteger(number);
 		}
 		default:
 			return 0n;
 	}
 }
 
-function truncate(value: number): bigint {
+function truncateToInteger(value: number): bigint {
 	return Number.isFinite(value) ? wrapInt64(BigInt(Math.trunc(value))) : 0n;
 }
 
@@ -39,7 +39,10 @@ export function toList(value: Value): readonly Value[] {
 	return isList(value) ? value : [value];
 }
 
-/** Limits a count: returns 0 for negative values, and `max` + 1 for values above `max`, which then exceed the budget. */
+/**
+ * Limits a count: returns 0 for negative values, and `max` + 1 for values above `max`, so that a later check finds that they exceed
+ * the maximum.
+ */
 export function clampCount(value: bigint, max: number): number {
 	if (value <= 0n) return 0;
 	return value > BigInt(max) ? max + 1 : Number(value);

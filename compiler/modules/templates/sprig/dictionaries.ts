@@ -8,7 +8,7 @@ import { isEmpty } from './defaults.ts';
 type MutableDictionary = Map<string, Value>;
 
 const deepCopy = defineFunction('any', (run, value: Value) => copyDeeply(run, value));
-const mergeFunction = (overwrites: boolean): TemplateFunction =>
+const defineMergeFunction = (overwrites: boolean): TemplateFunction =>
 	defineFunction('dict dict...', (run, target: Dictionary, sources: Value[]) => {
 		for (const source of sources)
 			mergeInto(run, target as MutableDictionary, asDictionary(source) ?? new Map(), overwrites);
@@ -49,14 +49,14 @@ export const DICTIONARY_FUNCTIONS: FunctionList = {
 		return new Map(presentKeys.map(key => [key, dictionary.get(key)!]));
 	}),
 	omit: defineFunction('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
-		const remaining: MutableDictionary = new Map(dictionary);
-		for (const key of keys) remaining.delete(key);
-		return remaining;
+		const remainingEntries: MutableDictionary = new Map(dictionary);
+		for (const key of keys) remainingEntries.delete(key);
+		return remainingEntries;
 	}),
-	merge: mergeFunction(false),
-	mustMerge: mergeFunction(false),
-	mergeOverwrite: mergeFunction(true),
-	mustMergeOverwrite: mergeFunction(true),
+	merge: defineMergeFunction(false),
+	mustMerge: defineMergeFunction(false),
+	mergeOverwrite: defineMergeFunction(true),
+	mustMergeOverwrite: defineMergeFunction(true),
 	dig: defineFunction('any...', (run, args: Value[]) => {
 		if (args.length < 3) return run.fail('dig needs at least three arguments');
 		const [fallback, dictionary] = args.slice(-2) as [Value, Value];
@@ -86,8 +86,8 @@ function copyDeeply(run: TemplateRun, value: Value): Value {
 }
 
 /**
- * Merges dictionaries: copies values whose key the target lacks, or for which the target's value is empty. With `overwrites`,
- * copies all values that are not empty.
+ * Merges `source` into `target`, recursively. A value is copied if the target does not have its key or has an empty value for it.
+ * If `overwrites`, all values that are not empty are copied.
  */
 function mergeInto(run: TemplateRun, target: MutableDictionary, source: Dictionary, overwrites: boolean): void {
 	run.budget.enter();

@@ -11,7 +11,7 @@ const DIGITS = '0123456789';
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PRINTABLE = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
 
-const parseJson = defineFunction('string', (run, text: string) => {
+const parseJsonFunction = defineFunction('string', (run, text: string) => {
 	run.budget.spend(text.length >> 4);
 	try {
 		return fromJson(text);
@@ -20,15 +20,15 @@ const parseJson = defineFunction('string', (run, text: string) => {
 		throw error;
 	}
 });
-const json = defineFunction('any', (run, value: Value) => toJson(run, value, '', false));
-const prettyJson = defineFunction('any', (run, value: Value) => toJson(run, value, '  ', false));
-const rawJson = defineFunction('any', (run, value: Value) => toJson(run, value, '', true));
-const digestFunction = (algorithm: string) =>
+const jsonFunction = defineFunction('any', (run, value: Value) => toJson(run, value, '', false));
+const prettyJsonFunction = defineFunction('any', (run, value: Value) => toJson(run, value, '  ', false));
+const rawJsonFunction = defineFunction('any', (run, value: Value) => toJson(run, value, '', true));
+const defineDigestFunction = (algorithm: string) =>
 	defineFunction('string', (run, text: string) => {
 		run.budget.spend(text.length >> 5);
 		return createHash(algorithm).update(text).digest('hex');
 	});
-const randomFunction = (alphabet: string) =>
+const defineRandomFunction = (alphabet: string) =>
 	defineFunction('int', (run, count: bigint) => {
 		const length = clampCount(count, run.budget.bounds.characters);
 		run.budget.chargeText(length * 4);
@@ -46,17 +46,17 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	),
 	b32enc: defineFunction('string', (run, text: string) => toBase32(run, text)),
 	b32dec: defineFunction('string', fromBase32),
-	fromJson: parseJson,
-	mustFromJson: parseJson,
-	toJson: json,
-	mustToJson: json,
-	toPrettyJson: prettyJson,
-	mustToPrettyJson: prettyJson,
-	toRawJson: rawJson,
-	mustToRawJson: rawJson,
-	sha1sum: digestFunction('sha1'),
-	sha256sum: digestFunction('sha256'),
-	sha512sum: digestFunction('sha512'),
+	fromJson: parseJsonFunction,
+	mustFromJson: parseJsonFunction,
+	toJson: jsonFunction,
+	mustToJson: jsonFunction,
+	toPrettyJson: prettyJsonFunction,
+	mustToPrettyJson: prettyJsonFunction,
+	toRawJson: rawJsonFunction,
+	mustToRawJson: rawJsonFunction,
+	sha1sum: defineDigestFunction('sha1'),
+	sha256sum: defineDigestFunction('sha256'),
+	sha512sum: defineDigestFunction('sha512'),
 	adler32sum: defineFunction('string', (run, text: string) => {
 		let [a, b] = [1, 0];
 		run.budget.spend(text.length >> 5);
@@ -69,23 +69,23 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	encryptAES: defineFunction('string string', (run, key: string, text: string) =>
 		run.once(() => {
 			const iv = randomBytes(16);
-			const cipher = createCipheriv('aes-256-cbc', aesKey(key), iv);
+			const cipher = createCipheriv('aes-256-cbc', toAesKey(key), iv);
 			return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final()]).toString('base64');
 		}),
 	),
 	decryptAES: defineFunction('string string', (run, key: string, text: string) => {
 		const bytes = Buffer.from(text, 'base64');
 		try {
-			const decipher = createDecipheriv('aes-256-cbc', aesKey(key), bytes.subarray(0, 16));
+			const decipher = createDecipheriv('aes-256-cbc', toAesKey(key), bytes.subarray(0, 16));
 			return Buffer.concat([decipher.update(bytes.subarray(16)), decipher.final()]).toString('utf8');
 		} catch {
 			return run.fail('the text was not encrypted with this key');
 		}
 	}),
-	randAlphaNum: randomFunction(LETTERS + DIGITS),
-	randAlpha: randomFunction(LETTERS),
-	randNumeric: randomFunction(DIGITS),
-	randAscii: randomFunction(PRINTABLE),
+	randAlphaNum: defineRandomFunction(LETTERS + DIGITS),
+	randAlpha: defineRandomFunction(LETTERS),
+	randNumeric: defineRandomFunction(DIGITS),
+	randAscii: defineRandomFunction(PRINTABLE),
 	randBytes: defineFunction('int', (run, count: bigint) => {
 		const length = clampCount(count, run.budget.bounds.characters);
 		run.budget.chargeText(length * 2);
@@ -95,7 +95,7 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 };
 
 /** Returns the first 32 bytes of a key, padded with zeros. */
-function aesKey(key: string): Buffer {
+function toAesKey(key: string): Buffer {
 	const bytes = Buffer.alloc(32);
 	bytes.write(key);
 	return bytes;

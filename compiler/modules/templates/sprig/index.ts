@@ -13,8 +13,8 @@ import { TIME_FUNCTIONS } from './times.ts';
 import { VERSION_FUNCTIONS } from './versions.ts';
 
 /**
- * The functions of sprig, except `env`, `expandenv`, slow functions such as `bcrypt`, which the embedder provides, and the
- * functions in REFUSED_SPRIG.
+ * The functions of sprig, without those in {@link REFUSED_SPRIG}, and without `env`, `expandenv` and slow functions such as
+ * `bcrypt`, which the embedding program provides.
  */
 export const SPRIG_FUNCTIONS: FunctionList = {
 	...STRING_FUNCTIONS,
@@ -30,12 +30,12 @@ export const SPRIG_FUNCTIONS: FunctionList = {
 	...VERSION_FUNCTIONS,
 };
 
-const KEYS_REASON = 'is not available: keys and certificates cannot be generated while a page is rendered';
+const KEY_GENERATION_REASON = 'is not available: keys and certificates cannot be generated while a page is rendered';
 
 /** Functions of sprig that are unavailable in a server's templates, with the reason. */
 export const REFUSED_SPRIG: ReadonlyMap<string, string> = new Map([
 	...[
 		...['buildCustomCert', 'genCA', 'genCAWithKey', 'genSelfSignedCert', 'genSelfSignedCertWithKey'],
 		...['genSignedCert', 'genSignedCertWithKey'],
-	].map(name => [name, KEYS_REASON] as const),
+	].map(name => [name, KEY_GENERATION_REASON] as const),
 ]);

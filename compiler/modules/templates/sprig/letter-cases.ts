@@ -21,8 +21,8 @@ export const CASE_FUNCTIONS: FunctionList = {
 };
 
 /**
- * Splits a string into words and joins them in lower case. A word begins after a separator, at a capital after a small letter,
- * and at the last of several capitals if a small letter follows.
+ * Splits a string into words and joins them in lower case. A word begins after a separator, at a capital letter after a small
+ * letter, and at the last of several capital letters if a small letter follows it.
  */
 function joinWords(text: string, separator: string): string {
 	return text

@@ -8,21 +8,24 @@ import { isEmpty } from './defaults.ts';
 type List = readonly Value[];
 
 /**
- * Returns a function under both of its names. sprig also has a `must` form of many functions, which returns an error where the
- * other form panics. Here both fail.
+ * Returns a function under its two names. In sprig, the `must` form of a function returns an error where the other form panics.
+ * Here, both forms fail.
  */
 function withMustForm(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
 }
 
-const append = defineFunction('any any', (run, value: Value, item: Value) => [...listOf(run, 'push', value), item]);
+const appendFunction = defineFunction('any any', (run, value: Value, item: Value) => [
+	...listOf(run, 'push', value),
+	item,
+]);
 
 /** sprig's functions from `list` to `concat`. */
 export const LIST_FUNCTIONS: FunctionList = {
 	list: defineFunction('any...', (_, values: Value[]) => values),
 	tuple: defineFunction('any...', (_, values: Value[]) => values),
-	...withMustForm('append', append),
-	...withMustForm('push', append),
+	...withMustForm('append', appendFunction),
+	...withMustForm('push', appendFunction),
 	...withMustForm(
 		'prepend',
 		defineFunction('any any', (run, value: Value, item: Value) => [item, ...listOf(run, 'prepend', value)]),
@@ -50,9 +53,9 @@ export const LIST_FUNCTIONS: FunctionList = {
 	...withMustForm(
 		'uniq',
 		defineFunction('any', (run, value: Value) => {
-			const distinct: Value[] = [];
-			for (const item of listOf(run, 'uniq', value)) if (!includes(run, distinct, item)) distinct.push(item);
-			return distinct;
+			const distinctItems: Value[] = [];
+			for (const item of listOf(run, 'uniq', value)) if (!includes(run, distinctItems, item)) distinctItems.push(item);
+			return distinctItems;
 		}),
 	),
 	...withMustForm(
@@ -102,7 +105,7 @@ function shuffle(text: string): string {
 	return characters.join('');
 }
 
-/** Returns the value if it is a list; otherwise fails with the name of the function. */
+/** Returns the value if it is a list. Otherwise fails with a message that contains `name`, the name of the function. */
 function listOf(run: TemplateRun, name: string, value: Value): List {
 	if (!isList(value)) return run.fail(`Cannot ${name} on type ${typeName(value)}`);
 	run.budget.chargeEntries(value.length);

@@ -20,8 +20,8 @@ export const NUMBER_FUNCTIONS: FunctionList = {
 	mul: defineFunction('any any...', (_, a: Value, others: Value[]) =>
 		others.map(toInteger).reduce((x, y) => wrapInt64(x * y), toInteger(a)),
 	),
-	div: defineFunction('any any', (run, a: Value, b: Value) => wrapInt64(toInteger(a) / divisor(run, b))),
-	mod: defineFunction('any any', (run, a: Value, b: Value) => toInteger(a) % divisor(run, b)),
+	div: defineFunction('any any', (run, a: Value, b: Value) => wrapInt64(toInteger(a) / toDivisor(run, b))),
+	mod: defineFunction('any any', (run, a: Value, b: Value) => toInteger(a) % toDivisor(run, b)),
 	addf: defineFunction('any...', (_, values: Value[]) =>
 		roundBinaryError(values.map(toFloat).reduce((a, b) => a + b, 0)),
 	),
@@ -64,7 +64,7 @@ export const NUMBER_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function divisor(run: TemplateRun, value: Value): bigint {
+function toDivisor(run: TemplateRun, value: Value): bigint {
 	const number = toInteger(value);
 	return number === 0n ? run.fail('runtime error: integer divide by zero') : number;
 }
@@ -78,15 +78,15 @@ function roundBinaryError(value: number): number {
 	return Number(value.toPrecision(15));
 }
 
-/** Rounds to a number of decimal places: up if the fraction is at least `threshold`, otherwise down. */
+/** Rounds to `digits` decimal places: up if the remaining fraction is at least `threshold`, otherwise down. */
 function roundDecimal(value: number, digits: number, threshold: number): number {
 	const power = 10 ** Math.max(-300, Math.min(digits, 300));
-	const scaled = power * value;
-	const fraction = roundBinaryError(scaled - Math.trunc(scaled));
-	return (fraction >= threshold ? Math.ceil(scaled) : Math.floor(scaled)) / power;
+	const scaledValue = power * value;
+	const fraction = roundBinaryError(scaledValue - Math.trunc(scaledValue));
+	return (fraction >= threshold ? Math.ceil(scaledValue) : Math.floor(scaledValue)) / power;
 }
 
-/** Returns the integers from `start` up to, but not including, `stop`. */
+/** Returns every `step`-th integer from `start` up to, or down to, but not including, `stop`. */
 function integerSequence(run: TemplateRun, start: bigint, stop: bigint, step: bigint): bigint[] {
 	if (step === 0n || (step > 0n ? stop <= start : stop >= start)) return [];
 	const count = (stop - start + step - (step > 0n ? 1n : -1n)) / step;

@@ -2,8 +2,8 @@
 import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { TemplateRun } from '../run.ts';
 
-/** Maximum number of characters of a searched text, because a search may need more than one pass over it. */
-const MAX_SUBJECT = 64 * 1024;
+/** Maximum number of characters of a searched text. A search may need several passes over the text. */
+const MAX_SEARCHED_LENGTH = 64 * 1024;
 
 function withMustForm(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
@@ -57,7 +57,8 @@ export const PATTERN_FUNCTIONS: FunctionList = {
 };
 
 function compileSearch(run: TemplateRun, source: string, subject: string): RegExp {
-	if (subject.length > MAX_SUBJECT) return run.fail(`a text of more than ${MAX_SUBJECT} characters cannot be searched`);
+	if (subject.length > MAX_SEARCHED_LENGTH)
+		return run.fail(`a text of more than ${MAX_SEARCHED_LENGTH} characters cannot be searched`);
 	run.budget.spend(10 + (subject.length >> 4));
 	const regexp = run.deps.regexp(source);
 	regexp.lastIndex = 0;

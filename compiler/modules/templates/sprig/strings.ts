@@ -93,12 +93,12 @@ export const STRING_FUNCTIONS: FunctionList = {
 };
 
 function trimAll(_: TemplateRun, cutset: string, text: string): string {
-	const cutPosition = new Set(cutset);
+	const trimmedCharacters = new Set(cutset);
 	const characters = [...text];
 	let start = 0;
 	let end = characters.length;
-	while (start < end && cutPosition.has(characters[start]!)) start++;
-	while (end > start && cutPosition.has(characters[end - 1]!)) end--;
+	while (start < end && trimmedCharacters.has(characters[start]!)) start++;
+	while (end > start && trimmedCharacters.has(characters[end - 1]!)) end--;
 	return characters.slice(start, end).join('');
 }
 
@@ -116,7 +116,7 @@ function indentLines(run: TemplateRun, spaces: bigint, text: string): string {
 	return padding + text.replaceAll('\n', `\n${padding}`);
 }
 
-/** Abbreviates a string, with dots for the parts omitted at its beginning and end. */
+/** Abbreviates a string to `width` characters, with `...` for the text that is omitted before `offset` and at the end. */
 function abbreviate(text: string, offset: number, width: number): string {
 	const length = text.length;
 	if (width < 4 || (offset > 0 && width < 7) || length <= width) return text;
@@ -142,7 +142,7 @@ export function toStrings(run: TemplateRun, value: Value): string[] {
 }
 
 function joinValues(run: TemplateRun, values: readonly Value[], separator: string): string {
-	const splitText: string[] = [];
+	const texts: string[] = [];
 	let length = 0;
 	for (const value of values) {
 		if (value === null) continue;
@@ -150,9 +150,9 @@ function joinValues(run: TemplateRun, values: readonly Value[], separator: strin
 		length += part.length + separator.length;
 		run.budget.spend(1);
 		run.budget.checkLength(length);
-		splitText.push(part);
+		texts.push(part);
 	}
-	return splitText.join(separator);
+	return texts.join(separator);
 }
 
 function splitText(run: TemplateRun, text: string, separator: string): string[] {
@@ -160,24 +160,24 @@ function splitText(run: TemplateRun, text: string, separator: string): string[] 
 	return separator === '' ? [...text] : text.split(separator);
 }
 
-/** Returns strings as a dictionary with the keys `_0`, `_1`, … */
+/** Returns a list of strings as a dictionary with the keys `_0`, `_1`, … */
 function numberParts(list: readonly string[]): Map<string, Value> {
 	return new Map(list.map((part, i) => [`_${i}`, part]));
 }
 
-/** Wraps lines at spaces, so that none is longer than `width`; longer words are split. */
+/** Inserts `end` at spaces, so that no line is longer than `width` characters; longer words are split. */
 function wrapLines(run: TemplateRun, width: bigint, end: string, text: string): string {
-	const maxParts = Math.max(clampCount(width, run.budget.bounds.characters), 1);
-	run.budget.chargeText(text.length + Math.ceil(text.length / maxParts) * end.length);
+	const maxLineLength = Math.max(clampCount(width, run.budget.bounds.characters), 1);
+	run.budget.chargeText(text.length + Math.ceil(text.length / maxLineLength) * end.length);
 	let result = '';
 	let remainder = text;
-	while (remainder.length > maxParts) {
+	while (remainder.length > maxLineLength) {
 		if (remainder[0] === ' ') {
 			remainder = remainder.slice(1);
 			continue;
 		}
-		const space = remainder.lastIndexOf(' ', maxParts);
-		const cutPosition = space > 0 ? space : maxParts;
+		const space = remainder.lastIndexOf(' ', maxLineLength);
+		const cutPosition = space > 0 ? space : maxLineLength;
 		result += remainder.slice(0, cutPosition) + end;
 		remainder = remainder.slice(space > 0 ? cutPosition + 1 : cutPosition);
 	}

@@ -50,11 +50,11 @@ export const TIME_FUNCTIONS: FunctionList = {
 	),
 	durationRound: defineFunction('any', (run, value: Value) => {
 		if (value instanceof TimeValue) {
-			return roundedDuration(BigInt(Math.round(run.deps.now() - value.time)) * 1_000_000n);
+			return formatRoundedDuration(BigInt(Math.round(run.deps.now() - value.time)) * 1_000_000n);
 		}
-		if (value instanceof DurationValue) return roundedDuration(value.nanoseconds);
-		if (typeof value === 'string') return roundedDuration(parseGoDuration(value) ?? 0n);
-		return roundedDuration(toInteger(value));
+		if (value instanceof DurationValue) return formatRoundedDuration(value.nanoseconds);
+		if (typeof value === 'string') return formatRoundedDuration(parseGoDuration(value) ?? 0n);
+		return formatRoundedDuration(toInteger(value));
 	}),
 };
 
@@ -75,8 +75,8 @@ function toTime(run: TemplateRun, value: Value): TimeValue {
 	return new TimeValue(run.deps.now(), 'Local');
 }
 
-/** Formats a duration in its largest unit only: `2h`, `3d`, `1mo`, `5y`. */
-function roundedDuration(nanoseconds: bigint): string {
+/** Formats a duration as a whole number of its largest unit: `2h`, `3d`, `1mo`, `5y`. */
+function formatRoundedDuration(nanoseconds: bigint): string {
 	const magnitude = nanoseconds < 0n ? -nanoseconds : nanoseconds;
 	const hour = 3600n * NANOSECONDS_PER_SECOND;
 	const units: readonly [bigint, string][] = [

@@ -37,13 +37,27 @@ class Version implements TemplateObject {
 			case 'String':
 				return objectMethod(name, '', () => this.text());
 			case 'Compare':
-				return objectMethod(name, 'any', (other: Value) => BigInt(other instanceof Version ? compare(this, other) : 0));
+				return objectMethod(name, 'any', (other: Value) =>
+					BigInt(other instanceof Version ? compareVersions(this, other) : 0),
+				);
 			case 'Equal':
-				return objectMethod(name, 'any', (other: Value) => other instanceof Version && compare(this, other) === 0);
+				return objectMethod(
+					name,
+					'any',
+					(other: Value) => other instanceof Version && compareVersions(this, other) === 0,
+				);
 			case 'LessThan':
-				return objectMethod(name, 'any', (other: Value) => other instanceof Version && compare(this, other) < 0);
+				return objectMethod(
+					name,
+					'any',
+					(other: Value) => other instanceof Version && compareVersions(this, other) < 0,
+				);
 			case 'GreaterThan':
-				return objectMethod(name, 'any', (other: Value) => other instanceof Version && compare(this, other) > 0);
+				return objectMethod(
+					name,
+					'any',
+					(other: Value) => other instanceof Version && compareVersions(this, other) > 0,
+				);
 			default:
 				return undefined;
 		}
@@ -57,20 +71,20 @@ class Version implements TemplateObject {
 
 /** The functions `semver` and `semverCompare`. */
 export const VERSION_FUNCTIONS: FunctionList = {
-	semver: defineFunction('string', parse),
+	semver: defineFunction('string', parseVersion),
 	semverCompare: defineFunction('string string', (run, constraint: string, version: string) =>
-		satisfies(run, constraint, parse(run, version)),
+		satisfies(run, constraint, parseVersion(run, version)),
 	),
 };
 
-function parse(run: TemplateRun, text: string): Version {
+function parseVersion(run: TemplateRun, text: string): Version {
 	const match = VERSION_PATTERN.exec(text);
 	if (!match) return run.fail('Invalid Semantic Version');
 	const [, major, minor = '0', patch = '0', prerelease = '', metadata = ''] = match;
 	return new Version([BigInt(major!), BigInt(minor), BigInt(patch)], prerelease, metadata, text);
 }
 
-function compare(a: Version, b: Version): number {
+function compareVersions(a: Version, b: Version): number {
 	for (const i of [0, 1, 2] as const) if (a.numbers[i] !== b.numbers[i]) return a.numbers[i] < b.numbers[i] ? -1 : 1;
 	if (a.prerelease === b.prerelease) return 0;
 	if (a.prerelease === '' || b.prerelease === '') return a.prerelease === '' ? 1 : -1;
@@ -88,8 +102,8 @@ function compare(a: Version, b: Version): number {
 }
 
 /**
- * Checks a version constraint: alternatives separated by `||`. Each alternative is a list of comparisons separated by commas or
- * spaces.
+ * Reports whether a version satisfies a constraint, which consists of alternatives separated by `||`. Each alternative is a list of
+ * comparisons separated by commas or spaces.
  */
 function satisfies(run: TemplateRun, constraint: string, version: Version): boolean {
 	run.budget.chargeText(constraint.length);
@@ -122,21 +136,21 @@ function satisfiesComparison(run: TemplateRun, part: string, version: Version): 
 		.slice(0, 3)
 		.map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
 	const prerelease = components[3] ?? '';
-	// How many of the three parts of a version the constraint gives. Missing parts match anything.
-	const givenCount = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
+	// How many of the three numbers of a version the constraint contains. Missing numbers match any number.
+	const numberCount = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
 	const lowest = new Version(
-		[numbers[0] ?? 0n, givenCount > 1 ? numbers[1]! : 0n, givenCount > 2 ? numbers[2]! : 0n],
+		[numbers[0] ?? 0n, numberCount > 1 ? numbers[1]! : 0n, numberCount > 2 ? numbers[2]! : 0n],
 		prerelease,
 		'',
 		'',
 	);
 	// A prerelease version matches only a constraint that names a prerelease.
 	if (version.prerelease !== '' && prerelease === '') return false;
-	const order = compare(version, lowest);
-	const isBelowNext = (index: number): boolean => index < 0 || compare(version, nextVersion(lowest, index)) < 0;
+	const order = compareVersions(version, lowest);
+	const isBelowNext = (index: number): boolean => index < 0 || compareVersions(version, nextVersion(lowest, index)) < 0;
 	switch (operator) {
 		case '>':
-			return givenCount === 3 ? order > 0 : !isBelowNext(givenCount - 1);
+			return numberCount === 3 ? order > 0 : !isBelowNext(numberCount - 1);
 		case '<':
 			return order < 0;
 		case '>=':
@@ -144,22 +158,22 @@ function satisfiesComparison(run: TemplateRun, part: string, version: Version): 
 			return order >= 0;
 		case '<=':
 		case '=<':
-			return givenCount === 3 ? order <= 0 : isBelowNext(givenCount - 1);
+			return numberCount === 3 ? order <= 0 : isBelowNext(numberCount - 1);
 		case '!=':
-			return givenCount === 3 ? order !== 0 : order < 0 || !isBelowNext(givenCount - 1);
+			return numberCount === 3 ? order !== 0 : order < 0 || !isBelowNext(numberCount - 1);
 		case '~':
 		case '~>':
-			return order >= 0 && isBelowNext(Math.min(givenCount, 2) - 1);
+			return order >= 0 && isBelowNext(Math.min(numberCount, 2) - 1);
 		case '^': {
 			const firstNonZero = lowest.numbers.findIndex(number => number !== 0n);
-			return order >= 0 && isBelowNext(firstNonZero === -1 ? givenCount - 1 : Math.min(firstNonZero, givenCount - 1));
+			return order >= 0 && isBelowNext(firstNonZero === -1 ? numberCount - 1 : Math.min(firstNonZero, numberCount - 1));
 		}
 		default:
-			return givenCount === 3 ? order === 0 : order >= 0 && isBelowNext(givenCount - 1);
+			return numberCount === 3 ? order === 0 : order >= 0 && isBelowNext(numberCount - 1);
 	}
 }
 
-/** Returns the version whose part at an index is one higher, and whose later parts are 0. */
+/** Returns the version whose number at an index is one higher, and whose later numbers are 0. */
 function nextVersion(version: Version, index: number): Version {
 	const numbers = version.numbers.map((number, i) => (i < index ? number : i === index ? number + 1n : 0n));
 	return new Version(numbers as unknown as Version['numbers'], '', '', '');
