@@ -1,6 +1,6 @@
 /**
- * The corpus in fixtures/wire: its inputs, which of these other servers accept, and the page that lists the inputs which only
- * other servers accept.
+ * The corpus in fixtures/wire: its inputs, what other servers answer to them, and the page that lists the inputs which only other
+ * servers accept.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -27,7 +27,7 @@ export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 }
 
 /**
- * Lookup tables by their path prefixes, as JSON. Sites with the same routes share one table, which stays in the processor's cache,
+ * Lookup tables. The key is the JSON of a table's path prefixes. Sites with the same routes share one table, which stays in the processor's cache,
  * while a thousand copies would not.
  */
 export type SharedBranchTables = Map<string, TextTable<number>>;

@@ -36,7 +36,7 @@ export interface Secret {
 	readonly parts: readonly TextPart[];
 	/** The string with its secrets replaced by a placeholder. */
 	readonly redacted: string;
-	readonly mark: unknown;
+	readonly schemaMark: unknown;
 }
 
 /** The `secret` marks in the schema. They are collected once, because they depend only on the modules in this build. */
@@ -60,7 +60,8 @@ export function findSecrets(document: unknown): Secret[] {
 		}
 		if (typeof value !== 'string' || value === '') return;
 		const parts = secretPartsOf(mark, path, value, parent, document);
-		if (parts.length > 0) secrets.push({ path: [...path], parts, redacted: redactParts(value, parts), mark });
+		if (parts.length > 0)
+			secrets.push({ path: [...path], parts, redacted: redactParts(value, parts), schemaMark: mark });
 	};
 	secretMarks().find(document, (mark, parent, path) => {
 		add(mark, path, (parent as { [key: string]: unknown })[path[path.length - 1]!], parent);

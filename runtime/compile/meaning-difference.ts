@@ -55,7 +55,7 @@ function comparedDocument(
 		secretNumbers.set(secret, number);
 		return number;
 	};
-	const redacted = redactSecrets(document, ({ parts, mark }, text) => {
+	const redacted = redactSecrets(document, ({ parts, schemaMark: mark }, text) => {
 		if (mark === true) return replacementFor(text, numberOf(text));
 		let redactedText = '';
 		let copiedUntil = 0;

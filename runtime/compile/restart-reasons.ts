@@ -1,4 +1,4 @@
-/** Determines which changes of a document a running process cannot make (service specification, rules for loads). */
+/** Determines which changes to a document a running process cannot apply (service specification, rules for loads). */
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import { coveringWildcards } from '../../compiler/codegen/plan/server-names.ts';
 import type { Document } from '../../compiler/document/document.ts';

@@ -13,7 +13,7 @@ interface WriteResult {
 }
 
 /** Removes the last bytes of an output; returns false if that is not possible. */
-export type RemoveWrittenEnd = (partialLine: Buffer) => boolean;
+export type RemovePartialLine = (partialLine: Buffer) => boolean;
 
 /** Writes to one output, one write at a time. */
 export class LineWrites {
@@ -30,14 +30,14 @@ export class LineWrites {
 
 	/**
 	 * Writes lines. Always resolves, because a log that cannot be written (a closed pipe, a full disk) must not end the server.
-	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `removeEnd` or, if that
+	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `removePartialLine` or, if that
 	 * is not possible, completed before the next write.
 	 */
 	async write(
 		descriptor: number,
 		bytes: Buffer,
 		kind: LineKind,
-		removeEnd: RemoveWrittenEnd = () => false,
+		removePartialLine: RemovePartialLine = () => false,
 	): Promise<WriteResult> {
 		const finishResult = await this.#finishPartialLine(descriptor);
 		if (finishResult.errorCode !== undefined) {
@@ -53,7 +53,7 @@ export class LineWrites {
 		let keptEnd = written;
 		let lostStart = lastLineEnd;
 		if (written > lastLineEnd) {
-			if (removeEnd(bytes.subarray(lastLineEnd, written))) keptEnd = lastLineEnd;
+			if (removePartialLine(bytes.subarray(lastLineEnd, written))) keptEnd = lastLineEnd;
 			else {
 				lostStart = bytes.indexOf(NEWLINE, written) + 1 || bytes.length;
 				this.#partialLine = { bytes: Buffer.from(bytes.subarray(written, lostStart)), kind };

@@ -30,8 +30,8 @@ const KINDS = ['archive', 'debian', 'image', 'npm'] as const;
 type Kind = (typeof KINDS)[number];
 const THIS_PLATFORM = `${process.platform}-${process.arch}`;
 
-const BEST_EFFORT: Effort = 6;
-const FAST_EFFORT: Effort = 1;
+const BEST_COMPRESSION: Effort = 6;
+const FAST_COMPRESSION: Effort = 1;
 
 /** The time of all packed files if neither git nor SOURCE_DATE_EPOCH gives one, in seconds since 1970: the beginning of 2026. */
 const DEFAULT_TIME = 1_767_225_600;
@@ -131,7 +131,7 @@ async function makeRelease({ release, output, platforms, kinds, effort }: Releas
 		}
 		if (kinds.includes('npm')) {
 			const files = await npmPackage(release, licenseTexts);
-			write(`svc-${release.replace(/^v/, '')}.tgz`, await compressGzip(tarFile(files, time), BEST_EFFORT));
+			write(`svc-${release.replace(/^v/, '')}.tgz`, await compressGzip(tarFile(files, time), BEST_COMPRESSION));
 		}
 		write(`svc-${release}.cdx.json`, billOfMaterials(release, nodeHashes, libraries));
 		const sums = readdirSync(output)
@@ -170,7 +170,7 @@ try {
 		output: path.resolve(values.output),
 		platforms: values.platform.map(name => requireMember(PLATFORMS, name)),
 		kinds: values.kind.map(name => requireMember(KINDS, name)),
-		effort: values.fast ? FAST_EFFORT : BEST_EFFORT,
+		effort: values.fast ? FAST_COMPRESSION : BEST_COMPRESSION,
 	});
 } catch (error) {
 	console.error(`error: ${error instanceof Error ? error.message : String(error)}`);

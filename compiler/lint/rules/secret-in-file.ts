@@ -28,7 +28,7 @@ export const secretInFile: LintRule = {
 		for (const secret of findSecrets(cx.scope.document)) {
 			// Whether it is reported depends on the texts of all files.
 			cx.inspectAgain();
-			const { path, parts, mark } = secret;
+			const { path, parts, schemaMark: mark } = secret;
 			const pointer = jsonPointer(path);
 			// The compiler itself reports the token of the Admin API.
 			if (path.at(-1) === 'hash' || (pointer === '/settings/admin/token' && cx.dialect)) continue;
@@ -39,7 +39,7 @@ export const secretInFile: LintRule = {
 	},
 };
 
-function reportSecret(value: string, isPart: boolean, { path, mark }: Secret, cx: LintContext): void {
+function reportSecret(value: string, isPart: boolean, { path, schemaMark: mark }: Secret, cx: LintContext): void {
 	const pointer = jsonPointer(path);
 	if (value.includes('{')) return;
 	if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) return;

@@ -185,10 +185,10 @@ export class SocketSharing {
 			ids: ids => {
 				if (this.#isSuccessorReading) this.#successor?.ids(ids);
 			},
-			listed: () => this.#branchListed(),
+			listed: () => this.#onBranchListed(),
 			ended: () => {
 				this.#branches[index] = undefined;
-				this.#branchListed();
+				this.#onBranchListed();
 			},
 		});
 	}
@@ -230,7 +230,8 @@ export class SocketSharing {
 		this.#endpoint.received();
 	}
 
-	#branchListed(): void {
+	/** Called when a branch has sent its list of connection IDs, or will never send it. */
+	#onBranchListed(): void {
 		if (this.#unlistedBranches > 0 && --this.#unlistedBranches === 0) this.#successor?.listed();
 	}
 

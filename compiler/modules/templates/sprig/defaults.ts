@@ -1,4 +1,4 @@
-/** sprig's functions for default values, conditional values and types. */
+/** sprig's functions that choose between values, and that inspect or compare them. */
 import { deepEqual } from '../compare.ts';
 import { defineFunction, type FunctionList } from '../function.ts';
 import { asDictionary, isObject, isTrue, kindName, typeName, type Value } from '../value.ts';
@@ -9,7 +9,7 @@ export function isEmpty(value: Value): boolean {
 	return !isTrue(value);
 }
 
-/** sprig's functions from `default` to `deepEqual`. */
+/** sprig's functions for default values, conditional values, types and comparisons. */
 export const DEFAULT_FUNCTIONS: FunctionList = {
 	default: defineFunction('any any...', (_, fallback: Value, values: Value[]) =>
 		values.length === 0 || isEmpty(values[0]!) ? fallback : values[0]!,
