@@ -1,5 +1,5 @@
 /**
- * The stable sort of the compatible server. Its comparison of routes is not transitive, so the result depends on which pairs are
+ * The stable sort with which Caddy orders routes. Its comparison of routes is not transitive, so the result depends on which pairs are
  * compared; the algorithm is therefore part of the language.
  */
 

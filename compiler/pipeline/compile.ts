@@ -115,7 +115,7 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 		if (input.text.includes('redacted')) rejectRedactedSecrets(document, report);
 		if (phases.validate(document, report)) {
 			checkValues(document, report);
-			plan = planAndBuild(phases, document, withoutWithheld(report), new RecordingReader(reader));
+			plan = planAndBuild(phases, document, withoutWithheldFindings(report), new RecordingReader(reader));
 			checkLogFiles(document, reader, report);
 		}
 	}
@@ -176,7 +176,7 @@ function planAndBuild(phases: CompilePhases, document: Document, report: Report,
 }
 
 /** Returns a report that drops findings about files that the reader withholds, because nothing is known about them. */
-function withoutWithheld(report: Report): Report {
+function withoutWithheldFindings(report: Report): Report {
 	return diagnostic => {
 		if (!diagnostic.message.includes(WITHHELD)) report(diagnostic);
 	};

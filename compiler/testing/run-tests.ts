@@ -31,7 +31,7 @@ export async function runTests(
 			async (step, result, time) => {
 				const mismatches = result
 					? await findMismatches(test, step, result, plan, time)
-					: [nothingListens(test, step, plan)];
+					: [nothingListensDiagnostic(test, step, plan)];
 				diagnostics.push(...mismatches);
 				for (const { settings, upstream } of result?.exchange.upstreamRequests ?? []) {
 					for (const line of unusedUpstreams)
@@ -128,7 +128,7 @@ function surplusAnswer(test: TestCase, { span }: TestUpstream): Diagnostic {
 	};
 }
 
-function nothingListens(test: TestCase, { request: { url }, span }: TestStep, plan: Plan): Diagnostic {
+function nothingListensDiagnostic(test: TestCase, { request: { url }, span }: TestStep, plan: Plan): Diagnostic {
 	return {
 		code: 'test/nothing-listens',
 		severity: 'error',

@@ -56,7 +56,7 @@ const RETRY = 200;
 /** Milliseconds before a read is repeated that failed because of a bug. */
 const RETRY_AFTER_BUG = 5000;
 /** Maximum number of entries of one read. */
-const BATCH = 100;
+const MAX_READ_ENTRIES = 100;
 /** Maximum number of purges that wait until Redis is available. If there are more, one purge of everything replaces them. */
 const MAX_UNSENT = 1000;
 /** Maximum number of own purges whose confirmations are remembered. */
@@ -294,7 +294,7 @@ export class SharedPurges {
 			[this.#stream, this.#confirmationsOf(this.#members.self)],
 			[position.id, this.#confirmationsRead],
 		];
-		const options = ['COUNT', String(BATCH), 'BLOCK', String(BLOCK)];
+		const options = ['COUNT', String(MAX_READ_ENTRIES), 'BLOCK', String(BLOCK)];
 		const reply = await this.#command(['XREAD', ...options, 'STREAMS', ...streams, ...positions]);
 		if (!this.#isLocated) return;
 		for (const [name, entries] of (reply ?? []) as readonly (readonly [Buffer, RedisReply])[]) {

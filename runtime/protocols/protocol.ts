@@ -84,7 +84,7 @@ export interface ProtocolLimits {
 	readonly writeChunk: number;
 	/** Maximum bytes of chunk extensions in a body. Default: 4096. */
 	readonly maxChunkExtensions: number;
-	/** Names with `_` or `.` of request fields that are kept. A trailing `*` makes a name a prefix. Default: none. */
+	/** Request fields with `_` or `.` in their names that are kept. A name that ends in `*` is a prefix. Default: none. */
 	readonly expectedHeaders?: { readonly underscore: readonly string[]; readonly dot: readonly string[] } | undefined;
 	/** Maximum bytes of an unread request body that are discarded in order to keep the connection open. Default: 262144. */
 	readonly maxDrain: number;

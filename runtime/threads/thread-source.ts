@@ -81,7 +81,7 @@ export function startThread(kind: ThreadKind, data: object): Worker {
 		name: `svc-${kind}`,
 		resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES[kind] },
 	};
-	// A file path does not exist in the binary.
+	// The binary contains no script file that a Worker could load, so it gets the code as a text.
 	if (isSea()) return new Worker(threadScript(kind, READ_ASSET), { ...options, eval: true });
 	if (process.env[THREAD_CODE_VARIABLE]) {
 		return new Worker(threadScript(kind, READ_FILE), { ...options, eval: true });

@@ -43,7 +43,7 @@ import type { MessageFromWorker } from './worker-messages.ts';
 export interface LeaseThreadDeps {
 	/** The thread's row in shared memory. */
 	readonly index: number;
-	/** Number of rows in shared memory. */
+	/** Number of rows in shared memory: one for each thread, whether or not it is running. */
 	readonly rows: number;
 	/** Number of threads that serve requests. */
 	readonly threads: number;

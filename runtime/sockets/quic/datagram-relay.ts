@@ -36,7 +36,7 @@ const QUEUE_BYTES = 4 * 1024 * 1024;
 /** Maximum bytes of a message. */
 const MESSAGE_BYTES = 68_000;
 /** Maximum bytes of connection IDs in one message. */
-const MAX_ID_BYTES = 32_000;
+const MAX_ID_LIST_BYTES = 32_000;
 /** Milliseconds after which messages that did not fit into the kernel's queue are sent again. */
 const RESEND_DELAY_MS = 2;
 
@@ -172,7 +172,7 @@ export class DatagramRelay implements PolledSocket {
 		for (const id of ids) {
 			pieces.push(Buffer.from(String.fromCharCode(id.length) + id, 'latin1'));
 			length += 1 + id.length;
-			if (length < MAX_ID_BYTES) continue;
+			if (length < MAX_ID_LIST_BYTES) continue;
 			this.#send(Buffer.concat(pieces));
 			pieces = [Buffer.from(head)];
 			length = 0;

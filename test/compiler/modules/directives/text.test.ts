@@ -69,7 +69,7 @@ async function served(lines: string, request: RequestFields, dialect: Dialect = 
 
 const lowering = suite('lowering');
 
-/** Pairs of lines of a site and the steps that they compile to in both dialects. */
+/** Lines of a site, each with the steps that it compiles to in both dialects. */
 const LOWERED_LINES: readonly (readonly [string, readonly object[]])[] = [
 	['respond "hi"', [{ handler: 'respond', body: 'hi' }]],
 	['respond 404', [{ handler: 'respond', status: 404 }]],
