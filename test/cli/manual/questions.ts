@@ -32,7 +32,7 @@ export const QUESTIONS: readonly (readonly [question: string, topic: string, sec
 	['proxy_pass', 'proxying', 'One application'],
 	['haproxy', 'from-haproxy', 'From HAProxy'],
 	['convert my Caddyfile', 'from-caddy', 'Move on to a Configfile'],
-	['rate limit', 'security', 'Rate limits'],
+	['rate limit', 'rate-limits', 'Limit each client'],
 	['block an IP address', 'security', 'Block addresses'],
 	['503 status code', 'troubleshooting', 'Status codes'],
 	['address already in use', 'troubleshooting', 'It does not start'],
